@@ -20,7 +20,7 @@ typedef struct kl_agenda {
 
 void kl_agenda_init(kl_agenda *a);
 void kl_agenda_fini(kl_agenda *a);
-/* inserts it, or moves it */
+/* inserts the item, or moves it */
 void kl_agenda_put(kl_agenda *a, kl_items *t, kl_item *it, int64_t number);
 void kl_agenda_remove(kl_agenda *a, kl_items *t, kl_item *it); /* it is in there */
 /* The first one, or NULL; still in there. */

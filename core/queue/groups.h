@@ -16,7 +16,7 @@
 
 typedef struct kl_group {
     kl_item *runs, *candidate; /* or NULL */
-    kl_ready parked;           /* by the order of the queue */
+    kl_ready parked;           /* in the queue's order */
     bool has_parked;           /* `parked` is initialised */
     char name[];
 } kl_group;
@@ -29,8 +29,8 @@ typedef struct kl_groups {
 
 void kl_groups_init(kl_groups *g, kl_ready *ready);
 void kl_groups_fini(kl_groups *g);
-/* The item was handed out and enters a group. False: another key runs there, so it must be parked. *news:
- * another key, of a group that it had been the candidate of, is ready now; otherwise unchanged. */
+/* The item was handed out and enters a group. False: another key runs there, so it must be parked. *news is
+ * set when the item was the candidate of another group, whose next key is ready now; otherwise unchanged. */
 bool kl_groups_enter(kl_groups *g, const char *name, kl_item *it, bool *news);
 /* after a failed entry: queued, in its group */
 void kl_groups_park(kl_groups *g, kl_item *it);

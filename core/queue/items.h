@@ -40,21 +40,21 @@ typedef struct kl_item {
     uint32_t place;       /* in an agenda: waiting, queued in rank order, or put back */
     int32_t priority;     /* the highest requested since it was handed out */
     int32_t failures;     /* rate-limited adds since forget */
-    int32_t blameless;    /* of these, those that were not failures */
+    int32_t blameless;    /* how many of them were not failures */
     /* the cause of its entry, opaque and owned; running: of the run, and of later adds. 0: none */
     uint32_t cause, again_cause;
     uint16_t events, again_events; /* adds that are in the entry, retries aside */
     uint32_t key_len;
-    unsigned why : 4, again_why : 4; /* 0 while there is no entry, or none was given */
+    unsigned why : 4, again_why : 4; /* the kind of cause; 0: no entry, or none given */
     bool queued : 1, running : 1, waiting : 1;
     bool dirty : 1;    /* running, and added since: queued again when done */
     bool earnest : 1;  /* dirty: not only by routine adds */
-    bool delayed : 1;  /* rank order: its time came by waiting */
+    bool delayed : 1;  /* rank order: it was delayed before it became ready */
     bool back : 1;     /* queued: handed out before and put back, at the place of its age */
     bool parked : 1;   /* queued: in its group */
     bool called : 1;   /* parked before in this entry */
     bool held : 1;     /* waiting: handed out before; `at` is still when it was added */
-    bool released : 1; /* running: the thing it would be held for has arrived */
+    bool released : 1; /* running: released already, so a following hold has no effect */
     bool resting : 1;  /* given up: routine adds do not bring it back */
     char key[];
 } kl_item;
@@ -64,7 +64,7 @@ typedef struct kl_slot {
     kl_handle item;
 } kl_slot;
 
-#define KL_EXACT_CLASSES 64 /* in blocks of 16 bytes; above come the powers of two, up to 2^32 blocks */
+#define KL_EXACT_CLASSES 64 /* in blocks of 16 bytes; larger sizes are powers of two, up to 2^32 blocks */
 #define KL_SIZE_CLASSES (KL_EXACT_CLASSES + 27)
 typedef struct kl_items {
     kl_slot *slots; /* cap of them, a power of two; open addressing, no tombstones */
@@ -74,7 +74,7 @@ typedef struct kl_items {
     char **slabs;   /* blocks of 16 bytes; a handle is slab << 16 | block */
     uint32_t *tops; /* of each: the first block never used */
     size_t n_slabs;
-    uint32_t current; /* the slab to go on in */
+    uint32_t current; /* the slab for the next new block */
     /* chained through the first bytes of free blocks, by size in blocks */
     kl_handle free_of[KL_SIZE_CLASSES];
 } kl_items;
@@ -101,7 +101,7 @@ static inline uint32_t kl_items_hash(const char *key, size_t n) { return (uint32
 kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash);
 /* found, or created; not idle any more */
 kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash);
-/* it becomes idle */
+/* the item becomes idle */
 void kl_items_drop(kl_items *t, kl_item *it);
 static inline bool kl_item_idle(const kl_item *it)
 {

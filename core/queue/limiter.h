@@ -1,5 +1,5 @@
-/* limiter.h - the other delays: a ladder of steps, two speeds, a memory of recent failures. A bucket of
- * tokens is in base/bucket.h.
+/* limiter.h - other delays than backoff: a ladder of steps, a fast and a slow delay, delays by id. A token
+ * bucket is in base/bucket.h.
  *
  * All of them are functions of their state and `now`; none waits. Owner thread or owner's lock. */
 #ifndef KL_QUEUE_LIMITER_H
@@ -28,7 +28,7 @@ kl_time kl_fast_slow_delay(kl_time fast, kl_time slow, int attempts, int failure
 typedef struct kl_penalties kl_penalties;
 kl_penalties *kl_penalties_new(kl_time first, kl_time max);
 void kl_penalties_free(kl_penalties *p);                                       /* NULL is fine */
-void kl_penalties_next(kl_penalties *p, const char *id, kl_time now);          /* it failed again */
+void kl_penalties_next(kl_penalties *p, const char *id, kl_time now);          /* records another failure */
 kl_time kl_penalties_get(const kl_penalties *p, const char *id);               /* 0 when it has none */
 bool kl_penalties_waiting(const kl_penalties *p, const char *id, kl_time now); /* its delay is not over */
 void kl_penalties_forget(kl_penalties *p, const char *id);

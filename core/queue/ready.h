@@ -50,7 +50,7 @@ typedef struct kl_ready {
     bool turns, by_rank, by_name;
     kl_time ageing; /* 0: a higher priority always goes first */
     size_t len;
-    kl_level **levels; /* number 0 is nobody */
+    kl_level **levels; /* number 0 is unused */
     kl_flow *flows;    /* likewise */
     uint32_t n_levels, n_flows, cap_flows;
     uint32_t unused_level, unused_flow;
@@ -62,9 +62,9 @@ typedef struct kl_ready {
 
 void kl_ready_init(kl_ready *r, kl_items *items);
 void kl_ready_fini(kl_ready *r);
-/* by its priority, its time and the rest of the order */
+/* at the place of its priority and its time */
 void kl_ready_put(kl_ready *r, kl_item *it);
-/* by its priority and its time, as if it had not been taken */
+/* puts it back at its place, as if it had not been taken */
 void kl_ready_put_back(kl_ready *r, kl_item *it);
 kl_item *kl_ready_take(kl_ready *r);            /* the next, or NULL */
 void kl_ready_remove(kl_ready *r, kl_item *it); /* it is in there */

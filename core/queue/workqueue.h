@@ -34,7 +34,7 @@ typedef enum kl_queue_order {
      * add, those that had been delayed last; an add ends the delay. A key that is added while it runs
      * keeps the place of that add. */
     KL_QUEUE_RANK,
-    /* For a reproducible order: the highest priority first, then by name, whenever a key was added. An add
+    /* A reproducible order: the highest priority first, then by name, whatever the time of the add. An add
      * ends the delay. Taking costs O(ready keys of that priority). */
     KL_QUEUE_NAME,
 } kl_queue_order;
@@ -45,7 +45,7 @@ typedef enum kl_queue_order {
 /* controller-runtime's LowPriority (handler/eventhandler.go): for adds without urgency - initial lists,
  * resyncs. */
 #define KL_PRIORITY_LOW (-100)
-/* Keys that run again on new logic: behind those, since all of them have run before. */
+/* Keys that run again on new logic: after those of KL_PRIORITY_LOW, since all of them have run before. */
 #define KL_PRIORITY_RELOAD (2 * KL_PRIORITY_LOW)
 
 /* The cause of an add, opaque to the queue. The holder of a cause owns `what`. */
@@ -61,15 +61,15 @@ typedef struct kl_workqueue_options {
     kl_queue_order order;
     kl_time ageing; /* KL_QUEUE_FAIR: 0 is KL_QUEUE_AGEING */
     /* A key is ready or due sooner, and a worker has found nothing since the last call: waiting workers
-     * should try again. Wake all of them, or one that then asks for more: it is called once for any number of
-     * keys. Without the lock, on the thread that caused it. May be NULL. */
+     * should try again. Wake all of them, or one that then calls kl_workqueue_more: `wake` is called once for
+     * any number of keys. Without the lock, on the thread that caused it. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
-    /* a cause is not needed any more. Without the lock, on any thread; NULL: causes own nothing */
+    /* frees the `what` of a cause. Called without the lock, on any thread; NULL: causes own nothing */
     void (*forget)(uint32_t what);
 } kl_workqueue_options;
 
-/* o NULL: the defaults. Freed when no thread uses it any more; keys still in it are forgotten. */
+/* o NULL: the defaults. Free it when no thread uses it any more; keys still in it are forgotten. */
 kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o);
 void kl_workqueue_free(kl_workqueue *q);
 
@@ -77,15 +77,15 @@ typedef struct kl_add { /* how a key is added */
     int priority;       /* higher goes first; 0 is normal */
     kl_time after;      /* not before; 0 or less: at once */
     bool routine;       /* nothing has changed: a key that was given up stays so */
-    /* counts a failure and waits by their number; with `after`, whichever is sooner */
+    /* counts a failure, and waits for the backoff of their number; with `after`, for the shorter of both */
     bool rate_limited;
     bool blameless; /* rate_limited: it was not a failure (a conflict), though it waits like one */
-    /* moved in. An entry has the last one; a routine add's only when it makes the entry, a delayed add's
-     * when it changes it */
+    /* moved in. The last add's cause stays; a routine add's only if it creates the entry, a delayed add's
+     * only if it changes its time */
     kl_cause cause;
 } kl_add;
 
-/* Dropped once the queue is shut down. The delay that resulted, where there may be one. */
+/* Adds a key; returns the resulting delay, or 0. After shut down the add is dropped. */
 kl_time kl_workqueue_add_with(kl_workqueue *q, const char *key, const kl_add *how, kl_time now);
 void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now);
 void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_time now);
@@ -99,28 +99,29 @@ int kl_workqueue_faults(kl_workqueue *q, const char *key);
 typedef struct kl_queue_item {
     const char *key; /* the queue's, until done */
     kl_time queued_at;
-    int priority;    /* to add it again with */
+    int priority;    /* for adding it again */
     uint32_t id;     /* the queue's */
     kl_cause cause;  /* `what` is the queue's, until done or put back */
     unsigned events; /* adds that are in this entry, retries aside; at most 65535 */
 } kl_queue_item;
 /* True with *out when a key is ready (delayed ones whose time has come are promoted first). */
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out);
-/* nothing when it does not run */
+/* does nothing when the key does not run */
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now);
 /* done, for a caller that kept the kl_item of a running key */
 void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now);
-/* For one of several waiting workers, after it was woken and took a key: next_due; unless that is now, `news`
- * will be called again. */
+/* For a worker that was woken and took a key, among several that wait: returns kl_workqueue_next_due. Unless
+ * that is 0, `wake` will be called again. */
 kl_time kl_workqueue_more(kl_workqueue *q);
-/* `now` or earlier when something is ready (0), the heap's next, or KL_NEVER */
+/* 0 when a key is ready, else the time of the next delayed key, or KL_NEVER */
 kl_time kl_workqueue_next_due(kl_workqueue *q);
 
-/* --- what was handed out and does not run after all; KL_QUEUE_FAIR and _NAME. It keeps its age and its place, and what was added meanwhile joins it. --- */
+/* --- keys that were handed out and do not run yet; KL_QUEUE_FAIR and _NAME. A key keeps its age and place;
+ * adds join its entry. --- */
 
-/* Keys of one group do not run at the same time: true when it may run, in that group until done. False: it
- * was put back and is parked until the group is free (or the key is added again: its group may have changed),
- * and then handed out again in order. Once for each time it is handed out. */
+/* Keys of one group do not run at the same time. True: the key may run, and is in the group until done.
+ * False: it was put back and parked until the group is free, or the key is added again (its group may have
+ * changed); then it is handed out again in order. Call it once each time the key is handed out. */
 bool kl_workqueue_enter(kl_workqueue *q, const kl_queue_item *item, const char *group, kl_time now);
 /* Puts it back; it is handed out again at `until`, or when it is added or released, whichever is sooner. It
  * stays in the group that it has entered. */
@@ -131,10 +132,10 @@ void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);
 /* The running item is given up when done, unless a real add came meanwhile: routine adds are dropped, also
  * those during the run, until another add comes. Its failures are forgotten. */
 void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item);
-/* Forgets all failures; given up keys may be added again. With `again` all those keys are added, with its
- * priority and cause, which owns nothing; NULL: none. Returns their number. */
+/* Forgets all failures; given up keys may be added again. With `again` (NULL: not) these keys are added with
+ * its priority and cause, whose `what` is 0. Returns their number. */
 size_t kl_workqueue_pardon(kl_workqueue *q, const kl_add *again, kl_time now);
-/* From now on; given up keys may be added again. */
+/* Sets the backoff of later failures; given up keys may be added again. */
 void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p);
 
 /* adds are dropped, queued keys are still handed out, waiting ones are dropped */
@@ -145,7 +146,7 @@ bool kl_workqueue_drained(kl_workqueue *q);
 
 typedef struct kl_workqueue_stats {
     size_t ready, delayed, running, failing; /* failing: keys with failures since forget */
-    /* parked: not counted in ready; held: in delayed, too; resting: given up */
+    /* parked: not counted in ready; held: counted in delayed, too; resting: given up */
     size_t parked, held, resting;
     uint64_t adds, retries;
     kl_time longest_running, unfinished; /* at `now` */

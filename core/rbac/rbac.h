@@ -27,11 +27,11 @@ typedef struct kl_rbac_source {
     void *arg;
 } kl_rbac_source;
 
-/* Whether the user may. `why` (may be NULL) gets the reason as in a SubjectAccessReview. */
+/* Whether the user may make the request. `why` (may be NULL) gets the reason as in a SubjectAccessReview. */
 bool kl_rbac_allows(
     const kl_rbac_source *s, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
-/* Every rule that holds for the user in the namespace (NULL: cluster-wide alone): an array, a new reference.
- * `errors` (may be NULL) gets the missing roles, in the review's words. */
+/* Every rule that applies to the user in the namespace (NULL: only cluster-wide rules): an array, a new
+ * reference. `errors` (may be NULL) gets the missing roles, in the review's words. */
 const kl_value *kl_rbac_rules(const kl_rbac_source *s, const kl_value *user, const char *ns, kl_buf *errors);
 /* Whether `held` covers every right of `rules` (arrays of rules). If not, `missing` gets the rights that are
  * not covered, a rule a line, as kube-apiserver lists them. */
@@ -41,7 +41,8 @@ bool kl_rbac_in_group(const kl_value *user, const char *group);
 /* "User \"bob\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"" */
 void kl_rbac_say(const kl_value *user, const kl_rbac_request *request, kl_buf *out);
 
-/* The cluster roles and bindings that every cluster has and people use, as a JSON list of objects. */
+/* The default cluster roles and bindings of every cluster, but for internal ones, as a JSON list of
+ * objects. */
 extern const char kl_rbac_defaults[];
 
 #endif

@@ -26,7 +26,7 @@ char *kl__token_new(kl__issuer *i, const kl_value *claims);
 void kl__issuer_keys(kl__issuer *i, kl_buf *out);
 /* Remembers a token in a map from token to claims; the expired ones are forgotten. */
 void kl__issued_add(kl_map *issued, kl_time wall, const char *token, const kl_value *claims);
-/* Its claims, borrowed, while it has not expired; NULL otherwise. */
+/* The claims of a token that has not expired, borrowed; NULL otherwise. */
 const kl_value *kl__issued_claims(const kl_map *issued, kl_time wall, const char *token);
 
 #endif

@@ -14,14 +14,14 @@ typedef enum kl_why {
     KL_WHY_ADDED,
     KL_WHY_CHANGED,
     KL_WHY_DELETED, /* an event of the object */
-    KL_WHY_RESYNC,  /* `resync` came round */
+    KL_WHY_RESYNC,  /* `resync` was due */
     KL_WHY_TRIGGER, /* `every` or `cron` was due */
     KL_WHY_AFTER,   /* its last run requested it */
     KL_WHY_RETRY,   /* its last run failed, or waits for something */
     KL_WHY_RELOAD,  /* new logic runs all keys */
     KL_WHY_LEADING, /* this process became the leader, or the key moved to this shard */
-    KL_WHY_HAND,    /* somebody said so */
-    KL_WHY_REQUEST, /* of the API server, to a webhook */
+    KL_WHY_HAND,    /* a person requested it */
+    KL_WHY_REQUEST, /* a request of the API server to a webhook */
 } kl_why;
 
 /* "started", "added", "changed", "deleted", "resync", "trigger", "after", "retry", "reload", "leading",

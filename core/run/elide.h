@@ -1,17 +1,17 @@
-/* elide.h - finds writes of a controller that would change nothing, proved from the cache, so that they need
- * not be sent.
+/* elide.h - proves from the cache that a write of a controller would change nothing, so that it need not be
+ * sent.
  *
  * A cache is an earlier state of the server. A write that changes nothing in it may be skipped, as if it had
  * been made at that moment, unless the controller knows of a later state: by its own write (sent, failed
  * without an answer, or answered with a resourceVersion that the cache has not reached), or by reading the
- * object from the server. This is the record of that knowledge.
+ * object from the server. A kl_elide records these later states.
  *
  *   update, merge patch    the object is the same afterwards, by value
  *   apply                  the object has the resourceVersion with which the server answered the same apply
  *                          before; a change by another manager gives it another one
  *
- * No other write is ever skipped, and none of a kind of which the cache keeps only a part, except an apply
- * whose answer is not read. One for each controller, shared by its workers; any thread. */
+ * No other write is ever skipped. For kinds of which the cache keeps only some fields, only an apply whose
+ * answer is not read is. One for each controller, shared by its workers; any thread. */
 #ifndef KL_RUN_ELIDE_H
 #define KL_RUN_ELIDE_H
 
@@ -22,10 +22,10 @@ typedef struct kl_elide_write kl_elide_write;
 
 /* About `max` objects are remembered (0: 65536), the most recently used ones. */
 kl_elide *kl_elide_new(size_t max);
-void kl_elide_free(kl_elide *e); /* no write is under way */
+void kl_elide_free(kl_elide *e); /* after the last kl_elide_end */
 
-/* Whether the cache is known to be behind on an object, which is `cached` (NULL: never provable). `ns` is
- * NULL for cluster scope. */
+/* Whether `cached` (NULL: no) is the latest state of the object that the controller knows of. `ns` is NULL
+ * for cluster scope. */
 bool kl_elide_fresh(kl_elide *e, const char *kind, const char *ns, const char *name, const kl_value *cached);
 /* Whether op, whose namespace is `ns`, would change nothing. */
 bool kl_elide_proves(kl_elide *e, const kl_op *op, const char *ns, const kl_value *cached);

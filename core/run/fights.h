@@ -1,15 +1,15 @@
 /* fights.h - detects write loops: a key that its own writes trigger again and again, and a key whose writes
- * another manager reverts. No clock, no I/O: it gets runs and their causes, and tells which keys must be
- * slowed down.
+ * another manager reverts. No clock, no I/O: its input are runs and their causes; its output are keys to slow
+ * down.
  *
  *   began -> wrote* -> ended
  *
- *   a loop:  run after run is woken by what the one before wrote, and writes something else
+ *   a loop: each run is triggered by the write of the previous run, and writes something else
  *   a fight: we write a field, another manager changes it, we write it again, and so on
  *
  * Such a key waits a second before its next run, then two, up to KL_FIGHTS_DELAY_MAX, until it is quiet.
- * Where time stands still (tests) nothing can wait: only loops are reported, each KL_FIGHTS_STILL_RUNS anew.
- * Any thread. */
+ * In virtual time (tests) nothing can wait: only loops are reported, again every KL_FIGHTS_STILL_RUNS. Any
+ * thread. */
 #ifndef KL_RUN_FIGHTS_H
 #define KL_RUN_FIGHTS_H
 
@@ -17,10 +17,11 @@
 #include "base/clock.h"
 #include "value/value.h"
 
-/* This many runs in a row are not convergence any more; loops slower than that, on average, do no harm. */
+/* More runs in a row than this are not convergence; loops with a longer average pace do no harm. */
 #define KL_FIGHTS_LOOP_RUNS 20
 #define KL_FIGHTS_LOOP_PACE KL_SECONDS(3)
-/* Where time stands still a loop harms nobody, and a script may need many steps at one moment. */
+/* The number of runs in virtual time, where a loop does no harm and a script may need many steps at one
+ * moment. */
 #define KL_FIGHTS_STILL_RUNS 200
 /* How often a field must go back and forth; slower changes are people at work. */
 #define KL_FIGHTS_ROUNDS 5
@@ -46,11 +47,11 @@ typedef struct kl_fight {
 } kl_fight;
 void kl_fight_fini(kl_fight *f);
 
-/* manager: the name under which the runs write; copied. still: time stands while keys run. */
+/* manager: the name under which the runs write; copied. still: virtual time, which stands while keys run. */
 kl_fights *kl_fights_new(const char *manager, bool still);
 void kl_fights_free(kl_fights *f);
-void kl_fights_clear(kl_fights *f); /* the logic has changed: it starts with a clean slate */
-/* The key has to wait, until then. */
+void kl_fights_clear(kl_fights *f); /* forgets all keys, since the logic has changed */
+/* True: the key has to wait until *until. */
 bool kl_fights_holds(kl_fights *f, const char *key, kl_time now, kl_time *until);
 /* woke: the object whose event triggered the key, in that state; NULL: another cause. Borrowed, like the
  * answer of an accepted write. */

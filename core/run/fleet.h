@@ -17,7 +17,7 @@ typedef struct kl_fleet kl_fleet;
 
 kl_fleet *kl_fleet_new(void);
 void kl_fleet_free(kl_fleet *f);
-/* Its number. The client is borrowed; names are unique (KL_EEXISTS). */
+/* Adds a cluster; *number is its index. The client is borrowed; names are unique (KL_EEXISTS). */
 KL_NODISCARD kl_status kl_fleet_add(
     kl_fleet *f, const char *name, kl_client *client, size_t *number, kl_err *err);
 struct kl_manager;

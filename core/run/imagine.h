@@ -13,7 +13,7 @@ typedef struct kl_imagined {      /* a write that was not sent; borrowed */
     const char *ns, *name;    /* ns NULL: cluster scope */
     const kl_value *was, *is; /* NULL: it does not exist */
     kl_status status;         /* it would have failed: was and is are unset */
-    const kl_err *err;        /* of that */
+    const kl_err *err;        /* the failure, when status is not KL_OK */
 } kl_imagined;
 
 typedef struct kl_recalled { /* owned by the caller: body is a reference, err must be finished */
@@ -26,23 +26,23 @@ typedef struct kl_recalled { /* owned by the caller: body is a reference, err mu
 /* The operations (implemented by controller/dry_writes.h), since this room does not know the caches. Worker
  * thread. */
 typedef struct kl_imagine_ops {
-    /* The call of such a run; at KL_FLEET_NONE: of its own cluster. As kl_door_write. */
+    /* Performs a call of a dry run in cluster `at` (KL_FLEET_NONE: its own), as kl_door_write. */
     uint64_t (*submit)(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, void *arg);
     /* The run's view of the caches over `of`, which outlives it; the caller frees it with view_free. */
     kl_reader *(*view)(kl_run *r, kl_reader *of);
     void (*view_free)(kl_reader *view); /* NULL is fine */
 } kl_imagine_ops;
 
-/* Of a worker's owner, which it outlives. Any thread, unless said otherwise. */
+/* Lives longer than the worker's owner, which refers to it. Any thread, unless said otherwise. */
 typedef struct kl_imagination {
     const kl_imagine_ops *ops;
     bool ask; /* the server computes the result */
-    /* One write, as it is answered. May be NULL. */
+    /* Called for each write when it is answered. May be NULL. */
     void (*wrote)(void *arg, const kl_imagined *x);
-    /* An answer from elsewhere, before anything is read or simulated; worker thread. false: none. May be
-     * NULL. */
+    /* Answers a call (a shadow: from the live run) before it is read or simulated; worker thread. False: it
+     * has no answer. May be NULL. */
     bool (*recall)(void *arg, kl_run *r, const kl_op *op, kl_recalled *out);
-    /* The same for lists of the caches. May be NULL. */
+    /* Answers a list of the caches likewise. May be NULL. */
     bool (*recall_list)(void *run, const char *kind, const kl_read_query *q, kl_objects *out);
     void *arg;
 } kl_imagination;

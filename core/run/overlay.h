@@ -1,4 +1,4 @@
-/* overlay.h - the writes and reads of one run, in front of the caches: so that a dry run reads its own
+/* overlay.h - the writes and reads of one run, which override the caches, so that a dry run reads its own
  * writes.
  *
  * An object is in it under its resource (group and plural), namespace and name, whatever version was
@@ -19,9 +19,9 @@ void kl_overlay_unref(kl_overlay *o); /* NULL is fine */
  * cluster scope. */
 bool kl_overlay_get(
     kl_overlay *o, const kl_resource *r, const char *ns, const char *name, const kl_value **out);
-/* Sets it to v (NULL: it does not exist). */
+/* Sets the object to v (NULL: it does not exist). */
 void kl_overlay_set(kl_overlay *o, const kl_resource *r, const char *ns, const char *name, const kl_value *v);
-/* The same only where it was unknown. True when it was. */
+/* Sets it only where it was unknown. True when it was. */
 bool kl_overlay_show(
     kl_overlay *o, const kl_resource *r, const char *ns, const char *name, const kl_value *v);
 /* Whether it was written, not only read. */
@@ -29,9 +29,9 @@ bool kl_overlay_wrote(kl_overlay *o, const kl_resource *r, const char *ns, const
 /* Whether any object of a resource is known. */
 bool kl_overlay_has(kl_overlay *o, const kl_resource *r);
 
-/* kl_simulate over what is known, or over `base` where nothing is, and remembers what came of it. Its number
- * is the overlay's own; op->name may be missing (generateName). *was, if not NULL: a new reference to what it
- * was before. */
+/* Simulates a write (kl_simulate) of the known object, or of write->base where it is unknown, and remembers
+ * the result. It sets the simulation's number; op->name may be missing (generateName). *was (was may be
+ * NULL): the object before, a new reference. */
 KL_NODISCARD kl_status kl_overlay_write(
     kl_overlay *o, const kl_simulation *write, kl_simulated *out, const kl_value **was, kl_err *err);
 

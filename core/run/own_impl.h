@@ -11,7 +11,7 @@
 #include "model/selector.h"
 #include "run/own_writes.h"
 
-/* A cache that owes. */
+/* A cache that may owe versions. */
 typedef struct kl__place {
     kl_list link;
     kl_own_writes *o;
@@ -26,7 +26,7 @@ typedef struct kl__place {
     kl_list others;     /* the rest */
 } kl__place;
 
-/* KL__NUMBERED is KL__COUNTED where parts come and go and have no heaps: in `others`. */
+/* KL__NUMBERED: as KL__COUNTED, for changing informers, whose parts have no heaps: it is in `others`. */
 typedef enum kl__debt { KL__COUNTED, KL__NUMBERED, KL__GONE, KL__EXACT } kl__debt;
 
 typedef struct kl__entry {
@@ -38,12 +38,12 @@ typedef struct kl__entry {
     int part;
     uint64_t number; /* NUMBERED */
     char *ns, *key;  /* of the object; ns NULL: it has none */
-    char *uid;       /* GONE: this one; NULL: any */
-    /* EXACT: this version, or no longer the previous one (NULL: none) */
+    char *uid;       /* GONE: the incarnation that must be gone; NULL: any */
+    /* EXACT: shown at version rv, or when the version is not `before` (NULL: none) any more */
     char *rv, *before;
 } kl__entry;
 
-/* The versions that one name awaits. */
+/* The versions for which one name waits. */
 typedef struct kl__mark {
     char *name;
     kl_list entries; /* never empty while it is in the map */
@@ -51,8 +51,8 @@ typedef struct kl__mark {
     kl_time until;
     char **waiting;
     size_t n_waiting; /* keys that are held */
-    bool told;        /* a key waits: counted once */
-    kl_list shown;    /* not in the map any more: about to be freed */
+    bool told;        /* a wait was counted in the metrics */
+    kl_list shown;    /* in the list of marks to free, after it left the map */
 } kl__mark;
 
 struct kl_own_writes {

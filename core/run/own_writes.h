@@ -2,7 +2,7 @@
  * One for each controller.
  *
  *   write answered --note--> owed by the caches that would show it --their events, bookmarks, lists--> shown
- *                                        `--time is over--> run anyway, told and counted
+ *                                        `--time is over--> run anyway, logged and counted
  *
  * A cache owes a resourceVersion: when it has reached that version, it shows the write or a later one. Where
  * the server's versions are not numbers, the object must have that version, or another one than before. A
@@ -45,14 +45,15 @@ typedef struct kl_written { /* borrowed */
     const char *subresource; /* NULL: the object itself */
     const kl_value *answer;
 } kl_written;
-/* A write of `name` has succeeded; it is owed until that time. */
+/* A write of `name` has succeeded; caches owe it until `until`. */
 void kl_own_writes_note(kl_own_writes *o, const char *name, const kl_written *x, kl_time until);
 /* True when `name` has to wait: `key` is released when its writes are shown, and runs at *until at the
  * latest. */
 bool kl_own_writes_owed(kl_own_writes *o, const char *name, const char *key, kl_time now, kl_time *until);
 /* "v1/ConfigMap ns/a", what the key waits for first; NULL: nothing. Caller frees. */
 char *kl_own_writes_why(kl_own_writes *o, const char *name);
-/* The same of any key that is held, with the key before it: "ns/a: v1/ConfigMap ns/b". NULL: none is. */
+/* The same for one of the held keys, with the key before it: "ns/a: v1/ConfigMap ns/b". NULL: no key is
+ * held. */
 char *kl_own_writes_first(kl_own_writes *o);
 
 #endif

@@ -11,7 +11,8 @@
 #include "run/reconciler.h"
 #include "run/spec.h"
 
-/* The effective ones: set by the deployment, otherwise the script's defaults. Borrowed; an object or NULL. */
+/* The effective params: the deployment's values, otherwise the script's defaults. Borrowed; an object or
+ * NULL. */
 const kl_value *kl_params_of(const kl_controller_spec *s);
 /* "integer"; NULL: there is no such param. */
 const char *kl_param_type(const kl_controller_spec *s, const char *name);
@@ -19,7 +20,7 @@ bool kl_param_is_secret(const kl_controller_spec *s, const char *name);
 /* Whether v may be its value. KL_EINVAL names the param and what it must be. */
 KL_NODISCARD kl_status kl_param_check(
     const kl_controller_spec *s, const char *name, const kl_value *v, kl_err *err);
-/* `wish` over `have` (both objects; NULL: nothing): objects are merged as patches are (RFC 7386), all else is
+/* Merges `wish` into `have` (both objects; NULL: nothing): objects by RFC 7386, all other values are
  * replaced. KL_EINVAL also for unknown names, with a suggestion, and for secrets. */
 KL_NODISCARD kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, const kl_value *wish,
     const kl_value **out, kl_err *err);
@@ -27,7 +28,7 @@ KL_NODISCARD kl_status kl_params_over(const kl_controller_spec *s, const kl_valu
 /* `all` for people and files: "***" replaces each secret, and each value from a Secret. A new reference;
  * NULL: there is none. */
 const kl_value *kl_params_shown(const kl_controller_spec *s, const kl_value *all);
-/* Those that are not secrets. A new reference; NULL: there is none. */
+/* The params of `all` that are not secrets. A new reference; NULL: there is none. */
 const kl_value *kl_params_plain(const kl_controller_spec *s, const kl_value *all);
 /* As kl_params_shown, only those that differ from the script's defaults; or NULL. */
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all);
@@ -46,7 +47,7 @@ const kl_value *kl_params_as_given(const kl_controller_spec *s, const kl_value *
 const char *kl_programs_unknown_param(kl_program *const *p, size_t n, const kl_value *given, char **near);
 /* KL_EINVAL names the first param that has no value and needs one. */
 KL_NODISCARD kl_status kl_program_params_there(const kl_program *p, kl_err *err);
-/* A number that changes with the values; secrets count. */
+/* A number that changes when any value changes, secrets included. */
 uint64_t kl_program_params_version(const kl_program *p);
 
 #endif

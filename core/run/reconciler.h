@@ -33,8 +33,8 @@ typedef void kl_emit_fn(void *arg, const char *text);
 
 typedef struct kl_program_ops {
     /* A state for one thread; NULL with err on failure. `controller` is an index into specs. `stop` outlives
-     * the state. Once it is true, code that only computes ends soon: a run as one that will be abandoned
-     * (wait, then), and any other function of the script (map, index, predicate) with KL_ECANCELLED. */
+     * the state. Once it is true, running code must end soon: a run by returning KL_RUN_WAITING, after which
+     * it is abandoned; map, index and predicate with KL_ECANCELLED. */
     void *(*open)(kl_program *p, size_t controller, const atomic_bool *stop, kl_err *err);
     void (*close)(void *state); /* no run is under way */
     kl_run_state (*start)(void *state, kl_run *run);
@@ -48,10 +48,10 @@ typedef struct kl_program_ops {
     /* Optional: why a state was lost with all its runs, or NULL: it is alive. Its runs fail with that reason.
      * `worn` must be true then. */
     const char *(*lost)(void *state);
-    /* while WAITING: timeout or shutdown; free what it holds, finish is not called */
+    /* while WAITING, at timeout or shutdown: frees what the run holds; kl_run_finish is not called */
     void (*abandon)(void *state, kl_run *run);
-    /* Functions of the script, on the mapper thread (of `serial`: the worker's). KL_ETIMEOUT and
-     * KL_ETOOBIG mean that a budget was spent, of processor time or memory; then the mapper calls none of
+    /* Functions of the script, on the mapper thread (for `serial` on the worker's). KL_ETIMEOUT and
+     * KL_ETOOBIG: it exceeded its budget of processor time or memory; the mapper then calls no function of
      * that controller again. Optional when no spec names any. */
     kl_status (*map)(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key,
         void *arg, kl_err *err);
@@ -104,10 +104,10 @@ kl_time kl_run_wall(kl_run *r);   /* now, by the runtime's clock */
 uint64_t kl_run_random(kl_run *r);
 void kl_run_seed(kl_run *r, uint64_t seed); /* the seed of further ones */
 kl_reader *kl_run_reader(kl_run *r);
-/* What ends a run whose code only computes, beside its state's `stop`: its program looks at both
- * (bindings/state/budget.h). By the real clock, KL_NEVER without one. */
+/* The time at which running code must end, by the real clock, or KL_NEVER. The program checks it and its
+ * state's `stop` (bindings/state/budget.h). */
 kl_time kl_run_deadline(const kl_run *r);
-/* it exceeded this budget, for the metrics; kl_run_finish follows */
+/* reports to the metrics that the run exceeded a budget; kl_run_finish follows */
 void kl_run_spent(kl_run *r, kl_spent what);
 /* the program's own pointer for this run (a coroutine) */
 void *kl_run_user(const kl_run *r);
@@ -115,12 +115,12 @@ void kl_run_set_user(kl_run *r, void *user);
 /* The entry of `owns` for a kind, or NULL. Borrowed. */
 const kl_owned_spec *kl_run_owned(const kl_run *r, const char *kind);
 
-/* Begin something, then return KL_RUN_WAITING. Writes go through the door (election/door.h). Fields of op
- * are copied. When op->field_manager is NULL the controller's name is used; when default_ns is NULL, the
- * run's namespace. */
+/* Each begins an operation; then return KL_RUN_WAITING. Writes go through the door (election/door.h). Fields
+ * of op are copied. When op->field_manager is NULL the controller's name is used; when default_ns is NULL,
+ * the run's namespace. */
 void kl_run_call(kl_run *r, const kl_op *op);
 void kl_run_sleep(kl_run *r, kl_time d);
-/* reply body is NULL; then kl_run_resource(kind) is there */
+/* the reply's body is NULL; on success kl_run_resource(kind) returns it */
 void kl_run_resolve(kl_run *r, const char *kind);
 /* With several clusters (run/fleet.h; NULL and 0 where there is one): our number, and the target of the next
  * call or resolve. */
@@ -129,14 +129,13 @@ size_t kl_run_cluster(const kl_run *r);
 void kl_run_at(kl_run *r, size_t cluster);
 /* NULL when it was not resolved there yet */
 const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kind);
-/* In resume: how it ended. body is NULL for sleep, resolve and failures; both borrowed until the next
- * begin or the end of the run. */
+/* In resume: the result of the operation. body is NULL for sleep, resolve and failures; both borrowed until
+ * the next begin or the end of the run. */
 kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err);
 /* The same, blocking this worker: for programs in C, whose runs are of this process. *body is a new
- * reference. The wait ends without its answer when the run is to end: KL_ETIMEOUT at its deadline;
- * KL_ECANCELLED when the worker stops, or when a newer generation is there for as long as runs on an old one
- * may take. kl_run_over says so from then on: return, then (at KL_OVER_STOP as waiting, for being
- * abandoned). */
+ * reference. The wait ends early when the run must end: KL_ETIMEOUT at its deadline; KL_ECANCELLED when the
+ * worker stops, or when a newer generation has run for the time that old runs are granted. From then on
+ * kl_run_over is set and the run must return: at KL_OVER_STOP with KL_RUN_WAITING, and it is abandoned. */
 KL_NODISCARD kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err);
 KL_NODISCARD kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err);
 KL_NODISCARD kl_status kl_run_sleep_wait(kl_run *r, kl_time d, kl_err *err);
@@ -149,12 +148,12 @@ const kl_resource *kl_run_resource(kl_run *r, const char *kind); /* NULL when it
 void kl_run_record(kl_run *r, const kl_news *n);
 void kl_run_event(
     kl_run *r, const kl_value *about, const char *type, const char *reason, const char *message);
-/* with controller, key, reconcileID, generation */
+/* logs with the fields controller, key, reconcileID and generation */
 void kl_run_log(kl_run *r, kl_log_level level, const char *message);
 /* The same with fields of the script's own, and their types: see kl_log_text. */
 void kl_run_log_with(
     kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
-/* of this reconcile: its reconcileID, or its caller's trace, and a span */
+/* the run's trace and span: the trace is its caller's, or made from the reconcileID */
 void kl_run_trace(kl_run *r, kl_trace *out);
 
 typedef enum kl_result_kind {

@@ -1,14 +1,14 @@
 /* remote.h - the other side of runs whose queue, caches and door are in another process (core/isolate).
  *
- * A worker whose owner has one only forwards: calls of kl_run, kl_reader and kl_shared go to these functions,
- * each of which is the one of that name in reconciler.h or shared.h. */
+ * A worker whose owner has a kl_remote forwards calls of kl_run, kl_reader and kl_shared to these functions.
+ * Each has the contract of its namesake in reconciler.h or shared.h. */
 #ifndef KL_RUN_REMOTE_H
 #define KL_RUN_REMOTE_H
 
 #include "run/reconciler.h"
 #include "run/shared.h"
 
-/* Owner thread of the runs. It outlives all that was made with it. */
+/* Called on the thread of the runs. It outlives readers and stores that refer to it. */
 typedef struct kl_remote kl_remote;
 struct kl_remote {
     /* of a run */

@@ -22,7 +22,7 @@ typedef struct kl_answer {
     int code;
     const kl_value *body;
     kl_err err;
-    /* the request, where it is a write that the run's key waits for; or NULL */
+    /* the facts of a write that later runs wait for (own_writes); NULL: none */
     struct kl_write *write;
 } kl_answer;
 
@@ -35,7 +35,7 @@ typedef struct kl_gen_state {
     kl_time old_since; /* a newer generation was seen then; 0: none */
 } kl_gen_state;
 
-/* Only the opener of a stream reads it, so many are open only in nested callbacks. */
+/* Limit of a run's open streams: only nested callbacks have more than one. */
 #define KL__RUN_STREAMS 8
 
 struct kl_run {
@@ -50,7 +50,7 @@ struct kl_run {
     const kl_value *object;
     kl_mandate mandate; /* the mandate under which it was started */
     int64_t epoch;      /* of that */
-    bool deposed;       /* a write was refused because that does not hold any more */
+    bool deposed;       /* a write was refused because `mandate` does not hold any more */
     int attempt;
     char id[40];
     kl_trace caller;                      /* the trace that it continues; trace "": none */
@@ -64,13 +64,13 @@ struct kl_run {
     kl_heap_node deadline; /* in w->due while there is a timeout */
     kl_answer *pending;    /* the request under way, or NULL */
     uint64_t request;
-    kl_door *door; /* through which that went */
+    kl_door *door; /* the door of `request` */
     /* the last streams of ctx.http that it opened, which may still be open; n_streams: all ever opened */
     uint64_t streams[KL__RUN_STREAMS];
     size_t n_streams;
     size_t at;               /* the cluster of the next request, or KL_FLEET_NONE: our own */
     const char *waiting_for; /* words for the timeout message; static */
-    /* where time stands: the last request's moment, and the number of requests at it */
+    /* virtual time: the moment of the last request, and the number of requests at it */
     kl_time moment;
     unsigned asked_then;
     char *expired; /* the reason why it ends before its timeout; NULL: none */
@@ -94,8 +94,8 @@ struct kl_run {
     char *message, *traceback;
 };
 
-/* BUSY also when it sleeps without room for a key; FREE: asleep or about to, with room; CALLED: and was woken
- * for a key. */
+/* BUSY: running, or asleep without room for a key; FREE: asleep, or about to sleep, with room; CALLED: woken
+ * from FREE for a key. */
 typedef enum kl_worker_rest { KL_WORKER_BUSY, KL_WORKER_FREE, KL_WORKER_CALLED } kl_worker_rest;
 
 struct kl_worker {
@@ -118,7 +118,7 @@ struct kl_worker {
     /* owner thread only: */
     kl_list runs, gens; /* gens: newest first */
     kl_heap due;
-    kl_time retry_open; /* a program state could not be opened: not before this */
+    kl_time retry_open; /* when to try again to open a state, after a failure */
     uint64_t ids;
     kl_commons *commons; /* of its own; NULL: not needed yet */
     kl_shared *memos;    /* likewise */
@@ -130,8 +130,8 @@ struct kl_worker {
 /* For logs, behind "controller=%s key=%s ... reconcileID=%s generation=%d": " controllerGroup=...
  * spanID=..." when the log wants everything, else "". Valid for the run. */
 const char *kl__run_detail(kl_run *r);
-/* Through the door, unless the write is known to change nothing: then done is called at once, with the
- * object of the cache (elide_run.c). */
+/* Sends op through the door. A write that would change nothing is not sent: done is called at once with the
+ * cached object (elide_run.c). */
 uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg);
 kl_answer *kl__answer_new(kl_run *r);
 /* a kl_reply_fn; arg is the kl_answer */
@@ -149,7 +149,7 @@ static inline kl_time kl__after(kl_time now, kl_time d)
 }
 
 char *kl__late_text(const kl_run *r); /* the message of a run whose `timeout` expired */
-/* It ends with the worker's next round, for the reason `why`, which is taken. */
+/* Ends the run in the worker's next round, for the reason `why`, which it takes over. */
 void kl__run_expire(kl_run *r, char *why);
 
 /* --- gens.c; owner thread ------------------------------------------------------------------ */
@@ -173,8 +173,8 @@ bool kl__run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time n
 void kl__run_stepped(kl_run *r, kl_run_state state); /* worker.c: handles a program's result; ends finished
                                                         runs */
 void kl__run_end(kl_run *r, kl_time now);            /* by its result; frees it */
-void kl__run_abandon(kl_run *r, kl_time now);        /* without one: its key is put back; frees it */
-/* A key that did not run, or not to its end: its cause stays. */
+void kl__run_abandon(kl_run *r, kl_time now);        /* without a result: its key is put back; frees it */
+/* Puts back a key that did not run, or not to its end; its cause stays. */
 void kl__key_return(kl_worker *w, const kl_queue_item *item, kl_time now);
 
 /* --- witness.c ---------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ void kl__tell_gone(const kl_worker *w, const char *key);
 
 /* --- own_run.c ---------------------------------------------------------------------------- */
 typedef struct kl_write kl_write; /* the facts of a write that are needed when it is answered */
-kl_write *kl__write_of(kl_run *r, const kl_op *op); /* of a complete op; NULL: nobody waits for it */
+kl_write *kl__write_of(kl_run *r, const kl_op *op); /* for a complete op; NULL: no run will wait for it */
 void kl__write_free(kl_write *x);                   /* NULL is fine */
 /* with success; x NULL is fine */
 void kl__write_answered(kl_run *r, const kl_write *x, const kl_value *body);
@@ -199,13 +199,13 @@ bool kl__write_owed(
 /* --- fight_run.c -------------------------------------------------------------------------- */
 void kl__fight_began(kl_run *r);
 void kl__fight_wrote(kl_run *r, const kl_value *answer);
-/* Reports it: log, Event, metric. Where time stands still it returns the text of a loop instead, which the
- * caller frees; else NULL. */
+/* Reports a loop or fight: log, Event, metric. In virtual time it returns the text of a loop instead, which
+ * the caller frees; else NULL. */
 char *kl__fight_ended(kl_run *r, kl_time now);
 
 /* --- serial.c ----------------------------------------------------------------------------- */
-bool kl__serial_says(const kl_controller_spec *s); /* some runs may not overlap */
-/* The group of an object, as a text that is never empty; nothing is written for an object without one. */
+bool kl__serial_says(const kl_controller_spec *s); /* the spec has `serial` */
+/* Appends the group of an object, a text that is never empty; nothing for an object without a group. */
 KL_NODISCARD kl_status kl__serial_text(
     const kl_gen_state *g, const kl_value *object, kl_buf *out, kl_err *err);
 

@@ -2,8 +2,8 @@
  * and ctx.memo, a few fields for each key.
  *
  * Both are memory of this process (of one manager) and nothing more: they outlive reloads and the Lua states
- * of workers, and are gone when the process is. Values are immutable and shared with every state. Their size
- * is limited; beyond the limit a write is refused, and nothing is evicted. */
+ * of workers, and are gone when the process ends. Values are immutable and shared with every state. Their
+ * size is limited; beyond the limit a write is refused, and nothing is evicted. */
 #ifndef KL_RUN_SHARED_H
 #define KL_RUN_SHARED_H
 
@@ -15,7 +15,7 @@ struct kl_remote;
 
 /* `what` is its name in messages, copied; max: bytes. */
 kl_shared *kl_shared_new(const char *what, size_t max);
-/* one that is in another process (run/remote.h) */
+/* a store in another process (run/remote.h) */
 kl_shared *kl_shared_new_remote(const struct kl_remote *remote);
 void kl_shared_free(kl_shared *s); /* NULL is fine */
 
@@ -36,14 +36,15 @@ void kl_shared_forget(kl_shared *s, const char *name);
 /* The names that begin with a prefix, sorted, NULL-terminated; the caller frees each and the list. */
 char **kl_shared_names(kl_shared *s, const char *prefix);
 
-/* One kl_shared for each script of a manager, by its name; a script that returns finds its own again. */
+/* One kl_shared for each script of a manager, by its name; a script that is loaded again gets its earlier
+ * one. */
 typedef struct kl_commons kl_commons;
 kl_commons *kl_commons_new(void);
 void kl_commons_free(kl_commons *c); /* NULL is fine */
 /* any thread; borrowed, as long as the commons exist */
 kl_shared *kl_commons_of(kl_commons *c, const char *script);
 
-/* The metrics of scripts; as long as the commons exist. */
+/* The metrics of scripts; borrowed, as long as the commons exist. */
 kl_custom_metrics *kl_commons_metrics(kl_commons *c);
 
 /* The store of a controller's memos, by key. A memo is removed with its object (kl_shared_forget, called on

@@ -1,10 +1,10 @@
 /* simulate.h - the API server's result of a write, as far as it can be computed without the server. Pure; any
  * thread.
  *
- * Known are the object as it is, the request, and how every API server handles names, versions, finalizers,
+ * It knows the present object, the request, and how every API server handles names, versions, finalizers,
  * subresources and patches. Patches and applies are those of the embedded server, by the schemas of built-in
- * kinds (schema/known.h). Not known are defaults, validation and pruning, the schemas of custom kinds,
- * admission, quotas and the reactions of other controllers; only the server can tell (kl_op.dry_run). */
+ * kinds (schema/known.h). It does not know defaults, validation, pruning, schemas of custom kinds, admission,
+ * quotas and reactions of other controllers; only the server does (kl_op.dry_run). */
 #ifndef KL_RUN_SIMULATE_H
 #define KL_RUN_SIMULATE_H
 

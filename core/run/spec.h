@@ -13,13 +13,14 @@
 
 #define KL_NO_FN ((size_t)0) /* a program's functions are numbered from 1 */
 
-/* Which changes of objects count. All zero: every one. */
+/* Which changes of objects enqueue keys. All zero: every change. */
 typedef struct kl_when {
     /* "generation", "labels", "annotations", "resourceVersion" or paths; NULL-terminated or NULL:
      * everything passes */
     char **words;
     size_t fn;             /* predicate function(now, old), or KL_NO_FN */
-    kl_selector *selector; /* objects that it does not match before or after do not count; NULL: all do */
+    kl_selector *selector; /* changes of objects that it matches neither before nor after are ignored; NULL:
+                              none are */
 } kl_when;
 
 typedef enum kl_map_how { KL_MAP_OWNER, KL_MAP_SAME_NAME, KL_MAP_VIA, KL_MAP_FN } kl_map_how;
@@ -29,14 +30,14 @@ typedef struct kl_watch_spec {
     kl_map_how how;
     char *via;    /* index on our own resource, queried with the watched object's key */
     size_t fn;    /* KL_MAP_FN: number of the program's function */
-    kl_when when; /* which changes of the watched objects count */
+    kl_when when; /* which changes of the watched objects enqueue keys */
 } kl_watch_spec;
 
 /* A kind in `owns`. */
 typedef struct kl_owned_spec {
     char *kind;
     kl_when when;
-    bool unforced; /* an apply does not take fields from other managers, but fails */
+    bool unforced; /* an apply fails on conflicts instead of forcing */
 } kl_owned_spec;
 
 typedef struct kl_index_spec {
@@ -46,23 +47,23 @@ typedef struct kl_index_spec {
     size_t fn;
 } kl_index_spec;
 
-/* Of this kind only some fields are kept in the cache. */
+/* The cache keeps only these fields of objects of `kind`. */
 typedef struct kl_fields_spec {
     char *kind;
     char **paths; /* NULL-terminated */
     kl_projection *keep;
 } kl_fields_spec;
 
-/* Which objects of a kind that is not the resource. */
+/* The selectors and namespaces for a kind other than the controller's resource. */
 typedef struct kl_select_spec {
     char *kind;
     char *labels, *fields; /* NULL: all */
-    char **namespaces;     /* in place of the controller's; NULL: those */
+    char **namespaces; /* NULL-terminated, instead of the controller's namespaces; NULL: the controller's */
 } kl_select_spec;
 
 typedef enum kl_managed_fields { KL_MANAGED_DEFAULT, KL_MANAGED_KEPT, KL_MANAGED_DROPPED } kl_managed_fields;
 
-/* A text of each object: at a path, or from a function of the script. Neither: none. */
+/* A text for each object: the value at a path, or the result of a function; with neither there is none. */
 typedef struct kl_text_of {
     kl_path *path;
     size_t fn; /* or KL_NO_FN */
@@ -92,10 +93,10 @@ typedef struct kl_controller_spec {
      * have it in common */
     char *manager;
     char *resource; /* "example.com/v1/SecretSync" */
-    /* whose objects are seen; NULL-terminated or NULL: all that the manager sees */
+    /* the watched namespaces; NULL-terminated, or NULL: all that the manager watches */
     char **namespaces;
-    char *select_labels, *select_fields; /* of the resource, asked of the server; NULL: all */
-    kl_select_spec *selects; /* the same for other kinds; kinds that are missing here are seen in full */
+    char *select_labels, *select_fields; /* selectors for the resource, applied by the server; NULL: all */
+    kl_select_spec *selects; /* the same for other kinds; kinds that are missing here have no selectors */
     size_t n_selects;
     kl_when when;
     kl_watch_spec *watches;
@@ -118,11 +119,11 @@ typedef struct kl_controller_spec {
     size_t memory;  /* the limit of one worker's state in bytes; 0: none */
     bool isolate;   /* each state of it is a process of its own */
     kl_time resync; /* 0: none */
-    kl_time every;  /* all keys, that often; 0: never */
-    char **cron;    /* all keys, at these times of UTC (base/cron.h); NULL-terminated or NULL */
-    /* of keys enqueued by changes; KL_PRIORITY_LOW is added for existing objects; higher goes first */
+    kl_time every;  /* the interval at which all keys run; 0: never */
+    char **cron;    /* times in UTC at which all keys run (base/cron.h); NULL-terminated or NULL */
+    /* the priority of keys enqueued by changes, higher first; existing objects get KL_PRIORITY_LOW more */
     int priority;
-    kl_text_of priority_of;    /* per object, a whole number, instead; cut to +-KL_PRIORITY_MOST */
+    kl_text_of priority_of;    /* instead, a priority per object: a whole number, cut to +-KL_PRIORITY_MOST */
     kl_text_of serial;         /* runs of equal texts do not overlap */
     kl_backoff_policy backoff; /* zero: the queue's defaults */
     /* failures in a row after which a key rests until its object changes; 0: never */
@@ -131,23 +132,24 @@ typedef struct kl_controller_spec {
     kl_time own_writes;
     char *finalizer; /* NULL: it has no finalize */
     kl_lead lead;
-    bool lead_said; /* set by the script; otherwise the command line may */
+    bool lead_said; /* the script sets `lead`; otherwise the command line may */
     kl_shard_by shard;
     kl_reload_keys on_reload;
-    bool shard_own; /* by namespace, and caches hold this replica's namespaces only */
+    bool shard_own; /* shard by namespace, with caches of this replica's namespaces only */
     char **http;    /* the servers that ctx.http may reach: rules of http/reach.h; NULL-terminated or NULL */
     const kl_value *params; /* the script's own: an object, or NULL */
-    const kl_value *given;  /* all of them, where a deployment has set some; or NULL */
+    const kl_value *given;  /* all params, where a deployment has set some; or NULL */
     /* name -> whether its value may be shown, for those that a deployment has set; or NULL */
     const kl_value *param_origins;
-    const kl_value *param_rules; /* name -> rule (run/params.h), of those declared so; or NULL */
+    const kl_value *param_rules; /* name -> rule (run/params.h), for params declared by a rule; or NULL */
 } kl_controller_spec;
 
 /* A webhook: `as` has its name, reads, workers and timeout; it has no resource. */
 typedef struct kl_webhook_spec {
     kl_controller_spec as;
     bool mutating;
-    bool converts; /* it is the conversion of the definition of its name; the other fields are unused */
+    bool converts; /* it is the conversion webhook of the CustomResourceDefinition with its name; the other
+                      fields are unused */
     bool ignore;   /* failurePolicy Ignore: a failure here lets the request pass */
     char **kinds;  /* "apps/v1/Deployment", "apps/v1/Deployment/scale" or "*"; NULL-terminated */
     const kl_value *operations;
@@ -156,7 +158,7 @@ typedef struct kl_webhook_spec {
 } kl_webhook_spec;
 void kl_webhook_spec_fini(kl_webhook_spec *s); /* likewise */
 
-/* The name under which it writes. Borrowed. */
+/* The field manager of its writes. Borrowed. */
 const char *kl_controller_spec_manager(const kl_controller_spec *s);
 /* The entry of `owns` for a kind, NULL when it is not there. Borrowed. */
 const kl_owned_spec *kl_controller_spec_owned(const kl_controller_spec *s, const char *kind);
@@ -164,7 +166,7 @@ const kl_owned_spec *kl_controller_spec_owned(const kl_controller_spec *s, const
 const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, const char *kind);
 /* Whether only metadata of this kind is fetched; `fields` may reduce it further. */
 bool kl_controller_spec_metadata(const kl_controller_spec *s, const char *kind);
-/* The selectors of a kind, the resource or another; NULL: all of it. Borrowed. */
+/* The selectors for a kind, the resource or another; NULL: all objects. Borrowed. */
 void kl_controller_spec_select(
     const kl_controller_spec *s, const char *kind, const char **labels, const char **fields);
 /* The namespaces of a kind that are watched, NULL-terminated; NULL: all that the manager sees. Borrowed. */

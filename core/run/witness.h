@@ -25,7 +25,7 @@ typedef struct kl_saw { /* one read of a cache */
 typedef struct kl_asked {
     unsigned number;  /* the number of the request in this run: 1, 2, ... */
     const char *what; /* "get", "patch", ..., "sleep", "discovery"; static */
-    /* of a call, complete: manager and namespace are in it. NULL otherwise */
+    /* of a call, with manager and namespace filled in. NULL otherwise */
     const kl_op *op;
     const char *kind; /* of a discovery */
     kl_time wait;     /* of a sleep */
@@ -54,7 +54,7 @@ typedef struct kl_witness { /* each function may be NULL */
     void (*answered)(void *arg, kl_run *r, const kl_answered *x);
     /* Before the key returns to the queue. x->put_back: the run was aborted, and its result is ignored. */
     void (*ended)(void *arg, kl_run *r, const kl_ran *x);
-    /* A key was taken that has no object any more: nothing runs. */
+    /* A worker took a key whose object is gone; no run begins. */
     void (*gone)(void *arg, const char *controller, const char *key);
     void *arg;
 } kl_witness;
@@ -64,7 +64,7 @@ typedef struct kl_witnesses {
     kl_witness v[KL_WITNESSES_MAX];
     size_t n;
 } kl_witnesses;
-/* Before the first worker starts; they stay permanently. */
+/* Call it before the first worker starts; a witness cannot be removed. */
 void kl_witnesses_add(kl_witnesses *w, const kl_witness *x);
 
 /* --- who tells ---------------------------------------------------------------------------- */

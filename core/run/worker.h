@@ -40,12 +40,12 @@ struct kl_ran {
     kl_time started, ended; /* monotonic */
     int attempt;
     const char *traceback; /* of an error, where there is one */
-    const char *loop;      /* in virtual time: it triggers itself without an end, and how; or NULL */
+    const char *loop;      /* in virtual time: how the key triggers itself without end; or NULL */
     int generation;
     bool wrote; /* the server accepted a write of it */
     /* one of its calls failed because of the server: no answer, 429, 5xx */
     bool excused;
-    /* it was ended: not the leader any more, or the process stops. Its key stays in the queue; result and
+    /* it was aborted, since the lease was lost or the process stops. Its key stays in the queue; result and
      * after are unset */
     bool put_back;
 };
@@ -64,14 +64,14 @@ typedef struct kl_worker_owner {
     /* Resolve a kind; done on any thread. */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
     const kl_resource *(*resource)(void *arg, const char *kind); /* known already, or NULL */
-    void (*event)(void *arg, const kl_news *n);                  /* component is the owner's to fill */
+    void (*event)(void *arg, const kl_news *n);                  /* the owner sets `component` */
     void (*more)(void *arg); /* a key was taken: another worker might take the next; may be NULL */
     /* kl_run_answer; NULL where runs are no webhook's */
     void (*answer)(void *arg, const char *key, const kl_value *decision);
     void (*ended)(void *arg);                /* the worker's last call, on its thread; may be NULL */
     void (*ran)(void *arg, const kl_ran *r); /* on its thread; may be NULL */
-    /* Virtual time: whether a key may be taken now, and, after a round in which it was, that the turn is
-     * over. NULL: always. */
+    /* Virtual time: `turn` returns whether a key may be taken now (NULL: always); `turn_over` follows a round
+     * in which one was. */
     bool (*turn)(void *arg);
     void (*turn_over)(void *arg);
     /* The run's time of day, and its cached object for kl_run_believed (a new reference, or NULL). NULL: from
@@ -96,7 +96,7 @@ typedef struct kl_worker_owner {
     bool shadow;
     const kl_imagination *imagine; /* simulates its writes instead of sending them; NULL: they are sent */
     const kl_witnesses *witnesses; /* observers; may be NULL */
-    /* Keys run while it lasts; the worker belongs to the term in which it was created. NULL: unchecked. */
+    /* The worker runs keys only in the term in which it was created. NULL: unchecked. */
     const kl_tenure *tenure;
     /* keys wait until the caches show their writes; NULL: they do not */
     kl_own_writes *own_writes;
@@ -114,10 +114,10 @@ typedef struct kl_worker_owner {
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number);
 void kl_worker_start(kl_worker *w); /* its own thread */
 void kl_worker_poke(kl_worker *w);  /* any thread: look again */
-/* There may be a key: check before sleeping. True when it slept, has room, and is now called (or had been).
- * Any thread that keeps the worker from being joined meanwhile. */
+/* Wakes the worker for a key. True when it slept with room for a key (it is called now, or was before). Any
+ * thread that keeps the worker from being joined meanwhile. */
 bool kl_worker_call(kl_worker *w);
-/* any thread, likewise: it sleeps, has room, and will look at `due` or before */
+/* any thread, likewise: it sleeps with room for a key, and wakes at `due` or earlier */
 bool kl_worker_awaits(kl_worker *w, kl_time due);
 /* No new keys; runs under way finish. */
 void kl_worker_drain(kl_worker *w); /* any thread */
@@ -128,8 +128,8 @@ bool kl_worker_ended(kl_worker *w); /* any thread: drained, and joining it would
 /* any thread, after drain: waits until its thread has ended */
 void kl_worker_wait(kl_worker *w);
 void kl_worker_join(kl_worker *w); /* waits likewise, then frees */
-/* One round without a thread: answers, timers, new keys. Returns when to come back at the latest, KL_NEVER
- * for "when poked". */
+/* One round without a thread: answers, timers, new keys. Returns the latest time of the next call; KL_NEVER:
+ * only after a poke. */
 kl_time kl_worker_step(kl_worker *w);
 size_t kl_worker_inflight(kl_worker *w); /* any thread */
 /* As of its last round: the number of sleeping runs, whether it has no room for another, and the time of its

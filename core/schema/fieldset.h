@@ -39,7 +39,7 @@ bool kl__fieldset_equal(const kl__fieldset *a, const kl__fieldset *b);
 void kl__fieldset_add(kl__fieldset *a, const kl__fieldset *b);
 void kl__fieldset_subtract(kl__fieldset *a, const kl__fieldset *b);
 void kl__fieldset_intersect(kl__fieldset *a, const kl__fieldset *b);
-void kl__fieldset_drop(kl__fieldset *s, const char *element); /* a child with all below it */
+void kl__fieldset_drop(kl__fieldset *s, const char *element); /* removes a child with all below it */
 
 /* Appends an element to `out` in readable form: `.name`, `[name="c"]`, `["x"]`. */
 void kl__fieldset_put_element(const char *element, kl_buf *out);

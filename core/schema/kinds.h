@@ -37,7 +37,7 @@ typedef struct kl__kinds kl__kinds;
 
 kl__kinds *kl__kinds_new(const kl__types *builtin); /* with the built-in kinds */
 void kl__kinds_free(kl__kinds *k);
-/* takes it; an existing one with the same names is updated in place */
+/* takes over `kind`; an existing kind with the same names is updated in place */
 void kl__kinds_add(kl__kinds *k, kl__kind *kind);
 /* Removes what a CRD served, except versions named in `keep` (NULL-terminated, or NULL). The kinds stay
  * readable until kl__kinds_bury, which the next call starts with: the call that removed them may be
@@ -48,7 +48,7 @@ void kl__kind_free(kl__kind *kind);
 
 /* Borrowed, NULL when absent. */
 kl__kind *kl__kinds_get(const kl__kinds *k, const char *group, const char *version, const char *plural);
-/* Any version that has its objects there, or NULL. */
+/* Any version of the bucket's resource, or NULL. */
 kl__kind *kl__kinds_of_bucket(const kl__kinds *k, const kl__bucket *b);
 kl__kind *kl__kinds_by_kind(const kl__kinds *k, const char *group, const char *version, const char *kind);
 /* Every kind in the order of discovery. */
@@ -66,7 +66,7 @@ char **kl__words_copy(char *const *words);
 void kl__words_free(char **words);
 char *kl__kind_api_version(const kl__kind *k); /* "apps/v1"; caller frees */
 char *kl__kind_display(const kl__kind *k);     /* "pods", "deployments.apps"; caller frees */
-/* "group/plural" of the kind is one of `words`, which are set apart by spaces; the core group is "". */
+/* "group/plural" of the kind is one of `words`, which are separated by spaces; the core group is "". */
 bool kl__kind_among(const kl__kind *k, const char *words);
 
 #endif

@@ -5,12 +5,13 @@
 #include "value/value.h"
 #include "schema/schema.h"
 
-/* Another version of the kind in which managers may own fields; what such a manager loses shows there. */
+/* Another version of the kind in which managers may own fields; the fields that they lose are computed in
+ * it. */
 typedef struct kl__other_version {
     const char *api_version;
     const kl__schema *schema;
-    const kl_value *(*convert)(const kl_value *object); /* out of the version that is written; a new reference
-                                                         */
+    const kl_value *(*convert)(const kl_value *object); /* from the written version to this one; a new
+                                                           reference */
 } kl__other_version;
 
 typedef struct kl__writer {
@@ -18,7 +19,7 @@ typedef struct kl__writer {
     const char *api_version;        /* in which version */
     const char *sub;                /* subresource or NULL */
     const char *now;                /* the time of new entries, RFC 3339 */
-    bool only_status;               /* ownership is kept of status alone ... */
+    bool only_status;               /* only fields of status are owned ... */
     bool no_status;                 /* ... or of everything but status */
     const kl__other_version *other; /* NULL: all versions have the same fields */
 } kl__writer;

@@ -21,7 +21,7 @@ KL_NODISCARD kl_status kl__smp_three_way(const kl__schema *s, const kl_value *or
     const kl_value *modified, const kl_value *current, bool overwrite, const kl_value **out, kl_err *err);
 
 /* --- inside: smp.c for smp_diff.c --------------------------------------------------------- */
-/* Two patches made one: nulls and directives of both stay. */
+/* Merges two patches into one: nulls and directives of both stay. */
 KL_NODISCARD kl_status kl__smp_merge_patches(
     const kl__schema *s, const kl_value *one, const kl_value *two, const kl_value **out, kl_err *err);
 

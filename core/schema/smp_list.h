@@ -1,5 +1,5 @@
-/* smp_list.h - lists that strategic merge patches merge: rows under construction, found by key, put in
- * order. Inside server.
+/* smp_list.h - lists that strategic merge patches merge: rows under construction, found by key, put in order.
+ * Private to core/schema.
  *
  * `key` is the merge key of maps; NULL for scalars, which are their own key. */
 #ifndef KL_SCHEMA_SMP_LIST_H
@@ -16,7 +16,7 @@ typedef struct kl__rows {
 void kl__rows_add(kl__rows *r, const kl_value *taken);
 void kl__rows_add_all(kl__rows *r, const kl_value *list); /* references of its items */
 void kl__rows_fini(kl__rows *r);
-/* a list; the rows are given up */
+/* the rows as a list; r is empty afterwards */
 const kl_value *kl__rows_done(kl__rows *r);
 
 /* Finds the first item with the key of another: by a hash of their keys, so that lists of any length merge in

@@ -15,7 +15,7 @@ void kl__validate_labels(const char *field, const kl_value *map, kl__causes *cau
 void kl__validate_annotations(const char *field, const kl_value *map, kl__causes *causes);
 /* Removes duplicate owner references; returns their uids as text, which the caller frees, or NULL. */
 char *kl__owners_unique(const kl_value **o);
-/* The same of an object inside another, at `path`. */
+/* kl__validate_metadata for an object inside another, at `path`. */
 void kl__validate_metadata_at(const char *path, const kl_value *o, kl__causes *causes);
 
 #endif

@@ -1,5 +1,5 @@
-/* direct.h - the server's verbs without HTTP, for a user in the same process on one thread: a simulation.
- * Webhooks are not called. */
+/* direct.h - the server's verbs without HTTP, for a simulation in the same process, on one thread. Webhooks
+ * are not called. */
 #ifndef KL_SERVER_DIRECT_H
 #define KL_SERVER_DIRECT_H
 

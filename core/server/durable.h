@@ -5,7 +5,7 @@
 
 #include "server/state.h"
 
-/* Opens the archive. *birth (0: none) rises above every version that was given in earlier lives. Before
+/* Opens the archive. *birth (0: none) is above every resourceVersion of earlier processes. Before
  * kl__store_begin. */
 KL_NODISCARD kl_status kl__durable_open(kl_server *s, const char *dir, uint64_t *birth, kl_err *err);
 /* Restores all objects. Under the lock, before the first change. */
@@ -18,7 +18,7 @@ void kl__durable_change(kl_server *s, const kl__bucket *b, const kl__change *c);
 /* The answer just given is sent when all changes that it may show are on disk; if that fails, they are undone
  * and it becomes a 500 with the reason. Under the lock, inside the handler. */
 void kl__durable_hold(kl_server *s, kl_httpd_request *http);
-/* Waits for the same; without the lock. */
+/* Waits until all changes so far are on disk; without the lock. */
 KL_NODISCARD kl_status kl__durable_settle(kl_server *s, kl_err *err);
 
 #endif

@@ -13,7 +13,7 @@ void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *
 void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body);
 /* the same for a complete one; compressed when it is large and the client accepts gzip */
 void kl__reply_take(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body);
-/* Ends JSON as kube-apiserver does: in lines for people, else with one line feed. */
+/* Formats JSON as kube-apiserver does: indented for people, else with one line feed at the end. */
 void kl__finish_json(kl_httpd_request *http, kl_buf *body);
 /* in the media type that the request asks for, as failures are */
 void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v);

@@ -1,4 +1,4 @@
-/* server.h - the embedded API server: a real one in behaviour, in memory. For `kubelua dev`, `kubelua
+/* server.h - the embedded API server: behaves as kube-apiserver, in memory. For `kubelua dev`, `kubelua
  * apiserver`, the demo and specs.
  *
  * Thread-safe: requests run on the HTTP thread, the functions below on any thread. */
@@ -30,7 +30,8 @@ typedef struct kl_server_options {
     const char *tokens;
     bool tls;                       /* serves HTTPS, with a self-signed certificate unless it is given one: */
     const char *tls_cert, *tls_key; /* files (PEM); NULL or both */
-    const char *client_ca; /* file: clients with certificates of these are users, CN and O. NULL: none */
+    const char *client_ca; /* file of authorities: their client certificates authenticate users by CN and O.
+                              NULL: none */
     /* The file for audit events, and the file of the audit policy: see audit/audit.h. NULL: none; Metadata of
      * all requests */
     const char *audit_log, *audit_policy;
@@ -46,14 +47,14 @@ typedef struct kl_server_options {
     void *webhook_arg;
     /* no listening socket: requests come by server/direct.h, and there is no kl_server_url */
     bool unheard;
-    /* Every change of an object, in order, as it is stored, `now` of a deletion as it was last. Under the
-     * server's lock: it must not call the server. May be NULL. */
+    /* Called for every change of an object, in order, as it is stored; `now` of a deletion is the last state.
+     * Under the server's lock: it must not call the server. May be NULL. */
     void (*changed)(void *arg, const kl_server_change *c);
     void *changed_arg;
     /* Objects whose owners are deleted are deleted or orphaned, as by kube-controller-manager's garbage
      * collector. Loaded or kept objects are checked when their owners change. */
     bool collect;
-    bool fixtures; /* but objects that arrive with missing owners are left alone, for tests */
+    bool fixtures; /* for tests, with `collect`: objects that arrive with missing owners are kept */
     /* Requests for paths below /kubelua/ (KL_SERVER_EXTRA) of clients that may make them (with rbac by the
      * rules of nonResourceURLs): answers them, at once or later, as a kl_httpd_handler does. On the HTTP
      * thread, without the server's lock. NULL: there are no such paths. */
@@ -75,8 +76,8 @@ const char *kl_server_url(const kl_server *s);
  * a status in the object is stored too; missing namespaces are created. An object that exists is updated.
  * Errors name kind and name. */
 KL_NODISCARD kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err);
-/* The same, but a field that the kind does not have is an error: for objects that somebody typed. `tables`:
- * in a language whose empty table is both, so that {} is an empty list where the kind has one. */
+/* The same for objects that people wrote: unknown fields are errors. `tables`: they come from a language
+ * whose empty table is also a list, so {} becomes [] where the kind has a list. */
 KL_NODISCARD kl_status kl_server_load_strict(kl_server *s, const kl_value *object, bool tables, kl_err *err);
 /* Every document of a YAML/JSON file, or of every *.yaml, *.yml, *.json file of a directory (sorted). CRDs
  * first. */
@@ -86,16 +87,16 @@ KL_NODISCARD kl_status kl_server_load_path(kl_server *s, const char *path, size_
  * has it has seen all earlier changes. */
 uint64_t kl_server_mark(kl_server *s);
 uint64_t kl_server_rv(kl_server *s); /* of the last change, or mark */
-/* Remembers what is there; kl_server_reset makes it so again, without a thought for finalizers: objects
- * that came since are removed, others are put back, faults cleared. False when kinds have come or gone
- * since: such a server is not reset. Watches are told. */
+/* Saves the present state; kl_server_reset restores it, ignoring finalizers: newer objects are removed,
+ * others are put back, faults cleared. Watches get the changes. False, and nothing is reset, when kinds were
+ * added or removed since. */
 void kl_server_keep(kl_server *s);
 KL_NODISCARD bool kl_server_reset(kl_server *s);
 
-/* Its switchboard: rules by which it fails, stalls and lies. As long as s. */
+/* The fault rules of the server (faults/faults.h); lives as long as s. */
 struct kl_faults *kl_server_faults(kl_server *s);
-/* With a clock of one's own, after it moved: what faults hold back is let go when its time is there. Returns
- * when to come again, or KL_NEVER. */
+/* With a fake clock, after it moved: releases requests and frames that faults delayed until now. Returns the
+ * time of the next call, or KL_NEVER. */
 kl_time kl_server_faults_tick(kl_server *s);
 
 /* A kubeconfig for it (YAML text); caller kl_free()s. */

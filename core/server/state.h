@@ -12,7 +12,7 @@
 struct kl_server {
     kl_time bookmark_every;
     kl_httpd *httpd;
-    /* it listens on this machine alone: other names in Host headers are refused */
+    /* it listens on a loopback address only: foreign names in Host headers are refused */
     bool loopback;
     char *url;
     kl_mutex mu; /* guards everything below */
@@ -43,8 +43,8 @@ typedef struct kl__request {
     kl_server *s;
     kl_httpd_request *http;
     kl__call call;
-    kl_fault_call facts; /* what faults may match */
-    kl_fault_plan plan;  /* what they make of it */
+    kl_fault_call facts; /* the attributes that fault rules match */
+    kl_fault_plan plan;  /* the faults of this request */
 } kl__request;
 
 /* Ends the watches of a resource's versions that are not in `keep` (NULL-terminated). `server` as kl__world's

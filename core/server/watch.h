@@ -27,11 +27,11 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c);
 void kl__watches_mark(kl_server *s, uint64_t rv);
 /* Sends due bookmarks, ends timed out and disconnected watches; returns the time of the next call. */
 kl_time kl__watches_tick(kl_server *s, kl_time now);
-/* The part of it that faults hold back; returns when to come again for that. */
+/* The part of kl__watches_tick for delayed frames; returns the time of the next call for them. */
 kl_time kl__watches_look(kl_server *s);
 void kl__watches_stop(kl_server *s); /* ends all */
-/* Makes one call of a conversion webhook that a watch waits for; false: none does. Takes the lock, and calls
- * without it. */
+/* Makes one call of a conversion webhook for which a watch waits; false: no watch waits. Takes the lock, and
+ * calls without it. */
 bool kl__watches_ask(kl_server *s);
 /* Receives the answers of these calls: created with the server, and left before it is freed. */
 struct kl_hub *kl__hub_new(kl_server *s);

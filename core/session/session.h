@@ -1,4 +1,4 @@
-/* session.h - conversations with a pod: its logs, a command in it, its first process, one of its ports.
+/* session.h - sessions with a pod: its logs, a command in it (exec), its first process (attach), a port.
  *
  *   kl_session_start --> (connecting) --> open --> ended: kl_session_read says how
  *
@@ -34,8 +34,8 @@ typedef struct kl_session_request { /* borrowed for the call */
     const char *container; /* NULL: the pod's only one, or its default */
     /* exec, attach */
     const char *const *command; /* exec: words, NULL-terminated */
-    bool input;                 /* its standard input is ours */
-    /* a terminal: what it writes comes on KL_STDOUT alone */
+    bool input;                 /* its standard input comes from kl_session_write */
+    /* a terminal: all its output arrives on KL_STDOUT */
     bool tty;
     /* NULL: v5.channel.k8s.io, else v4; or one of the two */
     const char *protocol;
@@ -45,8 +45,8 @@ typedef struct kl_session_request { /* borrowed for the call */
     bool follow, previous, timestamps;
     int64_t since_seconds, tail, limit_bytes; /* -1: unset */
     const char *since_time;                   /* RFC 3339, or NULL */
-    /* Bytes, room or the end may have come: called on the streams thread, without locks. A caller that sets
-     * it must free the session on that thread, or after its end. May be NULL. */
+    /* There may be bytes to read, room to write, or the end. On the streams thread, without locks. A caller
+     * that sets it must free the session on that thread, or after its end. May be NULL. */
     void (*on_change)(void *arg);
     void *arg;
 } kl_session_request;
@@ -61,7 +61,7 @@ KL_NODISCARD kl_status kl_session_start(
 void kl_session_free(kl_session *s);
 
 /* The next bytes and their channel; waits until `until` (0: not at all). KL_EAGAIN: none yet. KL_OK with *n
- * 0: it ended well, see kl_session_exit. Data that arrived before a failure is read first. */
+ * 0: it ended without a failure, see kl_session_exit. Data that arrived before a failure is read first. */
 KL_NODISCARD kl_status kl_session_read(
     kl_session *s, kl_time until, int *channel, char *to, size_t cap, size_t *n, kl_err *err);
 /* Accepts as many bytes as fit, and waits for room until `until` (0: not at all). *taken 0: none. After the

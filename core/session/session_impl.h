@@ -38,14 +38,14 @@ struct kl_session {
     /* streams thread */
     kl_list link; /* in the client's sessions until it ended */
     kl__wire wire;
-    /* how it will end, once that is known: then the connection only has to go */
+    /* the result, once known (`judged`); then only the connection has to close */
     kl_status verdict;
     bool judged;
     kl_err story;
     uint64_t http_id, timer_id;
     kl__credential *credential; /* the credential of the running request */
     uint64_t ticket;            /* of the credential that is being fetched */
-    bool refused;               /* with a 401, whose message is kept until another credential arrives */
+    bool refused; /* the server answered 401; the message is kept until another credential arrives */
     bool replayed;
     int retries;
     kl_time again; /* when the request is sent again; 0: never */
@@ -57,9 +57,9 @@ struct kl_session {
     kl_buf raw; /* the handshake that is still to be written */
     kl_websocket *ws;
     bool input_closed; /* the end of standard input was sent */
-    int greeted;       /* port: bit n: channel n has said its port */
+    int greeted;       /* port: bit n: the port number of channel n has arrived */
     bool deaf;         /* the peer accepts no more; its data is still read */
-    bool held;         /* the peer is held back: the reader is behind */
+    bool held;         /* the peer is paused: the reader is behind */
 
     kl_mutex mu; /* of what follows */
     kl_cond changed;
@@ -67,7 +67,7 @@ struct kl_session {
     bool posted; /* a wake-up is on its way to the thread */
     bool let_go; /* kl_session_free was called */
     kl__pieces in, out;
-    bool hungry; /* the reader has caught up, if the peer was held back at all */
+    bool hungry; /* the reader has caught up since the peer was paused */
     bool close_input;
     int columns, rows; /* the size that was not sent yet; 0: none */
     bool open, ended;
@@ -85,12 +85,13 @@ size_t kl__pieces_take(kl__pieces *p, int *channel, char *to, size_t cap);
 /* Any thread, with a reference of its own; the last one frees. */
 void kl__session_ref(kl_session *s);
 void kl__session_unref(kl_session *s);
-/* The streams thread: begins it, and handles its users' requests. Both posted, both unref at their end. */
+/* On the streams thread: begins the session; handles requests of its users. Both are posted, and unref the
+ * session at their end. */
 void kl__session_begin(void *session);
 void kl__session_nudged(void *session);
 
 /* --- session_wire.c: the streams thread --------------------------------------------------- */
-/* how it ends; the first call counts. err is moved from */
+/* sets the result; later calls are ignored. err is moved from */
 void kl__session_finish(kl_session *s, kl_status st, kl_err *err);
 /* the same, with the session's name before the message */
 void kl__session_fail(kl_session *s, kl_status st, kl_err *err);
@@ -98,9 +99,9 @@ void kl__session_fail(kl_session *s, kl_status st, kl_err *err);
 bool kl__session_retry(kl_session *s, const kl__answer *a);
 void kl__session_schedule(kl_session *s, kl_time when); /* its one timer */
 void kl__session_opened(kl_session *s, const char *protocol);
-/* calls on_change, if it is still set */
+/* calls on_change, if still set */
 void kl__session_tell(kl_session *s);
-/* bytes for the reader; true: the sender has to wait */
+/* queues bytes for the reader; true: the sender has to wait */
 bool kl__session_give(kl_session *s, int channel, const char *data, size_t n);
 
 /* --- session_talk.c: the streams thread --------------------------------------------------- */

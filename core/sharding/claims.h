@@ -29,12 +29,12 @@ kl_claims *kl_claims_ref(kl_claims *c);
 void kl_claims_unref(kl_claims *c); /* NULL is fine */
 /* Whether we may run this key now. False for a NULL c. */
 bool kl_claims_own(const kl_claims *c, const char *controller, const char *key);
-/* Whether it will be ours when all replicas agree. Runs of other keys are finished, and not started again. */
+/* Whether the key will be ours once all replicas agree. Runs of other keys finish and do not start again. */
 bool kl_claims_want(const kl_claims *c, const char *controller, const char *key);
 /* The same for a namespace that is assigned as a whole, whatever the controller's present setting; *known
  * false: we are not one of the replicas now, and the result means nothing. */
 bool kl_claims_want_namespace(const kl_claims *c, const char *ns, bool *known);
-/* Our share of all keys then. */
+/* Our share of all keys once all replicas agree, 0..1. */
 double kl_claims_share(const kl_claims *c, const char *controller);
 /* The attribute that divides a controller: "key", "namespace", or NULL when it is not sharded. */
 const char *kl_claims_mode(const kl_claims *c, const char *controller);

@@ -18,9 +18,9 @@ typedef struct kl_gate kl_gate;
 /* drained: called once after a set that found runs of unwanted keys, when the last of them has left; on
  * the thread that left. */
 kl_gate *kl_gate_new(const char *controller, void (*drained)(void *arg), void *arg);
-void kl_gate_free(kl_gate *g); /* nobody is inside */
+void kl_gate_free(kl_gate *g); /* after the last leave */
 const char *kl_gate_controller(const kl_gate *g);
-/* False when runs of unwanted keys are under way. */
+/* Sets new claims. False when runs of unwanted keys are under way. */
 bool kl_gate_set(kl_gate *g, kl_claims *c); /* takes its own reference */
 bool kl_gate_drained(kl_gate *g);
 kl_claims *kl_gate_claims(kl_gate *g); /* a new reference; NULL before the first set */

@@ -3,7 +3,7 @@
  *
  * Each member stands on the ring at many points; a key belongs to the member of the next point. The points
  * are the same in every process and every release: replicas that do not agree on them would own keys twice
- * (KL_RING_VERSION goes with them). Immutable, counted; any thread. */
+ * (KL_RING_VERSION names the algorithm). Immutable, counted; any thread. */
 #ifndef KL_SHARDING_RING_H
 #define KL_SHARDING_RING_H
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the points: another version never agrees with this one. */
+/* The version of the algorithm; rings of different versions never agree. */
 #define KL_RING_VERSION 1
 #define KL_RING_NOBODY ((size_t)-1)
 
@@ -29,7 +29,7 @@ size_t kl_ring_find(const kl_ring *r, const char *member); /* KL_RING_NOBODY whe
 uint64_t kl_ring_point(const char *text, size_t n);        /* where a key is */
 /* KL_RING_NOBODY when there are no members */
 size_t kl_ring_owner(const kl_ring *r, uint64_t point);
-/* its share of all keys; 0 for nobody */
+/* the member's share of all keys, 0..1; 0 for KL_RING_NOBODY */
 double kl_ring_share(const kl_ring *r, size_t member);
 
 #endif

@@ -34,12 +34,12 @@
 typedef struct kl_shard kl_shard;
 
 typedef struct kl_shard_config {
-    /* of replicas that share keys: the label's value and the begin of the Leases' names */
+    /* the name of the replicas that share keys: the label's value, and the prefix of the Leases' names */
     const char *group;
     const char *ns, *identity;
     kl_time lease, renew, retry; /* 0: 15 s, 10 s, 2 s; rules of kl_leader_check */
     size_t max;                  /* the number of members that take keys, the oldest first; 0: all */
-    uint64_t seed;               /* of the incarnation's name: random */
+    uint64_t seed;               /* random; seeds the incarnation's name */
 } kl_shard_config;
 
 typedef struct kl_shard_now {
@@ -57,7 +57,7 @@ typedef enum kl_shard_input_kind {
     KL_SHARD_JOINED, /* after KL_SHARD_STOPPED: no run is left */
     /* lease: {"name": "key" or "namespace"} of the controllers that are sharded now */
     KL_SHARD_CONTROLLERS,
-    KL_SHARD_LEAVE, /* permanently; no run is left */
+    KL_SHARD_LEAVE, /* leave for good; no run is left */
 } kl_shard_input_kind;
 
 typedef struct kl_shard_input {

@@ -17,8 +17,8 @@ typedef struct kl_shard_lease {
     kl_publication p;     /* ring NULL until the owner has found or made it */
 } kl_shard_lease;
 
-/* Takes over ring and decoding from `before`, the same Lease at an earlier time or NULL, where the
- * annotation is the same. */
+/* Reads a Lease. Where the annotation has not changed, it reuses ring and decoding of `before`, an earlier
+ * state of the Lease or NULL. */
 void kl_shard_lease_read(const kl_value *lease, const kl_shard_lease *before, kl_shard_lease *out);
 void kl_shard_lease_fini(kl_shard_lease *l);
 

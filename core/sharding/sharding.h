@@ -1,5 +1,6 @@
-/* sharding.h - a replica among others that share keys: feeds the state machine (shard.h) with snapshots,
- * answers and timers on the manager's loop, and passes its claims to the gates of the controllers.
+/* sharding.h - the membership of a replica among those that share keys: feeds the state machine (shard.h)
+ * with snapshots, answers and timers on the manager's loop, and passes its claims to the gates of the
+ * controllers.
  *
  *   start --> member --lapsed: `stopped`--> joined (no run is left) --> member again          cancel --> left: `ended`
  *
@@ -33,7 +34,7 @@ void kl_sharding_start(kl_sharding *s);
 void kl_sharding_joined(kl_sharding *s);
 /* Leaves the replicas; no controller may work any more. */
 void kl_sharding_cancel(kl_sharding *s);
-/* after cancel: until it has ended; false when that took too long. Not on the loop */
+/* after cancel: waits until it has ended; false when that takes too long. Not on the loop */
 bool kl_sharding_wait(kl_sharding *s);
 void kl_sharding_free(kl_sharding *s); /* not on the loop; gates and tenure end with it */
 
@@ -45,7 +46,7 @@ const kl_tenure *kl_sharding_tenure(kl_sharding *s); /* its epoch counts our mem
  * are equal, the last unwanted run has ended. */
 kl_gate *kl_sharding_enter(kl_sharding *s, const char *controller, kl_shard_by by,
     void (*moved)(void *arg, kl_claims *before), void *arg);
-void kl_sharding_leave(kl_sharding *s, kl_gate *g); /* it has no run under way */
+void kl_sharding_leave(kl_sharding *s, kl_gate *g); /* after its last run */
 
 typedef struct kl_sharding_state {
     size_t members, known; /* replicas that take keys; all replicas */

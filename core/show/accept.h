@@ -24,7 +24,7 @@ KL_NODISCARD kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, c
     const char *include, kl_show_form *out, kl_err *err);
 /* The media type of a failure; JSON when no other is acceptable. */
 kl_show_media kl_show_error_media(const char *accept);
-/* The 406 for a single object requested as a list, or the reverse. */
+/* KL_OK, or the 406 for a single object requested as a list, or the reverse. */
 KL_NODISCARD kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err);
 /* Whether JSON is indented: for agents that people read with (curl, Wget, browsers), by ?pretty=, or by
  * "pretty=1" in the Accept header. Any of the three may be NULL. */

@@ -30,7 +30,7 @@ void kl_show_list_fini(kl_show_list *l);
 typedef struct kl_show_change {
     const char *type;       /* ADDED, MODIFIED, DELETED */
     const kl_value *stored; /* the object, in storage form */
-    bool columns;           /* a table tells them with its first event */
+    bool columns;           /* adds the column definitions, for the first event of a table */
     kl_time now;
 } kl_show_change;
 KL_NODISCARD kl_status kl_show_event(

@@ -45,18 +45,19 @@ kl_clock *kl_sim_clock(kl_sim *s);
 /* Call it once. Takes references. Every kind must exist. Each object of a controller's kind is enqueued. */
 KL_NODISCARD kl_status kl_sim_start(kl_sim *s, kl_program *const *programs, size_t n, kl_err *err);
 /* Runs what is ready until nothing is, time standing still. *next: the time (of kl_sim_clock) of the next
- * timer, or KL_NEVER. KL_ETIMEOUT: it does not come to an end. */
+ * timer, or KL_NEVER. KL_ETIMEOUT: the work does not end. */
 KL_NODISCARD kl_status kl_sim_settle(kl_sim *s, kl_time *next, kl_err *err);
 void kl_sim_move(kl_sim *s, kl_time by);
 
-/* A client's request: answered through done before it returns; a write counts for no controller. */
+/* A client's request: answered through done before it returns; its writes are not counted for a
+ * controller. */
 void kl_sim_call(kl_sim *s, const kl_op *op, kl_reply_fn *done, void *arg);
 /* NULL: the server has no such kind. */
 const kl_resource *kl_sim_resource(kl_sim *s, const char *kind);
 
 typedef struct kl_sim_count {
     const char *controller;                 /* borrowed from the program */
-    uint64_t runs, errors, writes, refused; /* refused: of the writes, those that failed */
+    uint64_t runs, errors, writes, refused; /* refused: the number of failed writes among `writes` */
     size_t failing;                         /* keys, now */
     kl_time cpu;                            /* spent in its runs, by the real clock */
 } kl_sim_count;

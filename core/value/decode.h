@@ -33,7 +33,8 @@ typedef struct kl__decoder {
 } kl__decoder;
 
 void kl__decoder_fini(kl__decoder *d); /* a zeroed one is ready for use */
-/* A whole text, or with `used` a value at its beginning; *used counts its bytes then. err may be NULL. */
+/* Decodes a whole text, or, with `used`, the value at its beginning; *used is then its length in bytes. err
+ * may be NULL. */
 KL_NODISCARD kl_status kl__decode(
     kl__decoder *d, const char *text, size_t n, size_t *used, const kl_value **out, kl_err *err);
 

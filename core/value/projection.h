@@ -40,9 +40,10 @@ typedef struct kl__cut kl__cut;
 const kl__cut *kl__projection_root(const kl_projection *p); /* NULL: keep all */
 /* for a watch's frame, whose member "object" is cut */
 const kl__cut *kl__projection_frame(const kl_projection *p);
-/* Of the member `key`: false when it is left out; *below is NULL when it is kept whole. */
+/* Whether the member `key` is kept; *below: the level below it, NULL when it is kept whole. */
 bool kl__cut_keeps(const kl__cut *c, const char *key, size_t n, const kl__cut **below);
-/* Of a list's items: a path means all of them; what is left out by name is a member of objects alone. */
+/* The level for items of a list: a path means all items. Names to leave out apply to members of objects
+ * only. */
 const kl__cut *kl__cut_items(const kl__cut *c);
 
 #endif

@@ -62,16 +62,16 @@ typedef enum kl_fit { KL_FIT, KL_FIT_MANY, KL_FIT_LONG, KL_FIT_DEEP } kl_fit;
 /* Whether v is within them: then nodes and bytes are subtracted. Visits at most that many parts. */
 kl_fit kl_value_fit(const kl_value *v, kl_room *room);
 
-/* The memory of v for a sole owner: keys of objects too; recurring parts count once as a rule. Stops above
- * `max`, and then returns some number above that. */
+/* The memory that v would need alone, keys of objects included; recurring parts mostly count once. Stops
+ * above `max` and then returns a number above it. */
 size_t kl_value_held(const kl_value *v, size_t max);
 
 /* The memory of all values of the process, shared parts once: nodes, and bytes with their table. First frees
  * the rest of large dead values. */
 void kl_value_memory(size_t *nodes, size_t *bytes);
 
-/* A number for a value as long as somebody holds it: values with the same number are equal, equal strings
- * have the same number. 0 for NULL. */
+/* A number for a value, valid while a reference is held: values with the same number are equal, and equal
+ * strings have the same number. 0 for NULL. */
 static inline uint32_t kl_value_id(const kl_value *v) { return (uint32_t)(uintptr_t)v; }
 
 /* A place in the program that reads one field again and again: caches the position of the field in objects

@@ -9,8 +9,8 @@
 #include "rbac/rbac.h"
 #include "verbs/call.h"
 
-/* The user of a token, a new reference; NULL: nobody's. `audiences` (NULL or empty: the API server) are those
- * of whom one must be the token's. *why, unless NULL: what is wrong with it, the caller's. */
+/* The user of a token, a new reference; NULL: the token is invalid. It must be for one of `audiences` (NULL
+ * or empty: the API server). *why (why may be NULL): the fault, which the caller frees. */
 const kl_value *kl__access_of_token(
     const kl__world *w, const char *token, const kl_value *audiences, char **why);
 /* The audiences among these that the token is for: a new list. */

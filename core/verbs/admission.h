@@ -8,9 +8,8 @@
  *                                          no --KL_EAGAIN--> call it, remember the answer, run the verb again
  *
  * An answer is valid only for the same question: if the stored object changed meanwhile, the webhook is
- * called again, as in kube-apiserver's retries. So that nothing else changes, the record also keeps the
- * moment, the uid and the name that the first run made. All functions under the server's lock unless said
- * otherwise. */
+ * called again, as in kube-apiserver's retries. So that nothing else changes, the record also keeps the time,
+ * uid and name of the first run. All functions under the server's lock unless said otherwise. */
 #ifndef KL_VERBS_ADMISSION_H
 #define KL_VERBS_ADMISSION_H
 
@@ -21,7 +20,8 @@ typedef struct kl__admission kl__admission;
 
 /* The record of one request: from its start, until it is answered. */
 kl__admission *kl__admission_new(kl_time wall, int64_t stale);
-int64_t kl__admission_stale(const kl__admission *a); /* of the plan of faults that it began with */
+int64_t kl__admission_stale(const kl__admission *a); /* `stale` of the fault plan that the request began with
+                                                      */
 /* Its answers of conversion webhooks; NULL where the server calls none. */
 struct kl_conversions *kl__admission_conversions(const kl__world *w, const kl__admission *a);
 void kl__admission_free(kl__admission *a);        /* any thread; NULL is fine */

@@ -23,8 +23,8 @@ typedef struct kl__written {
     kl_err why;
 } kl__written;
 KL_NODISCARD kl_status kl__write_begin(const kl__call *c, const kl_value *o, kl__written *out, kl_err *err);
-/* Stores it under `key`, or removes that: *out is the writer's view, at the version of the change. Ends
- * it. */
+/* Stores the object under `key`, or removes it: *out is the writer's view, at the version of the change.
+ * Frees the contents of w. */
 KL_NODISCARD kl_status kl__write_end(
     const kl__call *c, kl__written *w, const char *key, bool remove, const kl_value **out, kl_err *err);
 void kl__write_drop(kl__written *w);

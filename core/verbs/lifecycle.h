@@ -16,7 +16,7 @@ KL_NODISCARD kl_status kl__namespace_open(
 /* crd.c: a CustomResourceDefinition about to be stored gets its status. */
 void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd);
 void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes);
-void kl__crd_serve(kl__world *w, const kl_value *crd); /* its kinds as the CRD says */
+void kl__crd_serve(kl__world *w, const kl_value *crd); /* updates the served kinds from the CRD */
 /* Names of the group may have become free or taken: updates the conditions of its definitions. */
 void kl__crd_reconsider(kl__world *w, const char *group);
 void kl__crd_unserve(kl__world *w, const kl_value *crd);

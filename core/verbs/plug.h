@@ -6,8 +6,8 @@
 
 /* Whether any plugin looks at the call's object: a built-in kind's, and not a subresource. */
 bool kl__plug_cares(const kl__call *c);
-/* Before webhooks. `old`: what is stored, NULL on create. *o is replaced by what the plugins make of it, a
- * new reference for the one that was there; after an error it is as it was. 403 with the plugin's words. */
+/* Before webhooks. `old`: what is stored, NULL on create. *o, a reference, is replaced by a new one to the
+ * changed object; on failure it stays. 403 with the plugin's words. */
 KL_NODISCARD kl_status kl__plug_add(const kl__call *c, const kl_value *old, const kl_value **o, kl_err *err);
 /* After webhooks and validation; the object is not changed. 403 with the plugin's words. */
 KL_NODISCARD kl_status kl__plug_check(const kl__call *c, const kl_value *old, const kl_value *o, kl_err *err);

@@ -6,9 +6,9 @@
 #include "verbs/call.h"
 
 /* The call names the object, with "scale" as its subresource. *out is a new reference to the Scale as it is
- * now. A write goes through the object itself: its rules hold, its resourceVersion is the Scale's (409 when
- * another one was sent), its webhooks hear of the Scale alone. 404 without the object; 400 when the body is
- * no Scale; 422 for replicas below 0; 500 when a custom kind's object has no field at its specReplicasPath.
+ * now. A write is a write of the object: its rules apply, the Scale's resourceVersion is the object's (409
+ * when it differs), and webhooks get the Scale only. 404 without the object; 400 when the body is no Scale;
+ * 422 for replicas below 0; 500 when a custom kind's object has no field at its specReplicasPath.
  */
 KL_NODISCARD kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err);
 KL_NODISCARD kl_status kl__scale_update(

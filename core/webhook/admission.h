@@ -17,8 +17,8 @@ KL_NODISCARD kl_status kl_admission_parse(const char *text, size_t n, const kl_v
 void kl_admission_reply(const kl_value *request, const kl_value *decision, kl_buf *out);
 /* A decision without a patch; message and warning may be NULL. A new reference. */
 const kl_value *kl_admission_decide(bool allowed, int code, const char *message, const char *warning);
-/* The time for an answer, given a `timeout` parameter of "10s" (NULL: `dflt`): less a reserve for the way
- * back. */
+/* The time for an answer, from a `timeout` parameter such as "10s" (NULL: `dflt`), less a reserve for sending
+ * it. */
 kl_time kl_admission_time(const char *timeout, kl_time dflt);
 
 #endif

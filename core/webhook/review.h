@@ -1,4 +1,4 @@
-/* review.h - the head that every review has: an object of some kind, with a request that has a uid. */
+/* review.h - the common part of reviews: an object of some kind, with a request that has a uid. */
 #ifndef KL_WEBHOOK_REVIEW_H
 #define KL_WEBHOOK_REVIEW_H
 
@@ -11,7 +11,8 @@ typedef struct kl__review {
     const char *field;           /* the list of versions in the configuration of the other side */
 } kl__review;
 
-/* The request of a review, a new reference. KL_EINVAL for what is no such review, and says what it is. */
+/* The request of a review, a new reference. KL_EINVAL when it is not such a review; the message says what it
+ * is. */
 KL_NODISCARD kl_status kl__review_request(
     const kl__review *expected, const char *text, size_t n, const kl_value **request, kl_err *err);
 /* Adds the decision's message, cut as the log cuts texts, to the object that b builds. */

@@ -26,9 +26,10 @@ KL_NODISCARD kl_status kl_webhooks_check(kl_webhooks *w, const void *slot, const
 /* The script's webhooks are those of p from now on, by name: known ones take it between two requests, new
  * ones begin, and those it lacks end after the requests that they have. Takes a reference. */
 void kl_webhooks_take(kl_webhooks *w, const void *slot, kl_program *p, int generation);
-/* Listens, once there is a webhook; further calls do nothing. What listening or the certificates say. */
+/* Listens, once there is a webhook; further calls do nothing. Fails with the reason of the socket or the
+ * certificates. */
 KL_NODISCARD kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err);
-/* Something changed (env's `changed`): caches that came begin webhooks, those that ended are freed. */
+/* After env's `changed`: webhooks whose caches are ready begin, and ended ones are freed. */
 void kl_webhooks_advance(kl_webhooks *w);
 /* The end, in three steps. Any thread: no new requests, waits for those under way until `deadline`
  * (monotonic), closes the socket. */

@@ -31,9 +31,9 @@ void kl_proto_reader_free(kl_proto_reader *r);
 KL_NODISCARD kl_status kl_proto_read(kl_proto_reader *r, const char *data, size_t n, const kl_value *like,
     const kl_value **out, bool *outdated, kl_err *err);
 
-/* The other way, appended to `out` byte for byte as kube-apiserver writes it. KL_EINVAL names the field whose
- * value is not of its type, or the kind when it has no table; `out` must be discarded then. err may be NULL.
- * An object whose kind and apiVersion may be absent, in its envelope: */
+/* Encodes, appended to `out` byte for byte as kube-apiserver writes it. KL_EINVAL names the field whose value
+ * is not of its type, or the kind when it has no table; `out` must be discarded then. err may be NULL. An
+ * object whose kind and apiVersion may be absent, in its envelope: */
 KL_NODISCARD kl_status kl_proto_write(
     const char *api_version, const char *kind, const kl_value *v, kl_buf *out, kl_err *err);
 /* One item of a list, without envelope; and the list around those in `items`. `kind` is an item's. */

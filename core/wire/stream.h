@@ -1,4 +1,4 @@
-/* stream.h - objects out of a growing stream of bytes, one at a time: a LIST body is never held whole.
+/* stream.h - decodes objects from a stream of bytes, one at a time: a LIST body is never held whole.
  *
  * Feed bytes as the network brings them, JSON or, of built-in kinds, protobuf (wire/proto.h). A list calls
  * `item` for every element of `items` and `list_end` with the list's other members ({kind, apiVersion,
@@ -12,7 +12,7 @@
 
 typedef struct kl_stream kl_stream;
 
-/* An object that was too large, as far as its first bytes tell; the texts are not terminated. */
+/* An object that was too large: what its first bytes show. The texts are not NUL-terminated. */
 typedef struct kl_stream_skipped {
     const char *type; /* a watch's: "ADDED"...; "" when not known */
     const char *ns, *name;
@@ -38,8 +38,8 @@ typedef struct kl_stream_handler {
     bool protobuf;            /* the bytes are protobuf; the values are those that JSON would give */
     /* list: put in front of items that carry neither; NULL: nothing is */
     const char *api_version, *kind;
-    /* The last state of an object, which its next one resembles: a new reference, or NULL. May be NULL.
-     * Texts are not terminated. */
+    /* The last known state of an object, a new reference or NULL: its next state is decoded faster with it.
+     * May be NULL. Texts are not NUL-terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
 } kl_stream_handler;
 

@@ -1,7 +1,7 @@
 /* indexer_impl.h - the internals of an indexer, for the files that implement it only.
  *
- *   indexer.c   keys, versions, one object put         query.c how a list is answered
- *   lists.c     the store becomes a list               edit.c memory that a writer adds and retires
+ *   indexer.c   keys, versions, one object put         query.c   how a list is answered
+ *   lists.c     the store becomes a list               edit.c    memory that a writer adds and retires
  *   indexes.c   indexes that come and go               cells.c   number -> pointer, in versions
  *   buckets.c   where an object stands                 tree.c    ordered sets of numbers, in versions
  *                                                      names.c   hash -> numbers

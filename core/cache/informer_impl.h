@@ -4,7 +4,7 @@
  *   follow.c     the watch thread: does what the reflector says
  *   apply.c      the apply context: the store and what changed in it
  *   handlers.c   the apply context: calls the subscribers
- *   parts.c namespaces: which part watches which, and how parts come and go */
+ *   parts.c      namespaces: which part watches which, and how parts come and go */
 #ifndef KL_CACHE_INFORMER_IMPL_H
 #define KL_CACHE_INFORMER_IMPL_H
 

@@ -1,7 +1,7 @@
 /* retry.h - whether a request is sent again, and after how long: client-go's rules. Pure. Any
  * thread.
  *
- *   result GET        others       watch (client.lua)
+ *   result                                           GET        others       watch (client.lua)
  *   429 or 5xx with Retry-After                      again      again        again
  *   429 or 5xx without, other codes, also 3xx        no         no           no
  *   connection reset or ended, HTTP/2 stream lost    1 s        no           1 s

@@ -23,8 +23,8 @@
  * A stream is answered when its head has arrived, with `stream`, a text, instead of a body. The rest is read
  * by further ops with the same name, subresource and http, and one of these in body:
  *
- *     read that text answers {body or base64}, the data since the last read, or {ended: true}
- *     close that text answers {}; ends the stream
+ *     read  that text     {body or base64}, the data since the last read, or {ended: true}
+ *     close that text     {}, and ends the stream
  *
  * Between reads some 256 KiB are buffered here, the rest in the network. `max` limits all of its bytes
  * (absent: unlimited), `timeout` all of its time. Cancelling the first op's id ends it, too.

@@ -6,14 +6,14 @@
  *   tape       the first line of a file: format, version, which recording, the number of this file, scripts
  *   kind       a resource, under the name that scripts have for its kind
  *   cache      a cache (c) was begun: label, kind, selectors          synced, closed   of that cache
- *   object an object (o) that a run or a cache saw: v
- *   put a cache received object o (v where it is new) gone it lost the object of a key
+ *   object     an object (o) that a run or a cache saw: v
+ *   put        a cache received object o (v where it is new)           gone   it lost the object of a key
  *   began      a run (r): when, controller, worker, key, attempt, generation, epoch, its object
  *   get, list  a read of the caches, and what it found
- *   believed a cached object that a run assumed current
- *   clock the time of day that a run got
+ *   believed   a cached object that a run assumed current
+ *   clock      the time of day that a run got
  *   set        what a list found (s): objects, or another set with a part of it replaced
- *   asked a request of a run (n) to the server, a sleep, or a lookup of a kind
+ *   asked      a request of a run (n) to the server, a sleep, or a lookup of a kind
  *   answered   the answer to it
  *   ended      how the run ended
  *

@@ -4,7 +4,7 @@
  *
  *   began -> wrote* -> ended
  *
- *   a loop: each run is triggered by the write of the previous run, and writes something else
+ *   a loop:  each run is triggered by the write of the previous run, and writes something else
  *   a fight: we write a field, another manager changes it, we write it again, and so on
  *
  * Such a key waits a second before its next run, then two, up to KL_FIGHTS_DELAY_MAX, until it is quiet.

@@ -93,12 +93,12 @@ void kl_value_unref(const kl_value *v);
 /* One JSON document, nothing but white space after it. Invalid UTF-8, duplicate keys, depth, truncation:
  * KL_ESYNTAX with the byte offset, line and column in the message. */
 KL_NODISCARD kl_status kl_value_decode(const char *text, size_t n, const kl_value **out, kl_err *err);
-/* The same, but a key that comes again replaces the earlier member, as Go's encoding/json reads text that
- * people wrote into annotations and ConfigMaps. */
 /* The same for one of many similar texts: `like` (borrowed, may be NULL) is such a value, and parts equal to
  * it cost little. */
 KL_NODISCARD kl_status kl_value_decode_like(
     const char *text, size_t n, const kl_value *like, const kl_value **out, kl_err *err);
+/* As kl_value_decode, but a key that comes again replaces the earlier member, as Go's encoding/json reads
+ * text that people wrote into annotations and ConfigMaps. */
 KL_NODISCARD kl_status kl_value_decode_last(const char *text, size_t n, const kl_value **out, kl_err *err);
 /* Compact JSON. Integral doubles are written as integers when below 2^53. */
 kl_status kl_value_encode(const kl_value *v, kl_buf *out);

@@ -72,6 +72,8 @@ local function closure(target)
     end
   end
   needs(target.binary)
+  -- The program loads libcurl when it first needs it; the module for stock Lua is linked with it.
+  needs(target.root .. "/usr/lib/lua/5.4/kubelua/core.so")
   table.sort(list, function(a, b) return a.name < b.name end)
   return list
 end

@@ -210,7 +210,10 @@ describe("make dist", function()
         { process_of.user.uid, process_of.user.gid, process_of.args[1] })
       if arch == machine then
         process.write(bundle .. "/rootfs/hello.lua", process.read "controllers/hello.lua")
+        process.write(bundle .. "/rootfs/hello_test.lua", process.read "controllers/hello_test.lua")
         assert.matches("^controller hello\n", in_root(bundle .. "/rootfs", "/usr/bin/kubelua check /hello.lua"))
+        -- Its client loads libcurl.
+        assert.matches("passed", in_root(bundle .. "/rootfs", "/usr/bin/kubelua test /hello_test.lua"))
       end
     end
   end)

@@ -44,7 +44,7 @@ describe("the stand-ins", function()
       refused "--simulate=nodes,pod")
     assert.matches('^kubelua apiserver: %-%-simulate: there is no stand%-in "xyzzy"; the stand%-ins are .*nodes, .*pods',
       refused "--simulate=xyzzy")
-    assert.matches("give %-%-simulate, too", refused "--simulate-nodes 4")
+    assert.matches("%-%-simulate%-nodes needs %-%-simulate\n", refused "--simulate-nodes 4")
   end)
 
   it("run beside dev, too", function()

@@ -197,7 +197,7 @@ local PORTS = { first = 20000, count = 30, each = 400 }
 local first_block = math.random(0, PORTS.count - 1)
 
 -- Files that run side by side while cores are idle. Half of the blocks are for files, half for servers.
-local EACH_CORE = 4
+local EACH_CORE = 2
 local lanes = options.jobs and jobs or math.max(jobs, math.min(jobs * EACH_CORE, PORTS.count // 2))
 local has_room = cores.watch(function() return process.read "/proc/stat" end)
 

@@ -16,7 +16,7 @@
 /* A missing kind is looked up again after this time, doubling: a CRD installed meanwhile is found soon. */
 #define RETRY_FIRST KL_SECONDS(1)
 #define RETRY_MAX KL_SECONDS(30)
-/* The same after a failed discovery: the kind may exist, and the server may be back at any moment. */
+/* The longest wait after a failed discovery: the kind may exist, and the server may be back at any moment. */
 #define RETRY_UNKNOWN_MAX KL_SECONDS(4)
 
 /* --- the client as origin ----------------------------------------------------------------- */
@@ -97,7 +97,8 @@ static void changed_on_loop(void *arg)
     changed(arg);
 }
 
-/* Also of a new trouble, on the watch thread: what was posted here runs before the cache is freed. */
+/* Called after the first sync and on new trouble, on the watch thread. The post runs before the cache is
+ * freed. */
 static void on_news(void *arg)
 {
     kl_caches *s = arg;
@@ -106,7 +107,7 @@ static void on_news(void *arg)
 
 static void is_strange(void *arg);
 
-/* The name may belong to another kind by now, without a gap in between. */
+/* Notices an object of another scope: the name now belongs to another kind, without a gap in between. */
 static void on_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
     kl_cache *c = arg;
@@ -141,7 +142,7 @@ kl_informer_part kl__cache_part(kl_cache *c, const char *ns)
     return p;
 }
 
-/* Where it looks: a namespace each, or everywhere. The array is the caller's. */
+/* The parts of the informer: one for each selected namespace, or one for all. The caller frees the array. */
 static kl_informer_part *parts_of(kl_cache *c, size_t *n)
 {
     char **names = c->resource->namespaced ? c->entry.scope.namespaces : NULL;
@@ -226,7 +227,7 @@ static void retry_later(kl_cache *c, kl_time max)
     c->timer = kl_loop_timer(c->set->o.loop, c->retry, retry_resolve, c);
 }
 
-/* The reason is the cache's from now on. */
+/* Takes the text at `why` over. */
 static void problem_set(kl_cache *c, char **why)
 {
     kl_free(c->problem);
@@ -235,7 +236,7 @@ static void problem_set(kl_cache *c, char **why)
         *why = NULL;
 }
 
-/* The kind exists. For a cluster-scoped one the selected namespaces do not matter. */
+/* The kind exists. Namespaces do not select cluster-scoped objects: such a cache uses the unselected one. */
 static void found(kl_cache *c, const kl_resource *r)
 {
     if (c->problem)
@@ -326,13 +327,13 @@ void kl__cache_look(kl_cache *c)
     kl__cache_tell(c);
 }
 
-/* Its old name belongs to another kind now: with another scope, or another plural. */
+/* Whether the kind's name now belongs to another kind: with another scope, or another plural. */
 static bool is_another(const kl_resource *a, const kl_resource *b)
 {
     return a->namespaced != b->namespaced || strcmp(a->plural, b->plural);
 }
 
-/* A 404 may come from a server that is still starting: only when discovery has no such kind, its objects are
+/* A 404 may come from a server that is still starting. Only if discovery lacks the kind, its objects are
  * gone. Repeated until a list succeeds. */
 static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char **why)
 {

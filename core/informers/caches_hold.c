@@ -5,7 +5,7 @@
 #include "base/texts.h"
 #include "informers/caches_impl.h"
 
-/* Of one user; they are few. */
+/* The namespaces that one user holds; a cache has few users. */
 typedef struct kl__hold {
     struct kl__hold *next;
     const void *user;

@@ -56,7 +56,8 @@ static kl_cache **all_of(kl_caches *s, size_t *n)
     return all;
 }
 
-/* An informer whose kind is gone or forbidden needs news; the informers of news themselves decide. */
+/* Starts the watches of new kinds while an informer is parked: its kind is gone or forbidden. Gives up when
+ * one of these watches is parked itself. */
 void kl__kinds_look(kl_caches *s)
 {
     bool parked = false;
@@ -79,7 +80,7 @@ void kl__kinds_look(kl_caches *s)
         kl__kinds_begin(s);
 }
 
-/* Caches without their kind look it up now. */
+/* Every cache that lacks its kind looks it up now. */
 static void ask_again(void *arg)
 {
     kl_caches *s = arg;
@@ -113,7 +114,7 @@ static void news_on_loop(void *arg)
     kl__news_came(&s->news);
 }
 
-/* On the watch thread: the first list has arrived, which may have a kind that was missing a moment before. */
+/* On the watch thread: the first list has arrived, and may have a kind that was missing a moment before. */
 void kl__kinds_came(void *arg)
 {
     kl_caches *s = arg;

@@ -6,7 +6,7 @@
 #include "base/texts.h"
 #include "informers/caches_impl.h"
 
-/* The only namespace of the set is not shown. */
+/* Whether the namespaces are a selection; the only namespace of the set is none. */
 static bool says_namespaces(const kl_caches *s, char *const *names)
 {
     return names && *names && !(s->o.ns && !names[1] && !strcmp(names[0], s->o.ns));

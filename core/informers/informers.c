@@ -67,7 +67,7 @@ static void reap_locked(kl_informers *f) KL_REQUIRES(f->reg.mu)
     }
 }
 
-/* A smaller selection is not shared with a larger one: scripts see the stored objects. */
+/* Only equal selections share an informer: a script must not see objects or fields that it did not select. */
 static bool fits(const kl__entry *e, const kl__scope *scope) { return kl__scope_equal(&e->scope, scope); }
 
 static char *text_copy(const char *text) { return text && *text ? kl_strdup(text) : NULL; }
@@ -145,7 +145,7 @@ kl_status kl_informers_acquire(kl_informers *f, const kl_informer_want *w, kl_in
     return KL_OK;
 }
 
-/* Not under the lock: it waits for the subscription's callback, which takes it. */
+/* Called without the lock: unsubscribing waits for the subscription's callback, which takes the lock. */
 static void member_stop(kl__member *m, kl_subscription *sub)
 {
     kl_informer_unsubscribe(sub);
@@ -197,13 +197,13 @@ void kl__members_stop(kl_informers *f, bool (*which)(const kl__member *m))
     for (kl__member *m; (m = running_locked(f, which));) {
         m->stopping = true;
         if (m->entry.hidden)
-            m->entry.users = 0; /* after that no thread knows it */
+            m->entry.users = 0; /* no other thread refers to a hidden member */
         kl_subscription *sub = m->sub;
         m->sub = NULL;
         kl_informer *i = kl_informer_ref(m->informer);
         kl_unlock(&f->reg.mu);
         kl_informer_unsubscribe(sub);
-        kl_informer_stop(i, on_stopped, m); /* what frees it comes later */
+        kl_informer_stop(i, on_stopped, m); /* only posts: on_stopped runs later */
         kl_informer_unref(i);
         kl_lock(&f->reg.mu);
     }

@@ -16,8 +16,8 @@ static void looked_up(void *arg, kl_status st, const kl_resource *r, kl_err *err
     kl_informer_unref(arg);
 }
 
-/* A 404 may come from a starting server: discovery decides, but only at the second fetch. So each failure
- * causes a fetch, and none is answered from old data. */
+/* A 404 may come from a starting server, so discovery decides. Each failure forgets the old discovery and
+ * fetches it again. */
 static void look_up(kl__member *m)
 {
     kl_client_discovery_forget(m->set->o.client);
@@ -37,7 +37,7 @@ static void kick_parked(void *arg)
             continue;
         kl_informer_stats_get(m->informer, &st);
         if (st.parked)
-            kl_informer_kick(m->informer); /* posts */
+            kl_informer_kick(m->informer); /* only posts */
         kl_informer_stats_fini(&st);
     }
     kl_unlock(&f->reg.mu);

@@ -20,7 +20,7 @@ void kl__scope_fini(kl__scope *c)
 
 static bool same_text(const char *a, const char *b) { return !a || !b ? a == b : !strcmp(a, b); }
 
-/* What a keeps holds all that b keeps, as far as that is easy to see. */
+/* Whether a keeps everything that b keeps. Only simple cases are recognised; otherwise false. */
 static bool keeps_as_much(const kl_projection *a, const kl_projection *b)
 {
     static const char *const managed[] = {"metadata", "managedFields"};

@@ -4,8 +4,8 @@
  * record between the two, which is muted on cancel and freed on done. A source that has only a kind uses
  * discovery first:
  *
- *   wish --lookup (calls thread)--> found: begin the stream (watch thread)      missing: done, as a 404; the cache tries again later
- */
+ *   wish --lookup (calls thread)--> found: begin the stream (watch thread)
+ *                                    missing: done, as a 404; the cache tries again later */
 #include "informers/source.h"
 
 #include <stdatomic.h>
@@ -30,17 +30,17 @@ typedef struct transfer {
     kl_list link;
     client_source *source;
     kl_source_sink sink;
-    uint64_t id, stream; /* ours, the client's */
+    uint64_t id, stream; /* our id, and the client's */
     bool muted;
     bool *over;                     /* tells send() that it ended inside the call; NULL afterwards */
-    struct lookup *lookup;          /* running: nothing was sent yet */
-    const char *api_version, *kind; /* of the items; the cache's */
+    struct lookup *lookup;          /* NULL unless the kind is being looked up; nothing was sent yet */
+    const char *api_version, *kind; /* of the items; borrowed from the cache */
 } transfer;
 
 /* A request that waits for its kind. */
 typedef struct lookup {
-    transfer *t;   /* watch thread */
-    kl_http *http; /* the watch thread, while not cancelled */
+    transfer *t;   /* used on the watch thread */
+    kl_http *http; /* of the watch thread; valid unless cancelled */
     kl_op op;
     char *rv, *token;
     kl_status st;
@@ -65,7 +65,7 @@ static void source_unref(client_source *s)
 /* The kind in the server's answer when only metadata is requested. */
 #define PARTIAL "PartialObjectMetadata"
 
-/* The object with its own kind; takes the reference over. */
+/* Gives the object its own kind instead of PARTIAL; takes the reference over. */
 static const kl_value *unmasked(const client_source *s, const kl_value *object)
 {
     const char *kind = s->o.metadata ? kl_object_kind(object) : NULL;
@@ -205,8 +205,8 @@ static void lookup_over(void *arg)
     lookup_free(l);
 }
 
-/* On the calls thread, or at once. The lock is held over the post, which never waits: afterwards a canceller
- * may free the client. */
+/* Called on the calls thread, or at once. The post, which never waits, is under the lock: after it a
+ * canceller may free the client. */
 static void lookup_answered(void *arg, kl_status st, const kl_resource *r, kl_err *err)
 {
     lookup *l = arg;
@@ -238,7 +238,7 @@ static void look_up(transfer *t, const kl_op *op)
     kl_client_resolve(s->o.client, s->kind, lookup_answered, l);
 }
 
-/* The pending answer finds no owner; the last one frees it. */
+/* Cancels the lookup. Its pending answer then finds no transfer, and frees the lookup. */
 static void look_away(transfer *t)
 {
     lookup *l = t->lookup;

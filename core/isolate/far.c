@@ -24,21 +24,22 @@ struct kl_far {
     kl_map *resources; /* "cluster kind" -> kl_resource; they stay */
     kl_fleet *fleet;
     const kl_value *params;
-    kl_message begun; /* what the running run waits for; what: 0: nothing */
+    kl_message begun; /* the request that the run waits for; what: 0 for none */
 };
 
 static kl_far *at(const kl_remote *o) { return KL_CONTAINER(o, kl_far, remote); }
 
 /* --- talking ------------------------------------------------------------------------------ */
 
-/* The other side kills us after an invalid message; if it does not answer, it is gone. */
+/* Ends the process after a failure of the socket: the other side is gone, or is killing us for an invalid
+ * message. */
 static void or_end(kl_status st)
 {
     if (st)
         _exit(0);
 }
 
-/* KL_ETOOBIG: it was not sent. */
+/* KL_ETOOBIG: the message was not sent. */
 static kl_status tell(kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_err *err)
 {
     kl_status st = kl_wire_send(&f->wire, KL_FAR_OUT_MAX, what, v, n, err);
@@ -47,7 +48,7 @@ static kl_status tell(kl_far *f, kl_word what, const kl_value *const *v, size_t 
     return st;
 }
 
-/* What the other side says of its run with each answer: kl__isolate_deposed. */
+/* Each answer tells whether the run is deposed (kl__isolate_deposed on the other side). */
 static void hear_of_run(kl_run *r, const kl_value *deposed) { r->deposed |= kl_value_bool(deposed, false); }
 
 kl_status kl_far_ask(
@@ -69,8 +70,8 @@ kl_status kl_far_ask(
     return st;
 }
 
-/* The same with arguments, of which these are owned and released here; *value, when not NULL: the first of
- * the answer, a new reference. */
+/* As kl_far_ask, but releases the arguments. *value, unless NULL, gets the answer's first value, a new
+ * reference. */
 static kl_status ask(
     kl_far *f, kl_word what, const kl_value **v, size_t n, const kl_value **value, kl_err *err)
 {
@@ -194,7 +195,7 @@ static const kl_resource *remote_resource(const kl_remote *o, size_t cluster, co
 
 static kl_far *far_of(const kl_run *r) { return at(r->w->o.remote); }
 
-/* Settings of the next request count once. */
+/* The cluster chosen for the next request, which clears the choice. */
 static const kl_value *take_at(kl_run *r)
 {
     const kl_value *v = cluster_value(r->at);
@@ -257,7 +258,7 @@ static void say_event(void *arg, const kl_news *n)
     kl_build_kstr(b, "note", n->note);
     kl_build_kstr(b, "action", n->action);
     kl_build_end(b);
-    bool own = f->run && n->about == f->run->object; /* the other side has it */
+    bool own = f->run && n->about == f->run->object; /* the other side has the run's object */
     tell_away(f, KL_WORD_EVENT,
         ARGS(kl_builder_done(b), own ? NULL : kl_value_ref(n->about), kl_value_ref(n->related)));
 }
@@ -268,8 +269,8 @@ static void say_decision(void *arg, const char *key, const kl_value *decision)
     tell_away(arg, KL_WORD_DECIDED, ARGS(kl_value_ref(decision)));
 }
 
-/* Under the log's lock, on any thread: lines of the watchdog are dropped, since the other side has its
- * own. */
+/* True on the thread whose lines are sent. say_line runs on any thread, under the log's lock. The watchdog's
+ * lines are dropped: the other side has its own watchdog. */
 static _Thread_local bool speaks;
 
 static void say_line(void *arg, kl_log_level level, const char *message, const char *fields)
@@ -449,7 +450,7 @@ static const kl_value *worn(kl_far *f)
     return kl_value_of_bool(ask_it && ask_it(f->gen.state));
 }
 
-/* One turn. A request that is too big fails, and the run continues with the error. */
+/* Runs one turn. If its request is too big to send, the run continues with that error. */
 static kl_run_state turn(kl_far *f, kl_run *r, kl_run_state (*step)(void *state, kl_run *run))
 {
     f->run = r;
@@ -494,7 +495,7 @@ static void abandon(kl_far *f, const kl_message *m)
 
 static void gather(void *arg, const char *s) { kl_build_str(arg, s); }
 
-/* `texts` is ours to let go. */
+/* Sends the result of a function. Takes `texts`. */
 static void result(kl_far *f, kl_status st, kl_err *err, const kl_value *texts, bool pass)
 {
     const kl_value *v[] = {kl_far_error(st, err), texts, kl_value_of_bool(pass), worn(f)};

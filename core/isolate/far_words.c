@@ -86,7 +86,7 @@ const kl_value *kl_far_op(const kl_op *op)
     return kl_builder_done(b);
 }
 
-/* Of an enumeration; false: beyond its last. */
+/* Reads a number of an enumeration. False: it is negative or beyond `last`. */
 static bool read_enum(const kl_value *v, const char *name, int64_t last, int64_t *out)
 {
     *out = kl_value_int_at(v, -1, name, NULL);

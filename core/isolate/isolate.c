@@ -1,7 +1,7 @@
 /* isolate.c - the life of an isolated process and its turns.
  *
- *   open: BOOT -> READY      a turn: START | RESUME | FUNCTION -> (tell | ask -> ANSWER)* -> it waits, or has ended
- *   it ended, sent an invalid message or hangs: dead, permanently; its runs fail */
+ *   open: BOOT -> READY   a turn: START | RESUME | FUNCTION -> (tell | ask -> ANSWER)* -> waits, or has ended
+ *   the process ended, sent an invalid message or hangs: dead, permanently; its runs fail */
 #include "isolate/isolate.h"
 
 #include <errno.h>
@@ -18,19 +18,19 @@
 #include "isolate/isolate_impl.h"
 #include "run/run_impl.h"
 
-/* Between two checks for a hanging turn. */
+/* The time between two checks for a hanging turn. */
 #define LOOK_EVERY_MS 50
 #define LOOK_EVERY KL_MILLISECONDS(LOOK_EVERY_MS)
-/* The parts of a turn have a budget each: the code, its error's text, variables to be closed. */
+/* Each part of a turn has the whole CPU budget: the code, the text of its error, variables to be closed. */
 #define PARTS 3
-/* How long it may be silent, whatever the machine's load: it has used no processor time, and it can only wait
- * for us. */
+/* The longest silence, whatever the machine's load: a process below its CPU budget can only be waiting for
+ * us. */
 #define SILENCE KL_MINUTES(2)
-/* How long a turn of no run takes at most, whatever it asks: a run has its `timeout`. */
+/* The longest turn of a function, whatever it asks. A run has its `timeout` instead. */
 #define TALK KL_MINUTES(5)
-/* Until it is ready: it loads the script, which has its own budget. */
+/* The CPU budget of the start: the process loads the script, which has its own budget. */
 #define OPENING KL_SECONDS(30)
-/* Its exit status when its memory is exhausted. */
+/* The exit status of a process whose memory is exhausted. */
 #define NO_MEMORY 9
 
 /* --- its end ------------------------------------------------------------------------------ */
@@ -48,13 +48,14 @@ static char *ended(int status)
     return kl_strdup("has ended");
 }
 
-/* KL_ECLOSED: it has exited, and its status is the reason. Otherwise err has the reason. */
+/* Records the end of the process. KL_ECLOSED: it has exited, and its status is the reason. Otherwise err has
+ * the reason. */
 static void die(kl_isolate *i, kl_status st, const kl_err *err)
 {
     int status = -1;
     if (i->dead)
         return;
-    if (st == KL_ECLOSED) { /* it closed its end a moment before it can be waited for */
+    if (st == KL_ECLOSED) { /* the socket closes a moment before waitid sees the exit */
         siginfo_t info;
         kl_time until = kl_clock_now(kl_clock_real()) + KL_SECONDS(5);
         do
@@ -78,14 +79,14 @@ static kl_status too_long(kl_err *err, const char *what)
     return kl_fail(err, KL_ETIMEOUT, "its turn did not finish: %s", what);
 }
 
-/* Processor time of its turn: its own, and ours, which serves what it asks. */
+/* Processor time of the turn: the process's own, and ours, which serves what the process asks. */
 static kl_time turn_cpu(const kl_isolate *i)
 {
     return kl_clock_cpu_of_process(i->pid) + kl_clock_thread_cpu();
 }
 
-/* Its own watchdog ends turns that take too long. If that fails, we kill it, even if it never stops
- * talking. */
+/* The process's own watchdog ends turns that take too long. If that fails, we kill the process, even one that
+ * never stops talking. */
 static kl_status judge(kl_isolate *i, kl_err *err)
 {
     kl_time now = kl_clock_now(kl_clock_real()), deadline = i->run ? kl_run_deadline(i->run) : KL_NEVER;
@@ -116,7 +117,7 @@ static kl_status await(void *arg, int events, kl_err *err)
 
 /* --- who hears of its end ----------------------------------------------------------------- */
 
-/* All living ones. One thread watches their sockets while there are any. */
+/* All living processes. One thread watches their sockets while there are any. */
 static struct {
     kl_mutex mu;
     kl_list living KL_GUARDED_BY(mu);
@@ -143,7 +144,7 @@ static void enlist(kl_isolate *i)
     i->number = ++all.numbers;
     kl_list_push(&all.living, &i->link);
     if (!all.hangup && kl_hangup_start(gone, NULL, &all.hangup, NULL))
-        all.hangup = NULL; /* then its end is noticed at the next request */
+        all.hangup = NULL; /* without that thread, its end is noticed at the next request */
     kl_unlock(&all.mu);
 }
 
@@ -188,7 +189,7 @@ static kl_status turn(
 {
     kl_status st = kl_wire_send(&i->wire, i->most, what, v, n, err);
     if (st == KL_ETOOBIG)
-        return st; /* nothing was sent: it lives */
+        return st; /* nothing was sent: the process lives */
     *last = (kl_message){0};
     while (!st) {
         st = kl_wire_take(&i->wire, last, err);
@@ -248,7 +249,7 @@ static bool aim(kl_run *run, const kl_value *v)
     return true;
 }
 
-/* Applies the result of its turn to our run. False: it is invalid. */
+/* Applies the result of a turn to our run. False: the result is invalid. */
 static bool settle(kl_isolate *i, kl_run *run, const kl_message *m, kl_run_state *state)
 {
     int64_t d = 0;
@@ -288,7 +289,7 @@ static kl_run_state drive(kl_isolate *i, kl_run *run, kl_word what, const kl_val
     i->run = NULL;
     i->reader = NULL;
     if (st == KL_ECANCELLED)
-        state = KL_RUN_WAITING; /* for being abandoned, which comes next */
+        state = KL_RUN_WAITING; /* the worker abandons the run next */
     else if (st)
         state = fail(i, run, i->dead ? i->dead : kl_err_message(&err));
     kl_message_fini(&m);
@@ -428,8 +429,8 @@ pid_t kl_isolate_pid(const kl_isolate *i) { return i->pid; }
 typedef struct function {
     const char *what; /* "map", "index", "predicate" */
     size_t number;
-    kl_reader *reader;     /* NULL: it reads nothing */
-    const kl_value *a, *b; /* what it is called with */
+    kl_reader *reader;     /* NULL: the function reads nothing */
+    const kl_value *a, *b; /* its arguments */
 } function;
 
 static kl_status call_fn(kl_isolate *i, const function *f, kl_message *m, kl_err *err)
@@ -453,7 +454,7 @@ static kl_status call_fn(kl_isolate *i, const function *f, kl_message *m, kl_err
     return st;
 }
 
-/* Emitted texts count if the function did not fail, as in this process. */
+/* Passes the emitted texts on, unless the function failed, as for functions in this process. */
 static kl_status emitting(kl_isolate *i, const function *f, kl_emit_fn *emit, void *arg, kl_err *err)
 {
     kl_message m = {0};
@@ -491,7 +492,7 @@ kl_status kl_isolate_predicate(
 
 /* --- life --------------------------------------------------------------------------------- */
 
-/* The reason of a failed start comes from the process. */
+/* Starts the script. The reason of a failure comes from the process. */
 static kl_status boot(kl_isolate *i, const kl_isolate_order *o, const kl_value **said, kl_err *err)
 {
     kl_message m = {0};

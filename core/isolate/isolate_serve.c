@@ -14,7 +14,7 @@ typedef struct answer {
     kl_err err;
     const kl_value *v;      /* a new reference, or NULL */
     const kl_value *second; /* likewise */
-    kl_objects list;        /* instead of them, where `is_list` */
+    kl_objects list;        /* instead of v and second, where `is_list` */
     bool is_list;
 } answer;
 
@@ -36,7 +36,8 @@ static bool get(kl_isolate *i, const kl_message *m, answer *a)
     return true;
 }
 
-/* The terms of a list; texts are borrowed. False: they are invalid. The caller frees *terms, and *values. */
+/* Reads the terms of a list; their texts are borrowed. False: they are invalid. The caller frees *terms, and
+ * *values. */
 static bool read_terms(const kl_value *list, kl_index_term **terms, const char ***values)
 {
     size_t n = kl_value_len(list), room = 0, used = 0;
@@ -58,7 +59,7 @@ static bool read_terms(const kl_value *list, kl_index_term **terms, const char *
         for (size_t x = 2; x < len; x++)
             if (!((*values)[used++] = kl_value_str(kl_value_item(t, x))))
                 return false;
-        used++; /* NULL */
+        used++; /* the NULL that ends the values */
     }
     return true;
 }
@@ -111,7 +112,7 @@ static const kl_value *resource_value(const kl_resource *r)
     return kl_builder_done(b);
 }
 
-/* *cluster of a value that may be absent; false: there is no such cluster. */
+/* Reads *cluster from a value that may be absent. False: there is no such cluster. */
 static bool read_cluster(const kl_isolate *i, const kl_value *v, size_t *cluster)
 {
     int64_t n = 0;
@@ -263,7 +264,7 @@ static bool log_line(kl_isolate *i, const kl_message *m, answer *a)
     return true;
 }
 
-/* The reporter is always its controller. */
+/* Logs a line of the process. Its `controller` is always the one that the process serves. */
 static bool line(kl_isolate *i, const kl_message *m, answer *a)
 {
     (void)a;
@@ -368,7 +369,7 @@ static kl_status send_answer(kl_isolate *i, const answer *a, kl_err *err)
     return st;
 }
 
-/* An answer that does not fit is an error of the run. */
+/* Sends an answer. One that is too large becomes an error of the request. */
 static kl_status reply(kl_isolate *i, answer *a, kl_err *err)
 {
     kl_status st = send_answer(i, a, err);

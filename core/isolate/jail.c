@@ -38,7 +38,7 @@ kl_status kl_jail_tie(pid_t parent, kl_err *err)
 
 typedef struct call {
     int number;
-    long first; /* its first argument; ANY: whatever that is */
+    long first; /* its first argument; ANY: every value */
 } call;
 
 static size_t put_call(struct sock_filter *f, const call *c)
@@ -124,7 +124,7 @@ static kl_status filter(kl_err *err)
 /* --- limits ------------------------------------------------------------------------------- */
 
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
-/* Bytes of address space that there are, and of these the ones that may be written. */
+/* The bytes of address space in use, and how many of them are writable. */
 static bool taken(size_t *space, size_t *data)
 {
     unsigned long all = 0, writable = 0;
@@ -158,14 +158,14 @@ static bool limits(size_t memory)
 
 static int by_byte(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
 
-/* Libraries must do their one-time reads now. */
+/* Makes libraries read their files now, before the filter forbids it. */
 static void remember(void)
 {
     char large[4096] = {0};
     qsort(large, sizeof large, 1, by_byte); /* reads the size of the machine's memory */
     setenv("TZ", "UTC0", 1);
     tzset();
-    mallopt(M_ARENA_MAX, 1); /* would count the machine's processors in /sys */
+    mallopt(M_ARENA_MAX, 1); /* malloc would count the processors in /sys */
 }
 
 kl_status kl_jail_enter(size_t memory, kl_err *err)

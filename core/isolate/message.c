@@ -9,9 +9,9 @@
 
 #include "base/mem.h"
 
-#define HEAD 9 /* lengths and what it is */
+#define HEAD 9 /* length (4), what (1), number of values (4) */
 #define CHUNK ((size_t)64 << 10)
-#define KEPT_MAX ((size_t)1 << 20) /* a bigger buffer is given back */
+#define KEPT_MAX ((size_t)1 << 20) /* the buffer is freed after a larger message */
 
 void kl_wire_init(kl_wire *w, int fd, size_t max)
 {
@@ -41,7 +41,7 @@ static kl_status receive(kl_wire *w, kl_err *err);
 
 static kl_status closed(kl_err *err) { return kl_fail(err, KL_ECLOSED, "the other process is gone"); }
 
-/* While it cannot take our message, the other side may be busy sending. */
+/* The other side may not take our message because it is sending itself: also receives while waiting. */
 static kl_status make_room(kl_wire *w, kl_err *err)
 {
     kl_status st = w->wait(w->arg, POLLIN | POLLOUT, err);
@@ -102,7 +102,7 @@ kl_status kl_wire_send(kl_wire *w, size_t most, int what, const kl_value *const 
 
 /* --- in ----------------------------------------------------------------------------------- */
 
-/* Takes what there is, waiting for some. */
+/* Appends what has arrived; waits while there is nothing. */
 static kl_status receive(kl_wire *w, kl_err *err)
 {
     for (;;) {
@@ -135,7 +135,7 @@ static kl_status broken(kl_err *err)
     return kl_fail(err, KL_ESYNTAX, "a message whose lengths do not add up");
 }
 
-/* The values of a whole message whose head is away. */
+/* Reads the values of a complete message; `at` is behind its head. */
 static kl_status read_values(kl_message *m, const char *at, size_t left, kl_err *err)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -162,7 +162,7 @@ kl_status kl_wire_take(kl_wire *w, kl_message *out, kl_err *err)
         st = kl_fail(err, KL_ETOOBIG, "a message has more than %zu KiB", w->max >> 10);
     if (!st)
         st = gather(w, n + 4, err);
-    if (!st && number_at(w->in.data + 5) > (n - (HEAD - 4)) / 4) /* each has its length at least */
+    if (!st && number_at(w->in.data + 5) > (n - (HEAD - 4)) / 4) /* each value has a length of 4 bytes */
         st = broken(err);
     if (!st) {
         out->what = (unsigned char)w->in.data[4];

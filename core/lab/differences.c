@@ -10,7 +10,7 @@
 #include "model/diff.h"
 
 #define KINDS_MAX 500
-#define LENGTH_MAX 1024 /* of a kind; longer texts are compared by their beginning */
+#define LENGTH_MAX 1024 /* of a kind; longer texts are compared only up to here */
 
 /* --- one kind ----------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static const char *name_of(const char *key)
 
 static bool at_word(const char *begin, const char *p) { return p == begin || !isalnum((unsigned char)p[-1]); }
 
-/* `text` with "*" for the name, "#" for numbers, and without what stands in double quotes. */
+/* Writes `text` with "*" for the name and for quoted texts, and "#" for numbers except after ".lua:". */
 static void put_plain(kl_buf *out, const char *name, const char *text)
 {
     size_t n = strlen(name);

@@ -11,16 +11,16 @@
 #include "model/diff.h"
 #include "model/object.h"
 
-/* The maximum of remembered writes; then it starts again, and a write may be logged twice. */
+/* The maximum number of remembered writes. Then all are forgotten, and a write may be logged twice. */
 #define TOLD_MAX 65536
 
 struct kl_dryrun {
     kl_imagination how;
     kl_mutex mu;
-    kl_map *told KL_GUARDED_BY(mu); /* what was written -> a number made of how */
+    kl_map *told KL_GUARDED_BY(mu); /* what was written -> a hash of how */
 };
 
-/* True the first time. Takes the text. */
+/* True unless the write was remembered with the same `how`. Takes the text. */
 static bool is_news(kl_dryrun *d, char *what, uint64_t how)
 {
     kl_lock(&d->mu);

@@ -170,7 +170,7 @@ static void source_cancel(void *self, uint64_t id)
         f->id = 0;
 }
 
-/* Nothing fails here, so there are no retries. */
+/* Never calls: nothing fails here, so nothing is retried. */
 static uint64_t source_timer(void *self, kl_time after, void (*fn)(void *), void *arg)
 {
     (void)after, (void)fn, (void)arg;
@@ -208,7 +208,7 @@ static void origin_source(void *arg, const kl_resource *r, const kl_cache_source
         f->labels = NULL;
     if (f->is.fields && kl_field_selector_parse(f->is.fields, &f->fields, NULL))
         f->fields = NULL;
-    f->is.labels = f->is.fields = NULL; /* the caches' */
+    f->is.labels = f->is.fields = NULL; /* borrowed from the cache */
     l->feeds = f;
     *out = (kl_source){.list = source_list,
         .watch = source_watch,

@@ -15,16 +15,16 @@
 
 /* No line is longer: an object is at most a few MiB, a list of them some more. */
 #define LINE_MAX ((size_t)256 << 20)
-/* A file may be somebody else's: a short line makes a set of another, a worker or a cache. */
+/* Limits against hostile files: even a short line can make a set out of another, a worker or a cache. */
 #define ITEMS_MAX ((size_t)1 << 27) /* of all sets, 1 GiB */
 #define WORKERS_MAX 1000
-#define KINDS_MAX 1000 /* and caches */
+#define KINDS_MAX 1000 /* also the maximum of caches */
 
 typedef struct book {
     kl_past p;              /* first: the result */
     const kl_value **lines; /* each a reference */
     size_t n_lines;
-    /* by number or id, as texts; values are ours but for objects' */
+    /* keys are numbers or ids, as texts; the maps own their values, except `objects` */
     kl_map *objects, *sets, *runs, *caches;
     kl_map *headless;
     size_t items;     /* of all sets */
@@ -44,7 +44,7 @@ static kl_status wrong(const book *b, kl_err *err, const char *fmt, ...)
     return st;
 }
 
-/* Room for one more at the end of v, whose size is doubled at powers of two. */
+/* Makes room for one more at the end of v, whose size doubles at powers of two. */
 static void *grown(void *v, size_t n, size_t size)
 {
     return n & (n - 1) ? v : kl_realloc(v, (n ? 2 * n : 1) * size);
@@ -206,7 +206,7 @@ static kl_status read_cache(book *b, const kl_value *l, kl_err *err)
     if (st || (st = need_text(b, l, "kind", &kind, err)))
         return st;
     name_of(number(l, "c", 0), name);
-    if (kl_map_has(b->caches, name)) /* each file begins with them */
+    if (kl_map_has(b->caches, name)) /* each file begins with all caches */
         return KL_OK;
     if (b->p.n_caches == KINDS_MAX)
         return wrong(b, err, "more than %d caches", KINDS_MAX);
@@ -297,7 +297,7 @@ static kl_status read_began(book *b, const kl_value *l, kl_err *err)
     return KL_OK;
 }
 
-/* The run of a line; NULL: it began before the recording, or was over. */
+/* The run of a line. NULL: it began before the recording, or is over. */
 static kl_status run_of(book *b, const kl_value *l, kl_past_run **out, kl_err *err)
 {
     const char *id;
@@ -508,7 +508,7 @@ static kl_status read_line(book *b, const char *line, size_t n, kl_err *err)
     return b->line == 1 ? read_header(b, l, !b->p.n_files++, err) : read_record(b, l, err);
 }
 
-/* The last line may be torn in the last file: `last`. */
+/* `last`: this is the last file, whose last line may be torn. */
 static kl_status read_text(book *b, const char *name, const char *all, size_t n, bool last, kl_err *err)
 {
     kl_status st = KL_OK;
@@ -604,7 +604,7 @@ static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
     return st;
 }
 
-/* Whether a file belongs to a recording, before its file `number`: by its first line. */
+/* Whether the first line says that the file is the one before `number_` of this recording. */
 static bool comes_before(const char *path, const char *recording, int64_t number_)
 {
     kl_buf b = KL_BUF_INIT;
@@ -621,7 +621,7 @@ static bool comes_before(const char *path, const char *recording, int64_t number
     return is;
 }
 
-/* How many files before FILE belong to it. */
+/* How many older files of the recording (PATH.1, PATH.2, ...) precede PATH. */
 static int files_before(const char *path, const char *all, size_t n)
 {
     int files = 0;

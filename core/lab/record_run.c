@@ -36,7 +36,7 @@ void kl__lists_forget_locked(kl_record *r)
     r->lists = kl_map_new();
 }
 
-/* A webhook's requests are not keys, and not recorded. */
+/* Requests of webhooks are not runs of keys, and are not recorded. */
 static bool counts(const kl_run *run) { return kl_run_spec(run)->resource != NULL; }
 
 static void run_begin_locked(kl_record *r, const char *what, kl_run *run) KL_REQUIRES(r->mu)
@@ -45,7 +45,7 @@ static void run_begin_locked(kl_record *r, const char *what, kl_run *run) KL_REQ
     kl__put_text(&r->line, "r", kl_run_id(run));
 }
 
-/* The cause of the run: for an object, the fields of ctx.trigger. */
+/* Writes the cause of the run: for an object, the fields of ctx.trigger. */
 static void put_cause(kl_buf *b, const kl_run *run)
 {
     const kl_value *o;
@@ -87,8 +87,7 @@ static void on_began(void *arg, kl_run *run)
     if (memo)
         kl__put_value(&r->line, "memo", memo);
     kl_value_unref(memo);
-    if (kl_run_params(run) != kl_run_spec(run)->params) { /* they were set to other values than the script's
-                                                           */
+    if (kl_run_params(run) != kl_run_spec(run)->params) { /* set by the user */
         const kl_value *params = kl_params_shown(kl_run_spec(run), kl_run_params(run));
         kl__put_value(&r->line, "params", params);
         kl_value_unref(params);
@@ -109,7 +108,7 @@ static void one_locked(kl_record *r, const char *what, kl_run *run, const kl_saw
     kl__line_end_locked(r);
 }
 
-/* The numbers of found[from..to), which may write objects first, as a list in `out`. */
+/* Writes the numbers of found[from..to) as a list to `out`. This may first write the objects. */
 static void numbers_locked(kl_record *r, const kl_saw *x, size_t from, size_t to, kl_buf *out)
     KL_REQUIRES(r->mu)
 {
@@ -210,7 +209,7 @@ static void on_timed(void *arg, kl_run *run, kl_time wall)
     kl_unlock(&r->mu);
 }
 
-/* A URL whose query or path may contain a key is written only as its shown form. Takes op. */
+/* Redacts op's URL if its shown form differs: the query or path may contain a key. Takes op. */
 static const kl_value *without_url(const kl_record *r, const kl_value *op)
 {
     const char *url = kl_value_str_at(op, "url", NULL), *shown = kl_value_str_at(op, "name", NULL);
@@ -313,7 +312,7 @@ static void on_ended(void *arg, kl_run *run, const kl_ran *x)
     kl__record_done_locked(r);
     r->running--;
     kl_time now = kl_clock_now(r->o.clock);
-    /* busy workers fill the buffer; idle ones flush it */
+    /* flush when no run is under way, or when the last flush is long ago */
     if (!r->running || now - r->flushed > FLUSH_EVERY) {
         kl_tape_flush(r->tape);
         r->flushed = now;

@@ -13,8 +13,7 @@
 #include "controller/outlook.h"
 #include "run/params.h"
 
-/* A generation of the recording, and what its params were: a new one begins with fresh states, as it did
- * then. */
+/* A generation of the recording with its params. A new one begins with fresh states, as it did then. */
 typedef struct logic {
     kl_logic is; /* first */
     struct logic *next;
@@ -69,8 +68,7 @@ static uint8_t why_of(const char *name)
     return KL_WHY_UNKNOWN;
 }
 
-/* A memo from before the recording is taken from the first run that read it; later runs here write their
- * own. */
+/* Sets the memo from before the recording, unless the run has one that an earlier run wrote. */
 static void recall(kl_run *r, const kl_value *then)
 {
     const kl_value *memo = kl_run_memo(r);
@@ -99,9 +97,9 @@ static void heard_began(void *arg, kl_run *r)
 static void heard_ended(void *arg, kl_run *r, const kl_ran *x)
 {
     kl__live *l = ((kl__engine *)arg)->now;
-    if (!l) /* the end of it all */
+    if (!l) /* the engine is being freed */
         return;
-    r->item = l->item; /* the queue's again */
+    r->item = l->item; /* the queue's own item */
     l->run = NULL;
     l->over = true;
     l->result = x->result;
@@ -216,7 +214,7 @@ static void begin(kl__live *l)
     l->message = kl_strdup("the script could not be opened");
 }
 
-/* It waits for an answer that never came: the recorded run was aborted, and this one is, too. */
+/* The run waits for an answer that never came. The recorded run was aborted, so this one is, too. */
 static void cut_short(kl__live *l)
 {
     l->e->now = l;
@@ -300,7 +298,7 @@ static void on_event(kl__engine *e, const kl_past_event *x, const kl_witnesses *
     }
 }
 
-/* Runs that the recording does not finish. */
+/* Settles the runs that the recording does not finish. */
 static void end_rest(kl__engine *e)
 {
     char **ids = kl_map_sorted_keys(e->live);
@@ -370,7 +368,7 @@ static kl_status wire(kl__engine *e, kl__part *p, kl_err *err)
             .index = p->index,
             .generation = 1,
             .front = {kl__told_get, kl__told_list, e}});
-    for (int i = 0; i < 4; i++) { /* caches, their objects, and functions' indexes of those */
+    for (int i = 0; i < 4; i++) { /* in turn: caches, their objects, and functions' indexes */
         kl_listwatch_pump(kl__world_listwatch(e->world));
         if (kl_wiring_advance(p->wiring))
             return KL_OK;

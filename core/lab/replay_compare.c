@@ -10,7 +10,8 @@
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-/* A value that is redacted only in the recording cannot be compared: it counts as equal. A new reference. */
+/* `now`, with the texts of `then` that only the recording redacted: they cannot be compared and count as
+ * equal. A new reference. */
 static const kl_value *adopt(const kl_value *then, const kl_value *now)
 {
     if (kl_value_type(then) == KL_STRING && kl_value_type(now) == KL_STRING)
@@ -121,7 +122,7 @@ static void change(changes *c, const char *key, kl_replay_change x, const kl_val
     c->v[c->n++] = x;
 }
 
-/* The same of bodies. A value that the recording redacted does not count as a difference. */
+/* Records a change of bodies. A value that the recording redacted does not count as a difference. */
 static void change_of_bodies(changes *c, const char *key, kl_replay_change x)
 {
     const kl_value *was = x.then ? kl__told_op(x.then) : NULL, *is = x.now ? kl__told_op(x.now) : NULL,
@@ -145,7 +146,7 @@ static bool differ(const kl_value *was, const kl_value *is)
     return some;
 }
 
-/* Compares a write with a different recorded one; nothing when both have the same result. */
+/* Records a write that differs from the recorded one, unless both have the same known result. */
 static void tell_write(const kl__live *l, const kl__wrote *x, changes *c)
 {
     const kl_past_asked *q = x->match == KL__NO_MATCH ? NULL : &l->past->asked[x->match];
@@ -166,7 +167,7 @@ static bool is_write(const kl_past_asked *q)
     return kl_value_bool(kl_value_get(q->op, "writes"), false);
 }
 
-/* It was not sent, as it would have changed nothing. */
+/* Whether the write was not sent because it would have changed nothing. */
 static bool was_elided(const kl_past_asked *q) { return q->answered && !q->status && !q->code; }
 
 static void gather(const kl__live *l, changes *c)

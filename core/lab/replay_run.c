@@ -12,7 +12,7 @@
 #include "client/web.h"
 #include "lab/replay_impl.h"
 
-/* More requests and sleeps than the recorded run had: then it would ask without end. */
+/* A run with this many more requests and sleeps than the recorded one is stopped: it may never end. */
 #define MORE_QUESTIONS 1000
 
 static bool same_text(const char *a, const char *b)
@@ -22,7 +22,7 @@ static bool same_text(const char *a, const char *b)
 
 /* --- reads -------------------------------------------------------------------------------- */
 
-/* The next read of the same, from *at on and around; NULL: there is none. */
+/* The next equal read, from *at on and then from the start. NULL: there is none. */
 static const kl_past_saw *find_saw(const kl_past_saws *s, size_t *at, const kl_past_saw *like)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -152,8 +152,8 @@ static size_t find_sleep(const kl__live *l)
     return KL__NO_MATCH;
 }
 
-/* A recorded answer comes at its time; a request without an answer then gets none; one that was not recorded
- * is answered at once. */
+/* A recorded answer comes at its recorded time; without one, the request is never answered. A request that
+ * was not recorded is answered at once. */
 static void await(kl__live *l, kl__wait what, size_t match)
 {
     l->waits = what;
@@ -190,7 +190,7 @@ static const kl_value *base_of(kl__live *l, const kl_resource *r, const char *ns
     return kl_value_ref(kl__world_object(l->e->world, r, ns, name));
 }
 
-/* Simulates a recorded write on the same object: the op as recorded. */
+/* The op of a recorded write. Its texts are borrowed from v. */
 static kl_op op_of(const kl_value *v)
 {
     kl_op op;
@@ -214,7 +214,7 @@ static kl_op op_of(const kl_value *v)
     return op;
 }
 
-/* The results of the recorded write (NULL: there was none) and of this one. */
+/* Simulates the recorded write (`then`; NULL: there was none) and this one on the same object. */
 static void outcomes(kl__live *l, kl__wrote *x, const kl_op *op, const kl_value *then)
 {
     const kl_resource *r = op->kind ? kl__world_resource(l->e->world, op->kind) : op->resource;
@@ -410,7 +410,7 @@ uint64_t kl__take_call(void *engine, const kl_op *op, kl_reply_fn *done, void *d
     kl__engine *e = engine;
     kl__live *l = e->now;
     if (!l)
-        return 0; /* runs alone ask */
+        return 0; /* only runs send requests */
     kl_value_unref(l->op);
     l->op = kl_record_op(op);
     l->done = done;
@@ -421,7 +421,7 @@ uint64_t kl__take_call(void *engine, const kl_op *op, kl_reply_fn *done, void *d
     await(l, KL__WAITS_CALL, match);
     l->id = ++e->ids;
     uint64_t id = l->id;
-    if (l->blocks) /* no event would continue it */
+    if (l->blocks) /* a blocking request cannot wait for an event */
         kl__give_answer(l);
     return id;
 }

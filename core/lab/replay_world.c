@@ -15,8 +15,8 @@ typedef struct held {
 /* The recorded counterpart of one of our caches. */
 typedef struct feed {
     char *kind; /* "v1/Pod" */
-    bool exact; /* a cache of the recording was just that */
-    bool known; /* there is any of the kind */
+    bool exact; /* the recording has a cache with this label */
+    bool known; /* the recording has a cache of this kind */
 } feed;
 
 struct kl__world {
@@ -28,7 +28,8 @@ struct kl__world {
 
 /* --- what caches of ours hear ------------------------------------------------------------- */
 
-/* Whether a recorded cache supplies a feed: the one with its label; otherwise one of its kind. */
+/* Whether a recorded cache supplies a feed: the one with its label; otherwise each of its kind with whole
+ * objects. */
 static bool feeds_from(const kl_listwatch_feed *is, const held *h)
 {
     const feed *f = is->mine;
@@ -106,7 +107,7 @@ const kl_resource *kl__world_resource(kl__world *w, const char *kind)
     return NULL;
 }
 
-/* A kind that was not recorded: reads find nothing, and the report tells so. */
+/* Makes up a kind that was not recorded. Reads find nothing, and the report tells so. */
 static const kl_resource *made_up(kl__world *w, const char *kind)
 {
     kl_resource *r = kl_map_get(w->missing, kind);

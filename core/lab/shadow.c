@@ -20,8 +20,8 @@
 #include "lab/shadow_verdicts.h"
 #include "run/shared.h"
 
-/* The number of a controller's runs that the candidate may have before it, and of one key's; further ones
- * are skipped until it has caught up. */
+/* The maximum number of runs that the candidate may lag behind, per controller and per key. Further runs are
+ * skipped until it has caught up. */
 #define BACKLOG_MAX 1024
 #define OF_ONE_KEY_MAX 16
 #define SUMMARY_EVERY KL_SECONDS(60)
@@ -51,7 +51,7 @@ struct trial {
     kl_shadow *shadow;
     kl_program *program;
     char *path, *script, *beside, *fresh;
-    char *why; /* it does not follow yet; under the shadow's mu */
+    char *why; /* why it does not follow yet; under the shadow's mu */
     kl_shadow_options o;
     actor *actors;
     size_t n;
@@ -66,7 +66,7 @@ struct kl_shadow {
     kl_mutex mu;
     trial *now KL_GUARDED_BY(mu); /* written on the loop */
     atomic_bool on;
-    trial **leaving; /* loop only, and whoever waits while that stands */
+    trial **leaving; /* loop only; at the end, the thread that waits for the workers */
     size_t n_leaving;
 };
 
@@ -158,7 +158,7 @@ static void owner_ended(void *arg)
         kl_loop_post(env->loop, env->changed, env->changed_arg);
 }
 
-/* The first waiting run of the key becomes the one that the candidate repeats. */
+/* Moves the key's first waiting run to `running`: the candidate repeats it. */
 static kl_shadow_run *next_locked(actor *a, const char *key) KL_REQUIRES(a->mu);
 static kl_shadow_run *next_locked(actor *a, const char *key)
 {
@@ -177,7 +177,7 @@ static const kl_value *owner_object(void *arg, kl_logic *l, const char *key)
     actor *a = arg;
     (void)l;
     kl_lock(&a->mu);
-    /* there already: it had to wait for others of its group */
+    /* in `running` already: the key had to wait for others of its group */
     kl_shadow_run *s = kl_map_get(a->running, key);
     if (!s)
         s = next_locked(a, key);
@@ -309,8 +309,8 @@ static void actor_start(actor *a)
 
 /* --- live runs: their workers' threads ---------------------------------------------------- */
 
-/* The actor that follows a controller, with a reference to its trial; NULL: none, or its queue is full. What
- * runs before the candidate's caches are there waits in the queue until they are. */
+/* The actor that follows a controller, with a reference to its trial; NULL: none, or its queue is full. Runs
+ * from before the candidate's caches are there wait in its queue. */
 static actor *actor_for(kl_shadow *s, const char *controller)
 {
     actor *found = NULL;
@@ -359,7 +359,7 @@ static void live_answered(void *arg, kl_run *r, const kl_answered *x)
         kl_shadow_run_answered(r->record, r, x);
 }
 
-/* Appends it to the waiting runs of its key; false when it is not accepted. */
+/* Appends s to the waiting runs of its key. False: too many wait, or the actor is closed. */
 static bool append_locked(actor *a, kl_shadow_run *s) KL_REQUIRES(a->mu);
 static bool append_locked(actor *a, kl_shadow_run *s)
 {
@@ -556,7 +556,7 @@ static bool leave(trial *t)
 
 void kl_shadow_advance(kl_shadow *s)
 {
-    trial *t = s->now; /* written here alone */
+    trial *t = s->now; /* only the loop writes it */
     char *why = NULL;
     for (size_t i = 0; t && i < t->n; i++) {
         actor *a = &t->actors[i];
@@ -648,7 +648,7 @@ const kl_value *kl_shadow_report(kl_shadow *s)
     if (!t)
         return NULL;
     bool ready = true;
-    size_t waiting = 0; /* read before the verdicts: what is not waiting is among them */
+    size_t waiting = 0; /* read before the verdicts, so that a run is in at least one of the two */
     for (size_t i = 0; i < t->n; i++) {
         ready &= atomic_load(&t->actors[i].ready);
         waiting += atomic_load(&t->actors[i].backlog);

@@ -24,7 +24,7 @@ const char *kl_verdict_name(kl_verdict v)
 typedef struct judge {
     const kl_shadow_run *s;
     const kl_resource *own;
-    kl_overlay *world; /* the original object; built when the two are not trivially equal */
+    kl_overlay *world; /* the original state; built unless the two are trivially equal */
     kl_redaction redaction;
     kl_buf diff, kind;
 } judge;
@@ -66,7 +66,7 @@ static void say_plainly(judge *j, const char *object, const char *what)
     kl_free(word);
 }
 
-/* What differs between two states of it. */
+/* Reports what differs between two states of an object. */
 static void say_states(judge *j, const char *object, const char *what, const kl_value *a, const kl_value *b)
 {
     char *word = kl_kind_word(object);
@@ -127,7 +127,7 @@ static outcome outcome_of(judge *j, const deeds *d, const kl_shadow_call *any)
     return o;
 }
 
-/* Without fields that the server, or the moment, sets differently. */
+/* The object without fields that differ by server or time. */
 static const kl_value *bare(const kl_value *o)
 {
     static const char *const keys[] = {
@@ -260,7 +260,7 @@ static void result_text(const kl_ending *e, kl_buf *out)
         kl_buf_printf(out, " (%s)", e->message);
 }
 
-/* Delays may count from the end of a run: a longer run is not a difference. */
+/* A delay may count from the end of a run, whose duration must make no difference. */
 static bool same_time(kl_time a, kl_time b)
 {
     kl_time apart = a > b ? a - b : b - a;

@@ -28,7 +28,7 @@ kl_shadow_call *kl_shadow_call_new(const kl_op *op, const kl_resource *r)
     kl_shadow_call *c = kl_new(kl_shadow_call);
     c->copy = kl__op_copy_new(op);
     c->writes = op->verb == KL_HTTP ? !kl_web_reads(op) : kl_verb_is_write(op->verb);
-    c->copy->op.http = NULL; /* the program's, which may end before */
+    c->copy->op.http = NULL; /* belongs to the program, which may end first */
     c->resource = r;
     c->ns = r && !r->namespaced ? NULL : c->copy->op.ns ? c->copy->op.ns : c->copy->op.default_ns;
     c->name = kl_strdup(kl_op_name(op));
@@ -214,7 +214,7 @@ static void text_of(kl_buf *b, const char *s)
     kl_buf_printf(b, "%zu:%s ", s ? strlen(s) + 1 : 0, s ? s : "");
 }
 
-/* A list's query, as a text for comparison. */
+/* A list's query as a text, for comparison. */
 static char *question_of(const char *kind, const kl_read_query *q)
 {
     kl_buf b = KL_BUF_INIT;
@@ -272,7 +272,7 @@ static const kl_resource *resource_of(kl_run *r, const kl_op *op)
     return known || !r->w->o.resource ? known : r->w->o.resource(r->w->o.arg, op->kind);
 }
 
-/* The cached state of an object that is about to be written, before the write returns to the cache. */
+/* Keeps the cached state of an object that is about to be written, before the write returns to the cache. */
 static void see_base(kl_shadow_run *s, kl_run *r, const kl_shadow_call *c)
 {
     const kl_value *o = NULL;
@@ -310,7 +310,7 @@ void kl_shadow_run_asked(kl_shadow_run *s, kl_run *r, const kl_asked *x)
 void kl_shadow_run_answered(kl_shadow_run *s, kl_run *r, const kl_answered *x)
 {
     kl_shadow_call *c = s->live.n ? s->live.v[s->live.n - 1] : NULL;
-    if (!c || c->answered || s->unfit) /* a sleep's, or a discovery's */
+    if (!c || c->answered || s->unfit) /* the answer to a sleep or a discovery */
         return;
     c->answered = true;
     c->status = x->status;
@@ -318,7 +318,7 @@ void kl_shadow_run_answered(kl_shadow_run *s, kl_run *r, const kl_answered *x)
     c->body = kl_value_ref(x->body);
     if (x->err)
         kl_err_copy(&c->err, x->err);
-    if (!c->resource) /* it was resolved meanwhile */
+    if (!c->resource) /* the kind was resolved meanwhile */
         c->resource = resource_of(r, &c->copy->op);
     if (c->resource && !c->resource->namespaced)
         c->ns = NULL;
@@ -350,8 +350,8 @@ static bool is_object(const kl_shadow_call *c)
     return kind && c->resource && !strcmp(kind, c->resource->kind) && kl_object_name(c->body);
 }
 
-/* The state of an object that was not read before, from an answer: for a write the resulting one, the best
- * approximation. */
+/* Shows the state of an object that only an answer tells. After a create it is none; after another write, the
+ * result is the best approximation. */
 static void show_call(kl_overlay *o, const kl_shadow_call *c)
 {
     const kl_op *op = &c->copy->op;
@@ -431,7 +431,8 @@ static void add_own(kl_shadow_run *s, kl_shadow_call *c)
     kl_unlock(&s->mu);
 }
 
-/* The same request, in the same state. */
+/* The answered live request that is equal: the first unused one, otherwise the last. A write is used only
+ * once. */
 static kl_shadow_call *find(kl_shadow_run *s, const kl_shadow_call *wanted)
 {
     bool write = wanted->writes;
@@ -495,6 +496,6 @@ void kl_shadow_run_wrote(kl_shadow_run *s, const kl_imagined *x)
     kl_shadow_call *c = kl_shadow_call_new(x->op, x->resource);
     c->status = x->status;
     c->answered = true;
-    c->body = kl_value_ref(x->was); /* its original state, where the live run did not read it */
+    c->body = kl_value_ref(x->was); /* the object's original state, in case the live run did not read it */
     add_own(s, c);
 }

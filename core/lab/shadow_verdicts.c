@@ -26,7 +26,7 @@ typedef struct told { /* a key that differs */
 
 struct kl_verdicts {
     kl_mutex mu;
-    kl_map *verdicts KL_GUARDED_BY(mu);      /* "controller key" -> kl_likes, of those here or `same` */
+    kl_map *verdicts KL_GUARDED_BY(mu);      /* "controller key" -> kl_likes, of `kinds` or `same` */
     kl_differences *kinds KL_GUARDED_BY(mu); /* each key counts once, with its worst result */
     kl_likes same KL_GUARDED_BY(mu);
     kl_verdict_counts n KL_GUARDED_BY(mu);
@@ -102,8 +102,8 @@ static void tell_locked(
     }
 }
 
-/* True when it is worse than before, and must be reported. The live logic does what the candidate omits, so a
- * later run may look better. */
+/* Counts a result that is the key's worst so far; true: it must be logged. A later run may look better only
+ * because the live logic does what the candidate omits. */
 static bool count_locked(kl_verdicts *v, const char *name, const kl_likes *now) KL_REQUIRES(v->mu);
 static bool count_locked(kl_verdicts *v, const char *name, const kl_likes *now)
 {

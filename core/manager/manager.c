@@ -67,7 +67,7 @@ static void record(void *arg, const kl_news *n)
         kl_recorder_event(m->recorder, n);
 }
 
-/* Whose newest program has a controller, or a webhook, of that name. */
+/* Whether the slot's newest program has a controller, or a webhook, of that name. */
 static bool has(const kl__slot *s, const char *name)
 {
     for (size_t i = 0; i < s->program->n_specs; i++)
@@ -136,10 +136,10 @@ void kl__manager_advance(void *arg)
     if (!m->started)
         return;
     if (!m->stopping)
-        /* before its predecessors, so that it misses nothing in shared caches */
+        /* a candidate before the live controllers, so that it misses nothing in shared caches */
         kl_shadow_advance(m->shadow);
     each_controller(m, kl_controller_advance);
-    if (m->stopping) /* only the thread that waits for workers uses them */
+    if (m->stopping) /* `retired` now belongs to the thread in kl_manager_stop */
         return;
     advance_retired(m);
     kl_webhooks_advance(m->webhooks);
@@ -424,7 +424,7 @@ void kl_manager_stop(kl_manager *m)
         return;
     kl_loop_call(m->loop, begin_stop, m);
     if (m->o.turns)
-        kl_loop_call(m->loop, end_runs, m); /* time stands still: a sleeping run would not wake */
+        kl_loop_call(m->loop, end_runs, m); /* the clock stands still: a sleeping run would not wake */
     kl_loop_call(m->loop, arm_grace, m);
     for (size_t i = 0; i < m->n_slots; i++) /* the slots do not change while stopping */
         for (size_t k = 0; k < m->slots[i]->n; k++)
@@ -489,7 +489,7 @@ static kl_controller *find(kl_manager *m, const char *name, const kl__slot *exce
 
 static kl_controller *take_old(kl_manager *m, kl__slot *s, const kl_controller_spec *spec)
 {
-    /* back to the old resource, before the other one was ready */
+    /* the script returns to the old resource before the new one was ready */
     for (size_t i = 0; i < m->n_retired; i++) {
         kl_controller *c = m->retired[i].c;
         if (m->retired[i].slot == s && m->retired[i].successor && !strcmp(kl_controller_name(c), spec->name)
@@ -511,7 +511,7 @@ static kl_controller *take_old(kl_manager *m, kl__slot *s, const kl_controller_s
     return NULL;
 }
 
-/* Controllers that the new generation lacks. Under m->mu. */
+/* Retires the controllers that the new generation lacks. Under m->mu. */
 static void retire_rest(kl_manager *m, kl__slot *s, kl_controller **fresh, size_t n)
 {
     for (size_t k = 0; k < s->n; k++) {
@@ -521,7 +521,7 @@ static void retire_rest(kl_manager *m, kl__slot *s, kl_controller **fresh, size_
         for (size_t i = 0; i < n; i++)
             if (!strcmp(kl_controller_name(fresh[i]), kl_controller_name(c)))
                 successor = fresh[i];
-        for (size_t i = 0; i < m->n_retired; i++) /* retirees that waited for c wait for the next one */
+        for (size_t i = 0; i < m->n_retired; i++) /* retirees that waited for c now wait for its successor */
             if (m->retired[i].successor == c && successor)
                 m->retired[i].successor = successor;
             else if (m->retired[i].successor == c)
@@ -541,7 +541,7 @@ static const char *other_than(char **namespaces, const char *ns)
     return namespaces ? *namespaces : NULL;
 }
 
-/* A process with --namespace has no caches of other namespaces. */
+/* Rejects namespaces that differ from --namespace: the process has no caches of them. */
 kl_status kl__manager_check_namespaces(
     const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err)
 {
@@ -638,7 +638,7 @@ kl_tally *kl_manager_tally(kl_manager *m) { return m->tally; }
 kl_metrics *kl_manager_figures(kl_manager *m) { return m->metrics; }
 kl_custom_metrics *kl_manager_custom_metrics(kl_manager *m) { return kl_commons_metrics(m->commons); }
 
-/* Reason and type of its Event. */
+/* The type and reason of the Event of a reload. */
 static const struct {
     const char *type, *reason;
 } RELOAD_NEWS[] = {

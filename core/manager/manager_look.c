@@ -28,8 +28,8 @@ typedef struct states_call {
     bool all; /* idle */
 } states_call;
 
-/* The controller that works under the name of c: while c waits for its kind, its predecessor for another
- * resource. On the loop. */
+/* The controller that works under c's name: c, or its predecessor for another resource while c waits for its
+ * kind. On the loop. */
 static kl_controller *acting(const kl_manager *m, kl_controller *c)
 {
     for (size_t i = 0; i < m->n_retired; i++)
@@ -77,14 +77,14 @@ static void collect_states(void *arg)
         kl_webhooks_state(m->webhooks, i, &c->v[c->n++]);
 }
 
-/* The first of several managers represents all: it has the endpoints. */
+/* Whether this manager reports for the process: the first of several has the endpoints. */
 static bool speaks_for_all(const kl_manager *m) { return kl_fleet_size(m->o.fleet) && !m->o.cluster; }
 
 /* How long a probe or a scrape waits for the control loop, in real time: less than a kubelet's default
  * timeout of 1 s. */
 #define LOOK_WITHIN KL_MILLISECONDS(500)
 
-/* All loops of a process are asked one after the other, until one moment. */
+/* The common deadline of all loops of the process, which are asked one after the other. */
 static kl_time look_until(void) { return kl_clock_now(kl_clock_real()) + LOOK_WITHIN; }
 
 static kl_time time_until(kl_time deadline)
@@ -93,7 +93,7 @@ static kl_time time_until(kl_time deadline)
     return deadline > now ? deadline - now : 0;
 }
 
-/* Of one manager; false: its loop has not answered in time. */
+/* Reads the states of one manager. False: its loop has not answered in time. */
 static bool look(kl_manager *m, states_call *c, kl_time deadline)
 {
     *c = (states_call){.m = m};
@@ -193,7 +193,7 @@ static void match_informer(void *arg, const char *kind, kl_informer *i)
 {
     informer_call *c = arg;
     size_t n = strlen(c->kind);
-    /* "v1/Pod", or "v1/Pod (spec.nodeName)" where there is no other. */
+    /* "v1/Pod" is best; otherwise the first "v1/Pod (spec.nodeName)" counts */
     if (strncmp(kind, c->kind, n) || (kind[n] && (kind[n] != ' ' || c->found)))
         return;
     kl_informer_unref(c->found);
@@ -282,7 +282,7 @@ kl_time kl_manager_now(const kl_manager *m) { return kl_clock_now(m->clock); }
 
 typedef struct informer_checks {
     kl_checks *out;
-    const char *cluster; /* NULL: there is one */
+    const char *cluster; /* NULL: there is only one cluster */
 } informer_checks;
 
 static void check_informer(void *arg, const char *kind, kl_informer *i)

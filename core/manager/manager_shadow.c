@@ -16,7 +16,7 @@ typedef struct shadow_call {
     int slot;
 } shadow_call;
 
-/* The slot of which a candidate has a controller, and the first of its controllers that has one. */
+/* The slot with the first of the candidate's controllers that runs here; NULL: none runs. */
 static kl__slot *slot_like(kl_manager *m, const kl_program *p)
 {
     for (size_t k = 0; k < p->n_specs; k++)

@@ -51,8 +51,8 @@ static void collect_behind(void *arg)
 
 static void nothing(void *arg) { (void)arg; }
 
-/* An event's path: the cache, the mapper (where it waits for a function of the script and becomes keys), the
- * queue. Checking in this order misses none that is between two of them. */
+/* An event passes the cache, the mapper (where it waits for a function of the script and becomes keys) and
+ * the queue. Checks in this order miss none that moves between two of them. */
 void kl_manager_outlook(kl_manager *m, uint64_t rv, kl_outlook *out)
 {
     outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER, .next_key = KL_NEVER}};

@@ -25,7 +25,7 @@ typedef struct count {
 struct kl_reloads {
     kl_mutex mu;
     kept ring[KL_RELOADS_KEPT] KL_GUARDED_BY(mu);
-    size_t n KL_GUARDED_BY(mu); /* noted in all */
+    size_t n KL_GUARDED_BY(mu); /* all noted reloads, also those no longer kept */
     count *counts KL_GUARDED_BY(mu);
     size_t n_counts KL_GUARDED_BY(mu);
 };

@@ -10,23 +10,24 @@
 #include "base/sync.h"
 #include "metrics/metrics.h"
 
-/* A sample without its labels, about; names have at most 200 characters (lua/kubelua/metrics.lua). */
+/* The approximate length of a sample without its labels; names have at most 200 characters
+ * (lua/kubelua/metrics.lua). */
 #define SAMPLE_TEXT 100
 
 typedef struct series {
     double value;  /* a histogram's sum */
-    uint64_t n;    /* of a histogram: how often */
+    uint64_t n;    /* of a histogram: the number of observations */
     uint64_t in[]; /* one for each bucket, not cumulative; larger values count only in n */
 } series;
 
 typedef struct family {
     const kl_value *form; /* {type, labels, buckets}: another form is another family */
     char *help;
-    kl_map *owners; /* scripts; the values mean nothing */
+    kl_map *owners; /* names of scripts; the values are not used */
     kl_map *series; /* by the text of their labels: `a="1",b="2"` */
     double *le;
     size_t n_le, most;
-    size_t text; /* about how much its series take in /metrics */
+    size_t text; /* the approximate length of its series in /metrics */
     uint64_t dropped;
 } family;
 
@@ -83,7 +84,7 @@ static const kl_value *form_of(const kl_value *declared)
     return form;
 }
 
-/* What a series takes in /metrics, about: its labels stand in each of its lines. */
+/* The approximate length of a series in /metrics: its labels stand in each of its lines. */
 static size_t text_of(const family *f, const char *labels)
 {
     size_t lines = is(f, "histogram") ? f->n_le + 3 : 1;
@@ -99,7 +100,7 @@ static series *series_new(family *f, const char *labels)
     return s;
 }
 
-/* Takes the form. Without labels its series exists at zero. */
+/* Takes the form. A family without labels gets its series at once, at zero. */
 static family *family_new(const kl_value *form)
 {
     family *f = kl_new(family);
@@ -226,8 +227,8 @@ kl_status kl_custom_metrics_declare(
 
 typedef enum fit { FIT, FIT_NOT, FIT_LONG } fit;
 
-/* The text of the labels. FIT_NOT: they are not the family's. Texts that are too long are not copied: this is
- * under the lock. */
+/* Writes the text of the labels. FIT_NOT: they are not the family's. FIT_LONG: stops early, since the caller
+ * holds the lock. */
 static fit label_text(const family *f, const kl_value *values, kl_buf *out)
 {
     const kl_value *names = labels_of(f);
@@ -269,7 +270,8 @@ static void observe(const family *f, series *s, double x)
     s->n++;
 }
 
-/* Whether a script that declared the family has no room for one more series in any of its metrics. */
+/* Whether there is no room for one more series: in the family, or in the metrics of a script that declared
+ * it. */
 static bool full_locked(kl_custom_metrics *m, const family *f, const char *labels) KL_REQUIRES(m->mu)
 {
     const char *script, *name;
@@ -285,7 +287,7 @@ static bool full_locked(kl_custom_metrics *m, const family *f, const char *label
     return kl_map_len(f->series) >= f->most;
 }
 
-/* Whether this made the family full. */
+/* Records a figure. True: this is the first series that the family drops. */
 static bool record_locked(kl_custom_metrics *m, family *f, const kl_figure *figure, const char *labels)
     KL_REQUIRES(m->mu)
 {

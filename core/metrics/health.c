@@ -63,7 +63,7 @@ static void unknown_excludes(const kl_checks *c, const kl_health_query *q, kl_bu
 {
     bool some = false;
     for (size_t i = 0; i < q->n_exclude; i++) {
-        bool known = has(q->exclude, i, q->exclude[i]); /* said before */
+        bool known = has(q->exclude, i, q->exclude[i]); /* an earlier one is equal */
         for (size_t k = 0; k < c->n && !known; k++)
             known = !strcmp(c->v[k].name, q->exclude[i]);
         if (known)

@@ -19,8 +19,8 @@
 /* controller_runtime_reconcile_time_seconds (controller-runtime internal/controller/metrics) */
 static const double RECONCILE_BUCKETS[] = {.005, .01, .025, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .6,
     .7, .8, .9, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60};
-/* workqueue histograms: prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies; these are the sums
- * of its errors. */
+/* workqueue histograms: prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies step by step; these
+ * numbers have its rounding errors. */
 static const double QUEUE_BUCKETS[] = {
     1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10, 100, 1000};
 /* rest_client_request_duration_seconds (controller-runtime metrics/client_go_adapter) */
@@ -237,7 +237,7 @@ static void count_locked(kl_map *series, const char *method, const char *host, i
     kl_free(key);
 }
 
-/* `bytes`, otherwise seconds; method NULL: only the host is a label. */
+/* Observes bytes or, unless `bytes`, a duration. method NULL: only the host is a label. */
 static void observe_locked(kl_map *series, const char *method, const char *host, bool bytes, int64_t value)
 {
     char *key = kl_sprintf("%s %s", method ? method : "", host);

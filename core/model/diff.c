@@ -88,7 +88,7 @@ static const kl_value *find(const kl_value *list, const char *field, const char 
     return NULL;
 }
 
-/* Whether each element has the field, all different. */
+/* Whether every element has the field, each with another value. */
 static bool is_named(const kl_value *list, const char *field)
 {
     char name[256];
@@ -155,7 +155,7 @@ void kl_diff(const kl_value *was, const kl_value *is, kl_diff_fn *fn, void *arg)
 
 /* --- objects ------------------------------------------------------------------------------ */
 
-/* Fields that change with every write and mean nothing themselves. */
+/* Fields that the server changes by itself at a write. */
 static const char *const quiet[] = {"resourceVersion", "generation", "managedFields", NULL};
 static const char *const identity[] = {"name", "namespace", "uid", "creationTimestamp", "selfLink", NULL};
 
@@ -174,7 +174,7 @@ static const kl_value *without(const kl_value *o, const char *const *keys)
     return out;
 }
 
-/* Its contents, without another state to compare with. */
+/* The object without its identity and kind, for a text without another state to compare with. */
 static const kl_value *contents(const kl_value *o)
 {
     const kl_value *m = without(o, identity), *k = kl_value_with(m, "kind", NULL),

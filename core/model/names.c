@@ -316,7 +316,7 @@ const char *kl_name_prefix(const char *base, const char *(*check)(const char *))
 
     if (n < 2 || n >= sizeof name || base[n - 1] != '-')
         return check(base);
-    /* The part before the dash does not matter either: a letter replaces both. */
+    /* The dash and the character before it are not checked: a letter replaces both. */
     memcpy(name, base, n - 2);
     strcpy(name + n - 2, "a");
     return check(name);

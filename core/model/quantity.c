@@ -183,7 +183,7 @@ kl_quantity *kl_quantity_neg(const kl_quantity *a)
     return q;
 }
 
-/* A fraction in the 64-bit form becomes long from here on. */
+/* Multiplies in 64 bits. False: the result needs the long form, because of its size or a fraction. */
 static bool mul_fast(kl_quantity *q, int64_t by)
 {
     int64_t product, ignored;
@@ -235,7 +235,7 @@ static int cmp_long(const kl_quantity *a, const kl_quantity *b)
     if (places(x) != places(y)) {
         r = places(x) < places(y) ? -sign : sign;
     } else {
-        /* Of equal length, so the shift is at most the number of digits. */
+        /* Both have equally many places, so the shift is at most the number of digits. */
         if (x->scale > y->scale)
             kl_bignum_shift_up(&x->n, (size_t)((int64_t)x->scale - y->scale));
         else

@@ -14,7 +14,7 @@
 #define FAST_DIGITS 18 /* always fit 64 bits */
 #define NANO (-9)      /* the smallest scale that is kept */
 #define EXPONENT_MAX                                                                                         \
-    ((int64_t)1 << 40) /* beyond any ceiling of ours; keeps the arithmetic on exponents inside 64 bits */
+    ((int64_t)1 << 40) /* beyond every limit here; keeps the arithmetic on exponents inside 64 bits */
 
 typedef struct parts {
     bool neg;

@@ -12,7 +12,7 @@ static void strip_decimal(kl_bignum *n, int64_t *exponent)
 {
     kl_bignum cut = KL_BIGNUM_INIT;
 
-    /* Whole limbs of zeros first, so that a number of n digits takes about n/9 steps and not n. */
+    /* Zero limbs go first, so that a number of n digits takes about n/9 steps and not n. */
     while (n->len > 1 && n->limb[0] == 0) {
         kl_bignum_shift_down(n, 9);
         *exponent += 9;
@@ -80,7 +80,7 @@ static void write_parts(const kl_quantity *q, kl_buf *mantissa, kl_buf *suffix)
         return;
     }
     if (q->format == KL_BINARY_SI && whole_binary(q, &n)) {
-        /* The one number whose magnitude has no 64-bit form is never divided. */
+        /* INT64_MIN, whose magnitude has no 64-bit form, is never divided. */
         if (q->big || q->value != INT64_MIN || q->scale != 0)
             strip_binary(&n, &exponent);
         kl_buf_puts(suffix, binary_suffix(exponent));

@@ -67,8 +67,7 @@ static const kl_value *redact_text(const kl_redaction *r, const kl_value *v, boo
     return taken(stand_in(r, s, n));
 }
 
-/* What v holds, at any depth: values that no Secret may have are secret all the same. A null (it deletes, in
- * a patch) stays. */
+/* Redacts v at any depth, also types that no Secret may have. A null stays: in a patch, it deletes. */
 static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bool encoded)
 {
     kl_type t = kl_value_type(v);
@@ -101,8 +100,8 @@ static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bo
     return kl_builder_done(b);
 }
 
-/* Members of a Secret that are no secret; a patch has directives beside them ("$patch"). All others are, so
- * that a name with a typo ("dta") shows nothing. */
+/* Whether a member of a Secret is shown; a patch has directives beside them ("$patch"). All others are
+ * secret, so that a mistyped name ("dta") shows nothing. */
 static bool is_open(const char *member, size_t n)
 {
     static const char *const names[] = {"apiVersion", "kind", "metadata", "type", "immutable", NULL};
@@ -153,7 +152,7 @@ static const kl_value *redact_token(const kl_redaction *r, const kl_value *v)
 
 /* --- JSON patches ------------------------------------------------------------------------- */
 
-/* The value at a path of a Secret: the whole, a member or what is below one, an annotation. */
+/* Redacts the value at a path of a Secret: the whole, a member or what is below one, an annotation. */
 static const kl_value *redact_at(const kl_redaction *r, const char *path, const kl_value *x)
 {
     size_t n = *path ? strcspn(path + 1, "/") : 0;
@@ -242,7 +241,7 @@ static bool sounds_secret(const char *name)
     return false;
 }
 
-/* Every text at any depth; `all`: whatever its name. */
+/* Redacts texts at any depth: those whose name sounds secret or, with `all`, every one. */
 static const kl_value *redact_deep(const kl_redaction *r, const kl_value *v, bool all)
 {
     kl_type t = kl_value_type(v);
@@ -303,7 +302,7 @@ static const kl_value *redact_body(const kl_redaction *r, const kl_value *text, 
     return out;
 }
 
-/* The body of a request (core/client/web.h), or its answer. */
+/* Redacts the body of a request (core/client/web.h), or its answer. */
 static const kl_value *redact_web(const kl_redaction *r, const kl_value *v, bool asked)
 {
     kl_builder *b = kl_builder_new();
@@ -327,7 +326,7 @@ static const kl_value *redact_web(const kl_redaction *r, const kl_value *v, bool
     return kl_builder_done(b);
 }
 
-/* Objects of an API have no number there. */
+/* Whether v is the answer of another server: the `status` of API objects is no number. */
 static bool is_web_answer(const kl_value *v)
 {
     return kl_value_type(kl_value_get(v, "status")) == KL_INT

@@ -11,7 +11,7 @@
 typedef struct step {
     const struct step *up; /* NULL: from the root */
     const char *key;       /* NULL: an item of a list */
-    size_t n, index;       /* of the key; from 1 */
+    size_t n, index;       /* length of the key; place in the list, from 1 */
 } step;
 
 typedef struct walk {
@@ -195,7 +195,7 @@ static unsigned type_of(const kl_value *v)
     case KL_BOOL: return KL__BOOLEAN;
     case KL_ARRAY: return KL__ARRAY;
     case KL_OBJECT: return KL__OBJECT;
-    default: return KL__TYPES; /* null: absent, or taken away */
+    default: return KL__TYPES; /* null fits every type: it stands for an absent or removed value */
     }
 }
 

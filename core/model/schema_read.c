@@ -160,7 +160,7 @@ static void read_fields(reader *r, const kl_value *properties, kl__snode *x)
     kl_free(own);
 }
 
-/* Depth is that of the document, KL_VALUE_DEPTH_MAX at most. */
+/* Reads one schema. The recursion is as deep as the document: KL_VALUE_DEPTH_MAX at most. */
 static kl__snode read_node(reader *r, const kl_value *v)
 {
     kl__snode x = {.types = (uint16_t)types_of(v), .items = KL__NO_NODE};

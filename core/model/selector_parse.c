@@ -28,10 +28,10 @@ typedef enum token {
 
 typedef struct parser {
     const char *text, *at, *end;
-    token next; /* the token that comes, and its text */
+    token next; /* the next token; word and nword are its text */
     const char *word;
     size_t nword;
-    char **values; /* of the requirement that is being read */
+    char **values; /* of the requirement under way */
     size_t nvalues, cap;
     kl_selector *out;
     kl_selector_fault *fault; /* or NULL */
@@ -42,7 +42,7 @@ static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c ==
 
 static bool is_symbol(char c) { return c && strchr("=!(),><", c); }
 
-/* A NUL ends a word and, where a token would start, the text up to the next look. */
+/* Reads the next token. A NUL ends a word; where a token would start, it ends the text. */
 static void advance(parser *p)
 {
     while (p->at < p->end && is_space(*p->at))
@@ -156,7 +156,7 @@ static bool read_operator(parser *p, kl_selector_op *op)
     return true;
 }
 
-/* What stands between the parentheses; stops at ")". */
+/* Reads the words between the parentheses; stops at ")". */
 static kl_status read_words(parser *p)
 {
     for (;;) {
@@ -216,7 +216,7 @@ static kl_status read_value(parser *p)
     return KL_OK;
 }
 
-/* The values move to the fault. */
+/* Moves the requirement to the fault, for its message. */
 static void keep_requirement(parser *p, const char *key, kl_selector_op op)
 {
     kl_selector_fault *f = p->fault;
@@ -252,7 +252,7 @@ static kl_status read_requirement(parser *p)
     key = kl_strndup(p->word, p->nword);
     advance(p);
     if (kl_name_qualified(key))
-        ; /* refused below, whatever follows */
+        ; /* an invalid key is refused below */
     else if (!not ) {
         if (p->next == T_END || p->next == T_COMMA)
             op = KL_SEL_EXISTS;

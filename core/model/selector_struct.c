@@ -23,7 +23,7 @@ static kl_status wrong_type(const kl_value *v, const char *what, const char *typ
 
 static bool absent(const kl_value *v) { return kl_value_type(v) == KL_NULL; }
 
-/* The text of a key or value; null reads as "". A NUL in it would be taken for its end. */
+/* The text of a key or value; null reads as "". A NUL fails: it would look like the end. */
 static kl_status text_of(const kl_value *v, const char *what, const char **out, kl_err *err)
 {
     size_t n = 0;

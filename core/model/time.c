@@ -150,7 +150,7 @@ kl_status kl_time_parse_micro(const char *text, int64_t *sec, int32_t *nsec, kl_
     return parse(text, true, sec, nsec, err);
 }
 
-/* The date and time without zone; returns its length. */
+/* Writes the date and time without zone; returns the length. */
 static size_t put(int64_t sec, char out[KL_TIME_MAX])
 {
     int64_t days = sec / 86400, left = sec % 86400, year;

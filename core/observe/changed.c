@@ -3,7 +3,7 @@
  *   merge, strategic, apply   the fields of the body; an apply also removes fields that it no longer names
  *   JSON patch                the fields at its paths
  *   delete                    the mark that the object is being deleted
- *   update                    all, if it was made from the version that we knew
+ *   update                    all, if it was made from the version that we knew or from none; else unknown
  *
  * A list in a body counts as one field. */
 #include "observe/changed.h"
@@ -19,10 +19,11 @@ static bool both_objects(const kl_value *a, const kl_value *b)
     return kl_value_type(a) == KL_OBJECT && kl_value_type(b) == KL_OBJECT;
 }
 
-/* The next state of one field; `named`: what the request has there. A new reference, NULL: it is gone. */
+/* The state of one field after the write; `named`: its value in the request. A new reference; NULL: it is
+ * gone. */
 static const kl_value *field(const kl_value *was, const kl_value *is, const kl_value *named, bool removes);
 
-/* v, a reference that is taken, with the key as the field says. */
+/* v with the field's state after the write under `key`. Takes v. */
 static const kl_value *with_field(
     const kl_value *v, const char *key, const kl_value *is, const kl_value *named, bool removes)
 {
@@ -58,7 +59,7 @@ static const kl_value *field(const kl_value *was, const kl_value *is, const kl_v
 
 /* --- the paths of a JSON patch ------------------------------------------------------------ */
 
-/* `named`, a reference that is taken, with the place that the steps lead to. */
+/* `named` with the place that the steps lead to. Takes `named`. */
 static const kl_value *with_place(const kl_value *named, char *const *steps, size_t n)
 {
     if (!n || (named && kl_value_type(named) != KL_OBJECT)) {
@@ -75,7 +76,7 @@ static const kl_value *with_place(const kl_value *named, char *const *steps, siz
 static const kl_value *with_path(const kl_value *named, const char *path)
 {
     kl_json_pointer p;
-    if (!kl_json_pointer_parse(path, &p)) /* no server takes such a patch */
+    if (!kl_json_pointer_parse(path, &p)) /* servers refuse such a patch */
         return named;
     named = with_place(named, p.steps, p.len);
     kl_json_pointer_fini(&p);

@@ -20,7 +20,7 @@ struct kl_effects {
     kl_mutex mu;
     kl_tape *tape KL_GUARDED_BY(mu); /* NULL: no file */
     bool tell;
-    kl_time second KL_GUARDED_BY(mu); /* that began then has `told` lines */
+    kl_time second KL_GUARDED_BY(mu); /* when the present second began, which has `told` lines */
     unsigned told KL_GUARDED_BY(mu), untold KL_GUARDED_BY(mu);
 };
 
@@ -118,7 +118,7 @@ static bool is_the_object(const effect *x, const kl_value *body)
         && (!name || !strcmp(name, found));
 }
 
-/* The object with what our write changed, a new reference; NULL: it is unknown, or no object was answered. */
+/* The object as our write alone left it, a new reference. NULL: unknown, or the answer has no object. */
 static const kl_value *ours(const effect *x, const kl_answered *a)
 {
     bool compares = is_the_object(x, a->body) && (x->known || a->code == 201);
@@ -186,7 +186,7 @@ static void build_line(kl_builder *b, kl_run *r, const effect *x, const kl_answe
     kl_build_end(b);
 }
 
-/* Whether another line is allowed in this second; *untold: lines dropped since the last one. */
+/* Whether another line is allowed in this second; *untold: lines dropped since the last allowed one. */
 static bool may_tell(kl_effects *e, kl_time now, unsigned *untold)
 {
     kl_lock(&e->mu);

@@ -47,8 +47,8 @@ typedef struct strip {
 } strip;
 
 typedef struct entry {
-    kl_list link;       /* in its shard, the quietest first */
-    struct entry *next; /* of those that go */
+    kl_list link;       /* in its shard's list, the longest idle first */
+    struct entry *next; /* in a chain of evicted entries */
     char *slot;
     strip *runs[KL_FLIGHT_RUNS]; /* the newest first */
     const char *dropped_by;      /* NULL: nothing was dropped */
@@ -66,7 +66,7 @@ typedef struct shard {
 
 struct kl_flight {
     kl_clock *clock;
-    size_t n, most;         /* shards, and the bytes of each */
+    size_t n, most;         /* number of shards, and the maximum bytes of each */
     _Atomic(strip *) spare; /* to gather the next run in, or NULL */
     shard shards[SHARDS];
 };
@@ -108,7 +108,7 @@ void kl_flight_free(kl_flight *f)
 
 /* --- writing a strip ---------------------------------------------------------------------- */
 
-/* The strip of the run, which may move; NULL where nothing is gathered. */
+/* The run's strip with room for n more bytes; it may move. NULL: nothing is gathered for this run. */
 static strip *room(kl_run *r, size_t n)
 {
     strip *s = kl_run_strip(r);
@@ -192,7 +192,7 @@ static void on_began(void *arg, kl_run *r)
         .events = events,
         .why = (uint8_t)why};
     kl_run_set_strip(r, s);
-    /* nearly always: the object need not be read */
+    /* the usual case: the object need not be read */
     if (o && o == kl_run_object(r))
         add_texts(r,
             TEXTS(NULL, kl_run_spec(r)->resource, kl_run_namespace(r), kl_run_name(r), kl_object_rv(o)),
@@ -228,7 +228,7 @@ static void on_asked(void *arg, kl_run *r, const kl_asked *x)
     (void)arg;
     strip *s = NULL;
     if (x->op && kl_web_of_stream(x->op))
-        return; /* the byte that opened it is here; it may have many bits */
+        return; /* the flight has the request that opened the stream; its reads may be many */
     if (x->op && x->op->verb == KL_HTTP) {
         char *url = kl_web_shown(x->op);
         s = begin_step(r, STEP_CALL, TEXTS(x->op->subresource, url, NULL, NULL, NULL), 0);
@@ -435,7 +435,7 @@ static uint64_t take_number(reading *r, size_t n)
     return x;
 }
 
-/* Not NUL-terminated. */
+/* The next text, not NUL-terminated. */
 static const char *take_text(reading *r, size_t *n)
 {
     *n = take_number(r, 2);
@@ -497,7 +497,7 @@ static void tell_trigger(reading *r, kl_builder *b)
     kl_build_end(b);
 }
 
-/* The answer, if it came, belongs to the call. */
+/* Adds the answer, if there is one, to its call. */
 static void tell_answer(reading *r, kl_builder *b)
 {
     if (take_number(&(reading){r->s, r->at}, 1) != STEP_ANSWER)

@@ -49,7 +49,7 @@ struct kl_metrics_gate {
     kl_status status KL_GUARDED_BY(mu);
     const kl_value *answer KL_GUARDED_BY(mu);
     char *trouble KL_GUARDED_BY(mu);
-    kl_map *known; /* token -> verdict; the thread's */
+    kl_map *known; /* token -> verdict; used only on the thread */
 };
 
 static void verdict_free(void *p)
@@ -80,7 +80,7 @@ static void on_answer(void *arg, kl_status st, int code, const kl_value *body, k
     kl_unlock(&g->mu);
 }
 
-/* Creates a review; its answer, a new reference, or NULL with *trouble (the caller frees it). */
+/* Creates a review. Returns the answer, a new reference, or NULL with *trouble, which the caller frees. */
 static const kl_value *ask(kl_metrics_gate *g, const char *kind, const kl_value *body, char **trouble)
 {
     kl_op op;

@@ -23,7 +23,7 @@ typedef struct failing {
     char *controller, *key, *message;
     kl_result_kind result;
     int attempt;
-    kl_time next; /* monotonic; -1: only a change brings it back */
+    kl_time next; /* monotonic; -1: only a change runs the key again */
 } failing;
 
 struct kl_tally {
@@ -76,7 +76,7 @@ static counted *counted_of(kl_tally *t, const char *name, bool make) KL_REQUIRES
     return &t->controllers[t->n++];
 }
 
-/* NULL for one that is too old to be remembered. */
+/* The counts of a generation; NULL: it is too old to be remembered. */
 static generation *generation_of(counted *c, int number)
 {
     size_t i = 0;
@@ -190,7 +190,7 @@ void kl_tally_generations(kl_tally *t, const char *controller, kl_builder *b)
 static int by_next(const void *a, const void *b)
 {
     const failing *x = *(failing *const *)a, *y = *(failing *const *)b;
-    uint64_t xn = (uint64_t)x->next, yn = (uint64_t)y->next; /* never is last */
+    uint64_t xn = (uint64_t)x->next, yn = (uint64_t)y->next; /* -1, never, is last */
     int names = strcmp(x->controller, y->controller);
     return xn != yn ? (xn < yn ? -1 : 1) : names ? names : strcmp(x->key, y->key);
 }

@@ -33,8 +33,8 @@ static void depth_sample(kl_buf *out, const char *name, const char *priority, si
         out, "workqueue_depth", (double)ready, "name", name, "controller", name, "priority", priority, NULL);
 }
 
-/* One line for each priority in use, normal always; beyond the first ones the sum, named as
- * controller-runtime names it. */
+/* One sample for each priority in use, and always for priority 0. Priorities beyond the first ones share a
+ * sample, named as in controller-runtime. */
 static void depth_samples(kl_buf *out, const char *name, kl_workqueue *q)
 {
     kl_workqueue_depths d;

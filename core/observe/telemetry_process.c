@@ -50,7 +50,7 @@ static char *read_file(const char *path, char *text, size_t size)
     return text;
 }
 
-/* Fields 3.. of /proc/self/stat; the name before them may hold anything, and ends with the last bracket. */
+/* Reads fields 3.. of /proc/self/stat. The name before them may hold anything, and ends with the last ")". */
 static void from_stat(double v[FACTS])
 {
     char text[1024];
@@ -89,7 +89,7 @@ static void from_limits(double v[FACTS])
     v[OPEN] = n;
 }
 
-/* Two lines "IpExt: names" and "IpExt: numbers". */
+/* One number of the two lines "IpExt: names" and "IpExt: numbers". */
 static double octets(const char *text, const char *name)
 {
     const char *names = strstr(text, "IpExt:"), *numbers = names ? strstr(names + 1, "\nIpExt:") : NULL;

@@ -64,7 +64,7 @@ static bool has_word(const kl_value *list, const char *word)
 
 static void node(kl_builder *b, const kl_value *v);
 
-/* Members of an object of schemas; those that the caller adds replace what stands there. */
+/* Adds the schemas of an object; those that the caller adds later replace those of the same name. */
 static void nodes(kl_builder *b, const kl_value *v)
 {
     for (size_t i = 0; i < kl_value_len(v); i++) {
@@ -89,7 +89,7 @@ static void required(kl_builder *b, const kl_value *list)
     kl_build_end(b);
 }
 
-/* Everything but "properties"; schemas below may have their own objects. */
+/* Adds everything but "properties" and, if `embedded`, "required". Schemas below are nodes of their own. */
 static void others(kl_builder *b, const kl_value *v, bool embedded)
 {
     for (size_t i = 0; i < kl_value_len(v); i++) {
@@ -209,7 +209,7 @@ const kl_value *kl__openapi_custom_list(const kl__kind *k)
 
 /* ------------------------------------------------------------------ v2 */
 
-/* Keywords that v2's readers, kubectl among them, do not support. */
+/* What v2 omits of a schema, since its readers (kubectl among them) do not support it. */
 typedef struct loss {
     bool nullable, free, type, below;
 } loss;
@@ -246,7 +246,7 @@ static void v2_ref(kl_builder *b, const char *ref)
     kl_free(to);
 }
 
-/* In v2 a nullable field may be absent. */
+/* Adds "required" without nullable fields: in v2 these may be absent. */
 static void v2_required(kl_builder *b, const kl_value *list, const kl_value *properties)
 {
     size_t kept = 0;

@@ -64,7 +64,7 @@ static void open_object(kl_buf *out, kl_builder *b)
 
 /* ------------------------------------------------------------------ which documents there are */
 
-/* A document of v3: a group version's, which `of` is the first kind of, or a root's. */
+/* A document of v3: of a group version, whose first kind is `of`, or of a root. */
 typedef struct page {
     const kl__kind *of;
     kl__root root;
@@ -114,7 +114,8 @@ static bool find(const kl__kinds *kinds, const char *path, page *out)
     return true;
 }
 
-/* Another one whenever the kinds of the group version, or the schemas of custom ones, are others. */
+/* A hash that changes with the kinds of the group version, and with the schemas and subresources of custom
+ * ones. */
 static uint64_t hash_of(const kl__kinds *kinds, const page *p, const char *path)
 {
     kl_buf text = KL_BUF_INIT;
@@ -197,7 +198,7 @@ static void as_json(kl_buf *out, const char *name, const kl_value *schema)
     value_entry(out, &first, name, kl_value_ref(schema));
 }
 
-/* The definitions of CRDs' kinds in a group version, and of their lists. */
+/* Gives the definitions of CRDs' kinds in a group version, and of their lists. */
 static void each_custom(
     const kl__kinds *kinds, const kl__definitions *d, const page *p, take *give, kl_buf *out)
 {
@@ -288,7 +289,7 @@ void kl_openapi_v3(const kl__kinds *kinds, const char *path, bool protobuf, kl_b
 
 /* ------------------------------------------------------------------ v2 */
 
-/* Each definition in v2's form. */
+/* Gives each definition in v2's form. */
 static void each_v2(const kl__kinds *kinds, const kl__definitions *d, take *give, kl_buf *out)
 {
     for (size_t i = 0; i < d->len; i++) {

@@ -53,7 +53,7 @@ static void whole(kl_buf *out, unsigned number, int64_t x)
     varint(out, (uint64_t)x);
 }
 
-/* An object or a list is an empty message there. */
+/* Writes a scalar. gnostic has an empty message for an object or a list here. */
 static void scalar(kl_buf *out, unsigned number_of, const kl_value *v)
 {
     kl_buf inner = KL_BUF_INIT;

@@ -38,7 +38,8 @@ char *kl__openapi_name(const kl__definitions *d, const kl__kind *k, bool list)
     return out;
 }
 
-/* "autoscaling.v1.Scale": the last part of a name is made of the first word of the group. */
+/* The definition of a subresource's kind, by the end of its name: "autoscaling.v1.Scale" begins with the
+ * first word of the group. */
 kl__definition *kl__openapi_of_sub(const kl__definitions *d, const kl__kind *k, const kl__sub *sub)
 {
     bool elsewhere = *sub->version;

@@ -54,7 +54,7 @@ static void parameter(kl_builder *b, kl__dialect dialect, const kl__option *o)
     kl_build_end(b);
 }
 
-/* The options of an operation that are of the whole path, or those that are its own. */
+/* Writes the options of an operation: those that the whole path shares, or the others. */
 static void parameters(
     kl_builder *b, kl__dialect dialect, const kl__path *p, const kl__operation *o, bool of_path)
 {
@@ -88,7 +88,7 @@ static void words(kl_builder *b, const char *key, const char *const *list)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Sorted, as kube-apiserver writes all objects. */
+/* Writes media types sorted, as kube-apiserver does in all objects. */
 static void content(kl_builder *b, const char *name, const char *const *types)
 {
     const char *sorted[8];

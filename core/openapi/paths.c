@@ -77,7 +77,7 @@ typedef struct about {
     char *word;        /* "AppsV1" */
 } about;
 
-/* What is at a path; `sub` NULL: no subresource. */
+/* What a path leads to; `sub` NULL: no subresource. */
 typedef struct where {
     bool watch, everywhere, object, below; /* below: a path below the subresource */
     const kl__sub *sub;
@@ -98,8 +98,8 @@ static kl__path path_of(const about *a, where at)
     return p;
 }
 
-/* A new operation of a path, on the kind, with the options that every one there has. Id and description are
- * what follows the verb. Takes `says`. */
+/* Adds an operation on the kind to a path, with the options that every one there has. The id is the verb,
+ * then names, then `suffix`. Takes `says`, the description. */
 static kl__operation *add(const about *a, kl__path *p, where at, const char *method, const char *action,
     const char *verb, const char *suffix, char *says)
 {
@@ -132,7 +132,7 @@ static void takes_all(kl__operation *o, const kl__option *options)
     kl__operation_takes(o, options);
 }
 
-/* "a Pod", "an Ingress", "Endpoints": as kube-apiserver makes them, by the letters. */
+/* "a Pod", "an Ingress", "Endpoints": as kube-apiserver makes them, from the letters alone. */
 static char *one(const char *kind)
 {
     size_t n = strlen(kind);
@@ -162,7 +162,7 @@ static void create(const about *a, kl__path *p, where at, const char *suffix, ch
     o->creates = o->accepts = true;
 }
 
-/* Those of custom kinds have no body, and the options of a list. */
+/* Adds delete-collection. For custom kinds it has no body, and the options of a list. */
 static void delete_all(const about *a, kl__path *p, where at)
 {
     kl__operation *o = add(a, p, at, "delete", "deletecollection", "delete Collection", "",
@@ -203,7 +203,7 @@ static void collections(const about *a)
 /* "Status" of "status". */
 static char *capital(const char *word) { return kl_sprintf("%c%s", toupper((unsigned char)*word), word + 1); }
 
-/* Read, replace and patch: of an object and of its subresources alike. */
+/* Adds read, replace and patch: of an object and of its subresources alike. */
 static void read_and_write(const about *a, kl__path *p, where at, const char *suffix, const kl__sub *sub)
 {
     const kl__kind *k = a->kind;
@@ -263,7 +263,7 @@ static const kl__option *told(const kl__sub *sub)
 static void connect(const about *a, const kl__sub *sub, bool below)
 {
     static const char *const methods[] = {"get", "post", "put", "delete", "options", "head", "patch"};
-    bool any = kl__words_have(sub->verbs, "delete"); /* what proxies passes every method on */
+    bool any = kl__words_have(sub->verbs, "delete"); /* a proxy passes every method on */
     where at = {.object = true, .sub = sub, .below = below};
     kl__path p = path_of(a, at);
     char *name = capital(sub->name), *suffix = kl_sprintf("%s%s", name, below ? "WithPath" : "");

@@ -107,7 +107,7 @@ static bool blocks(const kl_value *object, const char *uid)
     return false;
 }
 
-/* Its references without those to `uid`, or (uid NULL) to owners that are gone or wait. */
+/* Removes the object's references to `uid`, or (uid NULL) to owners that are gone or wait. */
 static void release(const kl__collector *c, kl__kind *k, const kl_value *object, const char *uid)
 {
     const kl_value *refs = kl_value_at(object, "metadata", "ownerReferences", NULL);
@@ -123,7 +123,7 @@ static void release(const kl__collector *c, kl__kind *k, const kl_value *object,
     set_metadata(c, k, object, "ownerReferences", kl_builder_done(b));
 }
 
-/* It blocks none of its owners any more: it is one of their owners itself. */
+/* The object blocks none of its owners any more, since it is an owner of one of them itself. */
 static void unblock(const kl__collector *c, kl__kind *k, const kl_value *object)
 {
     const kl_value *refs = kl_value_at(object, "metadata", "ownerReferences", NULL);

@@ -1,8 +1,8 @@
 /* owners.c - an index from the uids of owners to their dependents, and a queue of objects to check.
  *
- *   an object comes, or names other owners   -> it (not with fixtures)
- *   an object goes                           -> who names it, and the owners that wait for it
- *   an object waits for its dependents       -> it, and who names it
+ *   an object comes, or names other owners   -> the object (not with fixtures)
+ *   an object goes                           -> its dependents, and the owners that wait for it
+ *   an object waits for its dependents       -> the object, and its dependents
  *
  * An owner waits between its foreground deletion and the end of its last dependent that blocks it. */
 #include "owners/owners.h"
@@ -21,10 +21,10 @@ typedef struct places {
 struct kl__owners {
     bool fixtures;
     kl_map *dependents; /* uid -> places */
-    kl_map *waiting;    /* uid -> places, one: who waits for its dependents */
+    kl_map *waiting;    /* uid -> places, of one: the owner that waits for its dependents */
     kl_map *gone;       /* uids */
     places queue;
-    size_t first;   /* of the queue: those before it were taken */
+    size_t first;   /* in the queue: the places before it were taken */
     kl_map *queued; /* names of places in the queue */
 };
 
@@ -214,7 +214,7 @@ void kl__owners_change(kl__owners *o, kl__bucket *b, const kl__change *c)
     }
     if (waits(now, KL_FINALIZER_ORPHAN) && !(same && waits(c->old, KL_FINALIZER_ORPHAN)))
         enqueue(o, b, c->key);
-    /* it no longer blocks its owners, or does again */
+    /* the object begins to end: its waiting owners are checked again */
     if (now && kl_object_deleting(now) && !(c->old && kl_object_deleting(c->old)))
         for (size_t i = 0; i < kl_value_len(owners_of(now)); i++)
             enqueue_all(o, kl_map_get(o->waiting, uid_of(owners_of(now), i)));

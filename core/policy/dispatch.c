@@ -17,7 +17,7 @@
 /* ------------------------------------------------------------------ the compiled ones */
 
 struct kl_policies {
-    kl_policy **v; /* as the bucket has them */
+    kl_policy **v; /* in the order of the bucket */
     size_t n;
 };
 
@@ -42,7 +42,7 @@ static bool current(const kl_policies *p, const kl__bucket *b)
     return true;
 }
 
-/* The policy of an object, moved out of those that there are, or a new one. */
+/* The compiled policy of an object: moved out of `from`, or a new one. */
 static kl_policy *compiled(kl_policies *from, const kl_value *object)
 {
     for (size_t i = 0; i < from->n; i++)
@@ -197,7 +197,7 @@ static void judge_with(
     kl_free(version);
 }
 
-/* Those of the binding; how many there were. `ns` NULL: the kind has none. */
+/* Judges with each parameter of the binding; returns their number. `ns` NULL: the kind has no namespaces. */
 static size_t judge_params(hearing *h, const kl_policy *p, const kl__kind *k, const kl__kind *kind,
     const kl_value *ref, const char *ns)
 {
@@ -279,7 +279,7 @@ static bool bound(const kl_value *binding, const kl_value *policy)
     return name && !strcmp(name, name_of(policy));
 }
 
-/* One policy and its bindings. */
+/* Judges by one policy and its bindings. */
 static void hear(hearing *h, const kl_policy *p, const kl__bucket *bindings)
 {
     const kl__kind *k = NULL, *params = NULL;

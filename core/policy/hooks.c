@@ -68,7 +68,7 @@ static void check_url(kl__causes *c, const char *url, const kl__place *at)
     }
 }
 
-/* The path of a service: segments between slashes, each like a name. */
+/* Checks the path of a service: segments between slashes, each like a name. */
 static void check_path(kl__causes *c, const char *path, const kl__place *at)
 {
     const char *p = path;
@@ -118,7 +118,7 @@ static void check_client(kl__causes *c, const kl_value *client, const kl__place 
 
 /* ------------------------------------------------------------------ rules */
 
-/* A list that is there, without "*" beside others and without empty texts. */
+/* Checks a list: it is not empty, has no "*" beside others, and no empty texts. */
 static void check_words(
     kl__causes *c, const kl_value *rule, const char *member, const char *plural, const kl__place *up)
 {
@@ -137,7 +137,7 @@ static void check_filled(kl__causes *c, const kl_value *list, const kl__place *a
             kl__say_required(c, KL_ITEM(at, i), "");
 }
 
-/* The resource before `i` that is the same with all its subresources, or that subresource of all. */
+/* The resource before `i` that includes it: "pods/ *" or "* /status" for "pods/status". NULL: none does. */
 static const char *wider(const kl_value *list, size_t i)
 {
     const char *own = text_at(list, i), *slash = strchr(own, '/');

@@ -96,7 +96,7 @@ static bool labelled(const kl_value *selector, const kl_value *o)
     return o && kl_match_labels(selector, kl_value_at(o, "metadata", "labels", NULL));
 }
 
-/* A cluster-scoped object but a namespace is met by every namespace selector. */
+/* Every namespace selector matches a cluster-scoped object that is no namespace. */
 static bool namespace_fits(const kl_match *m, const kl_value *selector)
 {
     if (!kl_value_len(selector) || (!m->kind->namespaced && !kl_match_own(m)))

@@ -6,7 +6,7 @@
  *        |
  *   audit annotations, out of another
  *
- * `variables` are evaluated once for each of the four, as needed. */
+ * `variables` are evaluated once for each of these four lists, as needed. */
 #include "policy/policy.h"
 
 #include <string.h>
@@ -18,8 +18,8 @@
 
 typedef struct expression {
     const char *text;
-    kl_cel *program; /* NULL: there is none, or: */
-    char *why;       /* it does not compile */
+    kl_cel *program; /* NULL: there is no expression, or it does not compile */
+    char *why;       /* why it does not compile */
 } expression;
 
 typedef struct expressions {
@@ -57,12 +57,12 @@ static void expressions_free(expressions *e)
     kl_free(e->v);
 }
 
-/* Each variable knows those before it. */
+/* Defines the variables; each knows those before it. */
 static void define(kl_policy *p, const kl_value *list)
 {
     expressions *e = &p->variables;
     e->n = kl_value_len(list);
-    if (e->n > KL_CEL_VARIABLES_MAX) /* out of a file: it was never validated */
+    if (e->n > KL_CEL_VARIABLES_MAX) /* a policy from a file was never validated */
         e->n = KL_CEL_VARIABLES_MAX;
     e->v = kl_zalloc((e->n + 1) * sizeof *e->v);
     for (size_t i = 0; i < e->n; i++) {
@@ -152,7 +152,7 @@ static outcome evaluate(const expression *x, kl_cel_run *run, uint64_t *budget, 
     return o;
 }
 
-/* All of them; NULL: they cost more than the budget. The caller frees. */
+/* Evaluates all expressions. NULL: they cost more than the budget. The caller frees. */
 static outcome *evaluate_all(const expressions *e, kl_cel_run *run, uint64_t *budget)
 {
     outcome *o = kl_zalloc((e->n + 1) * sizeof *o);
@@ -187,7 +187,7 @@ static void fail(const hearing *h, bool always, const char *message)
         h->refuse(h->arg, always, h->index, "Invalid", message);
 }
 
-/* Of a validation that does not hold; the caller frees. */
+/* The message of a validation that does not hold; the caller frees. */
 static char *message_of(const kl_value *validation, const outcome *said)
 {
     const char *text = said && !said->failure ? kl_value_str(said->value) : NULL,

@@ -1,4 +1,5 @@
-/* rights.c - an unresolved kind needs the right to read everything. */
+/* rights.c - the writer of a policy must be allowed to read its parameters. An unresolved kind needs the
+ * right to read everything. */
 #include "policy/rights.h"
 
 #include <string.h>

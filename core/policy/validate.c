@@ -30,7 +30,7 @@ static bool blank(const char *s) { return !s[strspn(s, " \t\n\v\f\r")]; }
 
 /* ------------------------------------------------------------------ rules */
 
-/* "*" stands alone; nothing is empty where `named`. */
+/* Checks a list: it is not empty, "*" stands alone and, with `named`, no text is empty. */
 static void check_words(kl__causes *c, const kl_value *rule, const char *member, bool named, const char *what,
     const kl__place *at)
 {
@@ -45,7 +45,7 @@ static void check_words(kl__causes *c, const kl_value *rule, const char *member,
             kl__say_required(c, KL_ITEM(in, i), "");
 }
 
-/* A resource of a rule beside those before it. */
+/* Checks a resource of a rule against those before it. */
 static void check_resource(kl__causes *c, const kl_value *list, size_t i, const kl__place *in)
 {
     const char *s = item_text(list, i), *slash = strchr(s, '/');
@@ -123,7 +123,7 @@ static void check_match(kl__causes *c, const kl_value *match, const kl__place *a
 
 /* ------------------------------------------------------------------ expressions */
 
-/* Compiles a member and complains; the program is the caller's, or NULL. */
+/* Compiles a member, and complains if it does not compile. The caller owns the program, or gets NULL. */
 static kl_cel *check_expression(kl__causes *c, const kl_cel_env *env, const char *text, const char *shown,
     kl_cel_returns returns, const kl__place *at)
 {

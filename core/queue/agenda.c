@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 
-/* An array that was once this long is given back when it is empty. */
+/* An array of at least this length is freed when it is empty. */
 #define LENGTH_KEPT 4096u
 
 void kl_agenda_init(kl_agenda *a) { *a = (kl_agenda){0}; }

@@ -38,7 +38,7 @@ static void group_settle(kl_groups *g, kl_group *x)
     group_free(x);
 }
 
-/* Its parked keys need a candidate. True when one of them is ready now. */
+/* Makes a parked key the candidate, if the group needs one. True: a key is ready now. */
 static bool call_next(kl_groups *g, kl_group *x)
 {
     kl_item *it = x->runs || x->candidate || !x->has_parked ? NULL : kl_ready_take(&x->parked);

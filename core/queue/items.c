@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 #define BLOCK 16u
-#define SLAB_BLOCKS 65536u /* 1 MB, all that the lower half of a handle can say */
+#define SLAB_BLOCKS 65536u /* 1 MB, the most blocks that the lower half of a handle can number */
 #define SLOTS_MIN 64u
 
 void kl_items_init(kl_items *t) { memset(t, 0, sizeof *t); }
@@ -80,8 +80,7 @@ static uint32_t class_of(uint32_t blocks)
     return class;
 }
 
-/* A slab of at least n blocks, as the last one. Block 0 of slab 0 is not an item, and the others do as it
- * does. */
+/* Appends a slab of at least n blocks. No slab uses its block 0, since handle 0 means no item. */
 static uint32_t slab_new(kl_items *t, uint32_t n)
 {
     if (t->n_slabs == SLAB_BLOCKS)
@@ -186,7 +185,7 @@ kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash)
 
 void kl_items_drop(kl_items *t, kl_item *it)
 {
-    (void)it; /* it shows by itself */
+    (void)it; /* kl_item_idle tells that the item may be dropped */
     if (++t->idle <= KL_IDLE_ITEMS)
         return;
     if (t->idle == t->len)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/mem.h"
 
-/* With more than these in use, an empty one is freed at once. */
+/* With more levels or flows than these in use, an empty one is freed at once. */
 #define LEVELS_KEPT 64u
 #define FLOWS_KEPT 1024u
 #define BUCKETS_MIN 64u
@@ -112,7 +112,7 @@ static void level_drop(kl_ready *r, kl_level *l)
     r->levels_in_use--;
 }
 
-/* Its key that has waited longest; it has some. */
+/* The level's key that has waited longest. The level is not empty. */
 static kl_item *level_oldest(const kl_ready *r, const kl_level *l)
 {
     const kl_agenda_entry *e = r->by_rank ? NULL : kl_agenda_peek(&l->ranked);
@@ -121,13 +121,13 @@ static kl_item *level_oldest(const kl_ready *r, const kl_level *l)
     return !back || (it && it->at < back->at) ? it : back;
 }
 
-/* Lower is sooner. */
+/* The urgency of a level; the lowest number comes first. */
 static kl_time urgency(const kl_ready *r, const kl_level *l)
 {
     return r->ageing ? level_oldest(r, l)->at - l->priority * r->ageing : -(kl_time)l->priority;
 }
 
-/* After its oldest key has changed. */
+/* Called after the level's oldest key has changed. */
 static void level_settle(kl_ready *r, kl_level *l)
 {
     if (!l->len) {
@@ -144,7 +144,7 @@ static void level_settle(kl_ready *r, kl_level *l)
     } else if (when != l->urgency.when && r->urgent.len > 1) {
         kl_heap_move(&r->urgent, &l->urgency, when);
     } else {
-        l->urgency.when = when; /* alone */
+        l->urgency.when = when; /* the only level, or no change */
     }
 }
 
@@ -206,7 +206,7 @@ static void flow_drop(kl_ready *r, uint32_t n)
     r->flows_in_use--;
 }
 
-/* Into the ring, after all the others. */
+/* Adds a flow to the ring of its level, after all the others. */
 static void ring_join(kl_ready *r, kl_level *l, uint32_t n)
 {
     kl_flow *f = &r->flows[n];
@@ -245,7 +245,7 @@ static uint32_t ns_of(const kl_ready *r, const kl_item *it)
 
 /* --- putting and taking ------------------------------------------------------------------- */
 
-/* After `before`, or first when that is NULL. */
+/* Inserts an item behind `before`, or first if that is KL_NO_ITEM. */
 static void flow_insert(kl_ready *r, uint32_t n, kl_handle before, kl_item *it)
 {
     kl_flow *f = &r->flows[n];
@@ -269,7 +269,7 @@ static void flow_push(kl_ready *r, kl_level *l, kl_item *it, bool back)
     kl_handle before = back ? KL_NO_ITEM : f->last;
     if (!f->first)
         ring_join(r, l, n);
-    if (back) /* what stands in front of it was put back, too: few */
+    if (back) /* only items that were put back, too, stand in front of it: few */
         for (kl_handle h = f->first;
              h && kl_items_at(r->items, h)->back && kl_items_at(r->items, h)->at <= it->at;
              h = kl_items_at(r->items, h)->flow_next)
@@ -384,7 +384,7 @@ kl_item *kl_ready_take(kl_ready *r)
     } else if (r->by_name) {
         it = first_by_name(r, l);
     } else if (kl_heap_peek(&r->high) != &l->height) {
-        it = level_oldest(r, l); /* its age has passed a higher level */
+        it = level_oldest(r, l); /* by its age, the key comes before those of a higher level */
     } else {
         uint32_t turn = l->turn;
         it = kl_items_at(r->items, r->flows[turn].first);

@@ -76,7 +76,7 @@ struct kl_workqueue {
     kl_handle running_first, running_last;
     size_t n_running;
     size_t failing;       /* items with failures */
-    size_t held, resting; /* items that are */
+    size_t held, resting; /* items in these states */
     /* sum of started_at - epoch over running: unfinished work without a walk */
     kl_time epoch, started_sum;
     uint64_t entries; /* ever made */
@@ -119,8 +119,8 @@ static void unlock(kl_workqueue *q) KL_RELEASE(q->mu)
     kl_free(spilt);
 }
 
-/* The entry that an add is about to make or to join; `counts`: it is not a retry. Before the item's flags
- * tell of it. */
+/* Sets the cause of the entry that an add makes or joins; `counts`: the add is no retry. Called before the
+ * add changes the item's flags. */
 static void cause_locked(kl_workqueue *q, kl_item *it, kl_cause cause, bool routine, bool counts)
     KL_REQUIRES(q->mu)
 {
@@ -152,7 +152,7 @@ static void next_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->again_events = 0;
 }
 
-/* Puts an item back; later adds join it. */
+/* An item goes back: the causes of later adds join its own. */
 static void rejoin_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     unsigned events = (unsigned)it->events + it->again_events;
@@ -161,7 +161,7 @@ static void rejoin_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->events = events > UINT16_MAX ? UINT16_MAX : (uint16_t)events;
 }
 
-/* No thread uses the queue any more. */
+/* Drops all causes. No thread uses the queue any more. */
 static void forget_all(kl_workqueue *q)
 {
     for (uint32_t i = 0; q->forget && i < q->inbox_len; i++)
@@ -256,7 +256,7 @@ static void unwait_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->waiting = false;
 }
 
-/* The key has an entry already, or gets one: its priority only rises until it is handed out. */
+/* Makes an entry for the key, or raises the priority of the one that it has. */
 static void entry_locked(kl_workqueue *q, kl_item *it, int priority) KL_REQUIRES(q->mu)
 {
     if (!it->queued && !it->dirty && !it->waiting) {
@@ -299,7 +299,7 @@ static bool make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_REQUI
     return true;
 }
 
-/* It is not given up any more. */
+/* The key is not given up any more. */
 static void wake_up_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     q->resting -= it->resting;
@@ -362,7 +362,7 @@ static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
     return news;
 }
 
-/* No worker waits while the line has entries, so none must be woken. */
+/* Processes the oldest add of the line. No worker waits while the line has adds, so none must be woken. */
 static void deliver_locked(kl_workqueue *q) KL_REQUIRES(q->mu)
 {
     letter *l = &q->inbox[q->inbox_first++ % INBOX];
@@ -428,7 +428,7 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
         return 0;
     }
     bool news = catch_up_locked(q, now);
-    /* A failure counts even when the queue takes no more work: forget is what clears it. */
+    /* A failure counts even if the queue takes no more work: only forget clears it. */
     kl_item *it = q->shutting_down && !how->rate_limited ? NULL : kl_items_use(&q->items, key, n, hash);
     if (how->rate_limited) {
         kl_time limit = failed_locked(q, it, how->blameless);
@@ -491,7 +491,7 @@ int kl_workqueue_faults(kl_workqueue *q, const char *key) { return failures(q, k
 
 /* --- handing out -------------------------------------------------------------------------- */
 
-/* The item's `at` has been reported. */
+/* Marks an item as running. Its `at`, which has been reported, becomes the time of its start. */
 static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q->mu)
 {
     if (!q->n_running++)
@@ -525,7 +525,8 @@ static void ran_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     q->started_sum -= it->at - q->epoch;
 }
 
-/* True when another one of its group is ready now. In rank order an item knows no group. */
+/* Takes an item out of its group. True: another key of the group is ready now. In rank order items have no
+ * groups. */
 static bool leave_group_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     return q->order != KL_QUEUE_RANK && kl_groups_leave(&q->groups, it);
@@ -560,7 +561,7 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
         queue_locked(q, it);
     }
     drop_locked(q, it);
-    if (q->shutting_down && !q->n_running) /* drained: somebody may wait for it */
+    if (q->shutting_down && !q->n_running) /* drained: a thread may wait for this */
         again = q->hungry = true;
     return again || news;
 }
@@ -607,7 +608,7 @@ kl_time kl_workqueue_more(kl_workqueue *q)
 
 /* --- not now: what was handed out goes back ----------------------------------------------- */
 
-/* Back to ready or waiting. Later adds join it. */
+/* Ends the run of an item, which goes back to ready or waiting. Later adds join it. */
 static void unrun_locked(kl_workqueue *q, kl_item *it, const kl_queue_item *item) KL_REQUIRES(q->mu)
 {
     ran_locked(q, it);
@@ -696,8 +697,8 @@ void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item)
     unlock(q);
 }
 
-/* The items that failed and are not over it; the caller frees the list, since each drop may rebuild the
- * table. */
+/* The items that are given up and, without `given_up_alone`, those with failures. The caller frees the list,
+ * which is a copy since each drop may rebuild the table. */
 static kl_handle *troubled_locked(kl_workqueue *q, bool given_up_alone, size_t *n) KL_REQUIRES(q->mu)
 {
     size_t most = q->resting + (given_up_alone ? 0 : q->failing);

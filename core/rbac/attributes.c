@@ -18,7 +18,7 @@ static const char *verb_of(const char *method)
     return "";
 }
 
-/* "metadata.name=x" of a field selector: a list of one. */
+/* The name in a field selector "metadata.name=x", which makes the list one of a single object. */
 static char *selected_name(kl_httpd_request *http)
 {
     static const char field[] = "metadata.name=";

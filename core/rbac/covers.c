@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "rbac/rbac.h"
 
-/* The maximum of a role in the largest request; further ones count as not held. */
+/* The maximum rights of a role that fits in a request; further ones count as not held. */
 #define RIGHTS_MAX 1000000
 
 typedef struct right {
@@ -122,7 +122,7 @@ static bool same_thing(const right *a, const right *b)
         && !strcmp(a->name ? a->name : "", b->name ? b->name : "");
 }
 
-/* One rule of the message; rights of the same thing that follow join it, and are marked by their verb. */
+/* The text of one missing rule. Later rights to the same thing join it: their verb becomes NULL. */
 static char *line_of(right *v, size_t n)
 {
     kl_buf b = KL_BUF_INIT;

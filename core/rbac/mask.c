@@ -69,7 +69,7 @@ static void on_header(void *arg, const char *name, const char *value)
     }
 }
 
-/* Groups that come with a name. */
+/* Adds the groups that a name implies. */
 static void add_groups(mask *m)
 {
     size_t n = sizeof SERVICE_ACCOUNT - 1;

@@ -84,9 +84,9 @@ static bool rule_allows(const kl_value *rule, const kl_rbac_request *r)
 typedef struct visit {
     const kl_rbac_source *source;
     const kl_value *user;
-    const char *ns;                 /* of the bindings that are visited; NULL: the cluster's */
-    const kl_rbac_request *request; /* to be decided, or NULL: */
-    kl_builder *rules;              /* all are collected */
+    const char *ns;                 /* namespace of the visited bindings; NULL: cluster bindings */
+    const kl_rbac_request *request; /* the request to decide; NULL: all rules are collected */
+    kl_builder *rules;              /* gets the rules, if there is no request */
     bool allowed;
     kl_buf *why;    /* may be NULL */
     kl_buf *errors; /* may be NULL; `errors_n` of them, with ", " between */

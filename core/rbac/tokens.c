@@ -9,7 +9,7 @@
 #include "base/x509_rsa.h"
 
 #define AUTHENTICATED "system:authenticated"
-/* Beyond this number of tokens that have not expired another one is forgotten. */
+/* The maximum number of tokens that have not expired: each further one makes the server forget another. */
 #define ISSUED_MAX 10000
 
 static void user_free(void *p) { kl_value_unref(p); }
@@ -34,7 +34,7 @@ const kl_value *kl__user_new(const char *name, const char *uid, const char *grou
     return kl_builder_done(b);
 }
 
-/* The next field of a line, with or without quotes; the text is cut up. */
+/* The next field of a line, with or without quotes. Writes NULs into the text. */
 static char *field(char **rest)
 {
     char *s = *rest, *end;
@@ -110,7 +110,7 @@ static void put_base64(kl_buf *b, const char *s, size_t n)
 struct kl__issuer {
     kl_mutex mu;
     kl_rsa *key;
-    kl_buf id, modulus, exponent; /* in letters */
+    kl_buf id, modulus, exponent; /* as base64 for URLs */
 };
 
 kl__issuer *kl__issuer_new(void)
@@ -132,7 +132,7 @@ void kl__issuer_free(kl__issuer *i)
     kl_free(i);
 }
 
-/* From here on the issuer does not change. */
+/* Makes the key at its first use. From here on the issuer does not change. */
 static void make_key(kl__issuer *i)
 {
     kl_buf modulus = KL_BUF_INIT, exponent = KL_BUF_INIT, digest = KL_BUF_INIT;

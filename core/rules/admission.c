@@ -52,7 +52,8 @@ static const kl__ctype *request_type(kl__carena *a)
     return t;
 }
 
-/* As apiserver/pkg/admission/plugin/cel says it, `UID` and all; at run time it is what its JSON says. */
+/* The type that apiserver/pkg/admission/plugin/cel declares, with `UID` for `uid`. At run time the fields are
+ * those of the JSON. */
 static const kl__ctype *namespace_type(kl__carena *a)
 {
     const kl__ctype *text = &kl__cbasic[KL_C_STRING], *time = &kl__cbasic[KL_C_TIME],
@@ -78,8 +79,8 @@ static const kl__ctype *namespace_type(kl__carena *a)
     return t;
 }
 
-/* Programs of environments that differ in names alone share `variables`, so each has all places; what has no
- * name cannot be used. */
+/* Programs share `variables`, so all environments have the same places. A place without a name cannot be
+ * used. */
 kl_cel_env *kl_cel_request_env(bool params, bool authorizer)
 {
     kl_cel_env *env = kl_cel_env_new();
@@ -233,7 +234,7 @@ struct kl_cel_conditions {
     struct kl__condition {
         const char *text;
         kl_cel *program;
-        char *why; /* it does not compile */
+        char *why; /* why it does not compile */
     } v[];
 };
 
@@ -261,8 +262,8 @@ void kl_cel_conditions_free(kl_cel_conditions *c)
 
 typedef struct trial {
     kl_cel_run *run;
-    uint64_t left; /* of the budget of all */
-    bool spent;    /* it is: nothing else is asked, and nothing else is said */
+    uint64_t left; /* left of the budget of all conditions */
+    bool spent;    /* the budget is spent: nothing else is evaluated or reported */
     kl_buf failures;
     size_t nfailures;
 } trial;
@@ -277,7 +278,7 @@ static void KL_PRINTF(2, 3) fail(trial *t, const char *fmt, ...)
     kl_free(text);
 }
 
-/* One condition; false: it says no, and nobody else is asked. */
+/* Evaluates one condition. False: it does not hold, and no other is evaluated. */
 static bool holds(trial *t, const struct kl__condition *c)
 {
     const kl_value *v = NULL;

@@ -15,9 +15,9 @@ typedef struct maker {
     void *arg;
     kl_buf path;
     const char *forbidden;  /* the place below which oldSelf has no counterpart, or NULL */
-    size_t said, malformed; /* complaints, and those about forms: what is around these is not compiled */
+    size_t said, malformed; /* complaints, and those about form: nothing around these is compiled */
     bool accepted;
-    struct times { /* how many values a place has at most in an object */
+    struct times { /* the maximum number of values of a place */
         bool bounded;
         uint64_t n;
     } times;
@@ -57,7 +57,7 @@ static void KL_PRINTF(5, 6)
     kl_free(text);
 }
 
-/* As Go quotes it. */
+/* The text, quoted as in Go. */
 static char *quoted(const char *s)
 {
     kl_buf b = KL_BUF_INIT;
@@ -118,7 +118,7 @@ static uint64_t product(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
 }
 
-/* How many values there are at most of each part of a value of this schema. */
+/* The maximum number of values of each part of a value of this schema. */
 static struct times times_below(struct times around, const kl_value *schema)
 {
     const char *type = kl_value_str_at(schema, "type", NULL);
@@ -147,7 +147,7 @@ static char *too_dear(const char *what, uint64_t cost, uint64_t limit)
     return text;
 }
 
-/* A rule or messageExpression (`part`) that may cost so much. */
+/* Counts the cost of a rule or messageExpression (`part`), and complains if it exceeds the limit. */
 static void count(maker *m, size_t i, const char *part, const char *what, uint64_t cost)
 {
     if (cost > KL_CEL_RULE_ESTIMATE && !m->accepted) {
@@ -214,7 +214,7 @@ static const kl_value *child(const kl_value *s, const char *name, size_t n)
     return p ? v : kl_value_type(values) == KL_OBJECT ? values : NULL;
 }
 
-/* One step of a fieldPath; NULL where it leads nowhere. *end is behind it. */
+/* Follows one step of a fieldPath; NULL: it leads nowhere. *end is behind the step. */
 static const kl_value *step(const kl_value *s, const char *p, const char **end, kl_buf *out)
 {
     kl_buf name = KL_BUF_INIT;
@@ -310,7 +310,7 @@ static kl_cel_env *env_of(kl__cplace *p, bool optional)
     return *env;
 }
 
-/* NULL, or why not; the caller frees. */
+/* Compiles a text. Returns NULL, or why that failed, which the caller frees. */
 static char *compile(kl_cel_env *env, const char *text, kl__ckind wanted, const char *what, kl_cel **out)
 {
     kl_err err = KL_ERR_INIT;
@@ -357,7 +357,8 @@ static void compile_rule(maker *m, kl__cplace *p, kl__crule *r, size_t i)
             r->optional ? "true" : "false");
 }
 
-/* `malformed`: as many as there were before the places below were made. */
+/* Makes the rules of a place. `malformed`: the number before the places below were made; rules compile only
+ * if it stays. */
 static void make_rules(maker *m, kl__cplace *p, const kl_value *list, size_t malformed)
 {
     p->nrules = kl_value_len(list);

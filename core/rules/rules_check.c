@@ -90,7 +90,7 @@ static char *name_of(const kl__crule *r)
 
 /* ---------------------------------------------------------------- one rule */
 
-/* The message of messageExpression; NULL where there is none, and the fixed one is used. */
+/* The result of messageExpression. NULL: there is none, and the fixed message is used. */
 static char *message_of(checker *c, const kl__cplace *p, const kl__crule *r, kl_cel_run *run, bool warns)
 {
     const kl_value *v = NULL;
@@ -136,7 +136,7 @@ static void breaks(checker *c, const kl__cplace *p, const kl__crule *r, kl_cel_r
     kl_free(text);
 }
 
-/* It could not be evaluated. */
+/* Complains about a rule that could not be evaluated. */
 static void fails(checker *c, const kl__cplace *p, const kl__crule *r, kl_status st, const char *why)
 {
     char *name = name_of(r), *text;
@@ -193,7 +193,7 @@ static void check_rule(checker *c, const kl__cplace *p, const kl__crule *r, cons
 
 /* ---------------------------------------------------------------- all of them */
 
-/* The item with the same keys as `item`; NULL where there is none, or lists have no keys. */
+/* The old item with the same keys as `item`; NULL: there is none, or the list has no keys. */
 static const kl_value *counterpart(const kl__cplace *p, const kl_value *old, const kl_value *item)
 {
     const kl_value *keys = kl_value_get(p->schema, "x-kubernetes-list-map-keys");

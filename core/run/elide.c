@@ -2,8 +2,8 @@
  * that a cache must have reached to be trusted, and the applies that left the object at exactly that one.
  *
  *   unknown --write--> under way --answer with a version--> known, from that version on
- *                                --failure without word, or an answer without a version--> doubtful, until the next write that succeeds
- *                                --refused--> as before;  409: known, from the version after the one that was sent
+ *                                --failure, or no version in the answer--> doubtful, until a success
+ *                                --refused--> as before;  409: known, from the version after the sent one
  *
  * Unused entries are dropped, half of them at a time: from then on only objects with an entry are trusted,
  * and a new entry begins doubtful. Kinds are compared by name, without group and version: two kinds of one
@@ -20,8 +20,7 @@
 #include "value/patch.h"
 
 #define OBJECTS_MAX 65536
-/* As many applies of one object as one controller makes: the object, its status, and another manager of
- * each. */
+/* The remembered applies of one object: of the object and its status, by two field managers. */
 #define APPLIES 4
 
 typedef struct digest {
@@ -41,19 +40,19 @@ struct kl_elide {
     size_t max;
     /* "Kind\nnamespace\nname" -> entry, in one of the two */
     kl_map *young KL_GUARDED_BY(mu), *old KL_GUARDED_BY(mu);
-    /* "Kind" -> uint64_t *: of lists that were read, and of what had no name */
+    /* "Kind" -> uint64_t *: the least version, from lists that were read and writes without a name */
     kl_map *floors KL_GUARDED_BY(mu);
-    bool forgot KL_GUARDED_BY(mu); /* there were entries that are not there any more */
-    bool blind KL_GUARDED_BY(mu);  /* there was a write of an unknown object */
+    bool forgot KL_GUARDED_BY(mu); /* entries were dropped */
+    bool blind KL_GUARDED_BY(mu);  /* an unknown object was written */
 };
 
 struct kl_elide_write {
     kl_elide *e;
     char *kind, *key; /* key NULL: the name comes with the answer, or there is none */
     digest what;
-    bool counted;                        /* in under_way of its entry */
-    bool is_apply, is_delete, is_object; /* the answer of is_object is the object itself */
-    uint64_t sent;                       /* the resourceVersion that it named, or 0 */
+    bool counted;                        /* counted in under_way of its entry */
+    bool is_apply, is_delete, is_object; /* is_object: the answer is the object itself */
+    uint64_t sent;                       /* the resourceVersion that the write named, or 0 */
 };
 
 static void entry_free(void *p) { kl_free(p); }
@@ -82,7 +81,7 @@ void kl_elide_free(kl_elide *e)
 
 /* --- names and versions ------------------------------------------------------------------- */
 
-/* NULL: a resource as in kubectl, "pods" or "deploy", whose kind is unknown. */
+/* The name of the kind alone. NULL: a resource as in kubectl, "pods" or "deploy", whose kind is unknown. */
 static const char *kind_word(const char *kind)
 {
     const char *slash = kind ? strrchr(kind, '/') : NULL;
@@ -95,7 +94,7 @@ static char *object_key(const char *kind, const char *ns, const char *name)
     return kl_sprintf("%s\n%s\n%s", kind, ns ? ns : "", name);
 }
 
-/* 0 when it is not a number. */
+/* The number of a version; 0: it is no number. */
 static uint64_t version_of(const char *rv)
 {
     uint64_t v = 0;
@@ -124,7 +123,7 @@ static digest digest_of(const kl_op *op)
 
 /* --- the record --------------------------------------------------------------------------- */
 
-/* Drops the old ones, except those that an answer still needs. */
+/* Drops the old entries, except those that an answer still needs. Young ones become old. */
 static void forget_locked(kl_elide *e) KL_REQUIRES(e->mu)
 {
     kl_map *dead = e->old;
@@ -144,7 +143,7 @@ static void forget_locked(kl_elide *e) KL_REQUIRES(e->mu)
     kl_map_free(dead, NULL);
 }
 
-/* The entry under key, which is young then; NULL when there is none. */
+/* The entry under key, which becomes young; NULL: there is none. */
 static entry *find_locked(kl_elide *e, const char *key) KL_REQUIRES(e->mu)
 {
     entry *x = kl_map_get(e->young, key);
@@ -203,7 +202,8 @@ static void add_apply_locked(entry *x, const digest *d)
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-/* Whether a cache with the object at `version` is not known to be behind. *out: the entry, or NULL. */
+/* Whether a cache with the object at `version` may be trusted: it is not known to be behind. *out: the entry,
+ * or NULL. */
 static bool fresh_locked(kl_elide *e, const char *kind, const char *key, uint64_t version, const entry **out)
     KL_REQUIRES(e->mu)
 {
@@ -292,7 +292,7 @@ kl_elide_write *kl_elide_begin(kl_elide *e, const kl_op *op, const char *ns)
     w->sent = version_of(op->precondition_rv ? op->precondition_rv : kl_object_rv(op->body));
     if (w->is_apply)
         w->what = digest_of(op);
-    if (op->dry_run) { /* no entry: an end without information */
+    if (op->dry_run) { /* no entry: a dry run changes nothing */
         kl_free(w->kind);
         kl_free(w->key);
         w->e = NULL;
@@ -312,7 +312,7 @@ kl_elide_write *kl_elide_begin(kl_elide *e, const kl_op *op, const char *ns)
     return w;
 }
 
-/* The server accepted it and changed nothing. */
+/* Whether the write was refused, so that it changed nothing. */
 static bool was_refused(kl_status st)
 {
     return st == KL_EINVAL || st == KL_EEXISTS || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_EREJECTED

@@ -10,7 +10,7 @@
 /* A running request whose answer goes to the record first. */
 typedef struct heard {
     kl_elide *e;
-    kl_elide_write *write;  /* NULL: it reads */
+    kl_elide_write *write;  /* NULL: the request reads */
     char *kind, *ns, *name; /* of a read */
     kl_reply_fn *done;
     void *arg;

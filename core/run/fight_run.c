@@ -26,7 +26,7 @@ static char *fight_text(const kl_fight *f, const char *in)
         f->other ? "" : " (managed_fields = true in the spec shows which manager it is)");
 }
 
-/* in: NULL where time stands still. */
+/* `in`: a duration; NULL where time stands still. */
 static char *loop_text(const kl_fight *f, const char *in)
 {
     return kl_sprintf("its own writes triggered it %u times in a row%s%s, and each time it wrote again: "

@@ -10,7 +10,7 @@
 #include "model/diff.h"
 #include "model/object.h"
 
-#define OBJECTS 4 /* that one key writes and that are watched */
+#define OBJECTS 4 /* watched objects that one key writes */
 #define FIELDS 4
 #define IDLE KL_MINUTES(2) /* a key without writes for this long is dropped when there is no room */
 
@@ -18,21 +18,21 @@ typedef struct field {
     char *path;
     unsigned rounds;
     kl_time since;
-    bool again; /* in the present run */
+    bool again; /* disputed again in the present run */
 } field;
 
 typedef struct entry {
     const kl_value *ours[OBJECTS]; /* as the server answered our last writes */
-    size_t next;                   /* to be replaced */
+    size_t next;                   /* index in `ours` of the next one to replace */
     kl_time touched;
     /* the event's object, where another manager changed one of those; or NULL */
     const kl_value *theirs;
-    size_t which;    /* of ours, then */
-    bool own, wrote; /* its own write triggered it; it has written something new */
+    size_t which;    /* its index in `ours` */
+    bool own, wrote; /* own: its own write triggered the run; wrote: the run wrote something new */
     unsigned streak;
     kl_time since;
     char *changes; /* the first path that differs between two answers of a loop */
-    size_t last;   /* of ours: the latest */
+    size_t last;   /* index in `ours` of the latest */
     char *other;
     field fields[FIELDS];
     kl_fight_kind told;
@@ -104,7 +104,7 @@ size_t kl_fights_held(kl_fights *f) { return atomic_load(&f->held); }
 
 /* --- who wrote what ----------------------------------------------------------------------- */
 
-/* Which of ours it is; OBJECTS: none. */
+/* The index of the object in `ours`; OBJECTS: none. */
 static size_t find(const entry *e, const kl_value *o)
 {
     const char *uid = kl_object_uid(o);
@@ -242,7 +242,7 @@ bool kl_fights_holds(kl_fights *f, const char *key, kl_time now, kl_time *until)
     return *until > now;
 }
 
-/* It is not slowed down any more. */
+/* Ends the slow-down of a key. */
 static void forgive(kl_fights *f, entry *e)
 {
     atomic_fetch_sub(&f->held, 1);
@@ -355,7 +355,7 @@ void kl_fights_wrote(kl_fights *f, const char *key, const kl_value *answer, kl_t
     kl_value_unref(before);
 }
 
-/* Updates the loop: it continues, begins, or there is none. */
+/* Updates the loop of a key: it continues, begins, or there is none. True: there is one. */
 static bool in_loop(entry *e, kl_time now)
 {
     if (!e->own || !e->wrote) {
@@ -408,7 +408,7 @@ static void tell(const entry *e, kl_fight_kind kind, const field *fd, kl_time no
     out->other = kind == KL_FIGHT_FIELD ? kl_strdup(e->other) : NULL;
 }
 
-/* Where time stands still; true when there is a loop to report. */
+/* Judges where time stands still. True: there is a loop to report. */
 static bool judge_still(entry *e, kl_time now, kl_fight *out)
 {
     (void)in_loop(e, now);
@@ -419,7 +419,7 @@ static bool judge_still(entry *e, kl_time now, kl_fight *out)
     return true;
 }
 
-/* True when there is something to report. */
+/* Judges a run that has ended. True: there is something to report. */
 static bool judge(kl_fights *f, entry *e, kl_time now, kl_fight *out)
 {
     bool peace, loop = in_loop(e, now);

@@ -116,7 +116,7 @@ static void put_sample(family *f, const char *line, size_t n, const char *cluste
 static void take(families *all, const char *text, const char *cluster, bool first)
 {
     family *f = NULL;
-    bool head = false; /* this text has the first head of a family */
+    bool head = false; /* this text gives the family its head */
     for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
         end = line + strcspn(line, "\n");
         size_t n = (size_t)(end - line);

@@ -23,7 +23,8 @@ static void *open_state(kl_program *p, size_t controller, const atomic_bool *sto
 
 static void close_state(void *state) { (void)state; }
 
-/* The next run has a fresh resourceVersion. Fields of another manager stay a conflict. */
+/* Whether a conflict is about an old resourceVersion: the next run has a fresh one. Fields of another manager
+ * stay a conflict. */
 static bool is_stale(const kl_err *err)
 {
     return err->status == KL_ECONFLICT && !(err->details && strstr(err->details, "FieldManagerConflict"));

@@ -8,7 +8,7 @@
 /* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much
  * later. */
 #define OPEN_RETRY KL_SECONDS(1)
-/* The default, as long as runs may take at the end of the process. */
+/* The default; as long as the default grace period at the end of the process. */
 #define RELOAD_DEADLINE KL_SECONDS(30)
 
 void kl__gen_close(kl_worker *w, kl_gen_state *g)
@@ -34,7 +34,7 @@ void kl__gens_sweep(kl_worker *w)
     }
 }
 
-/* Of the present generation, and usable for another key. */
+/* Whether a state is of the present generation, and usable for another key. */
 static bool is_fresh(kl_worker *w, const kl_gen_state *g)
 {
     bool (*worn)(void *) = g->logic->program->ops->worn;

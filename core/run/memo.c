@@ -60,7 +60,7 @@ const kl_value *kl_run_memo(kl_run *r)
     return fields;
 }
 
-/* Sets {uid, fields}, or forgets it when there are none. */
+/* Stores {uid, fields}, or forgets the memo when there are no fields. */
 static kl_status keep(kl_run *r, const kl_value *fields, kl_err *err)
 {
     if (!kl_value_len(fields)) {

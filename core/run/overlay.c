@@ -11,9 +11,9 @@
 #include "model/object.h"
 
 typedef struct entry {
-    const kl_value *v; /* NULL: there is none */
+    const kl_value *v; /* NULL: the object does not exist */
     bool wrote;
-    bool listed; /* for one list: it was in there */
+    bool listed; /* used during one list: the object is in it */
 } entry;
 
 struct kl_overlay {
@@ -78,7 +78,7 @@ bool kl_overlay_get(
     return e;
 }
 
-/* False when something was known and `first` is wanted. */
+/* Stores v, with `first` only if nothing was known. True: v is stored. */
 static bool put(
     kl_overlay *o, const kl_resource *r, const char *ns, const char *name, const kl_value *v, bool first)
 {
@@ -161,7 +161,7 @@ kl_status kl_overlay_write(
 
 /* --- lists -------------------------------------------------------------------------------- */
 
-/* The order of "namespace/name" without making it. */
+/* Compares by the text "namespace/name" without making it. */
 static int by_key(const void *a, const void *b)
 {
     const kl_value *x = *(const kl_value *const *)a, *y = *(const kl_value *const *)b;

@@ -23,8 +23,8 @@ static bool selected(const kl__place *p, const kl_value *object)
 typedef struct subject {    /* what was written, borrowed */
     const kl_value *object; /* the server's object; NULL: none */
     const char *ns, *name, *uid;
-    bool whole; /* that is the object, and not another kind (a Scale) about it */
-    bool gone;  /* it was deleted, at once */
+    bool whole; /* `object` is the written object, not another kind (a Scale) about it */
+    bool gone;  /* the object was deleted at once */
 } subject;
 
 static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const subject *s, kl_time until)

@@ -4,11 +4,11 @@
 
 struct kl_write {
     kl_verb verb;
-    char *kind; /* a text that the client knows by now */
+    char *kind; /* the client knows the kind when the answer comes */
     char *ns, *name, *subresource;
 };
 
-/* How long; 0 and less: no wait. */
+/* How long a key waits for its own writes; 0 and less: not at all. */
 static kl_time patience(const kl_worker *w, const kl_gen_state *g)
 {
     kl_time said = g->logic->spec->own_writes;

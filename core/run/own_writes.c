@@ -66,7 +66,7 @@ static kl__mark *mark_at_locked(kl_own_writes *o, const char *name) KL_REQUIRES(
     return m;
 }
 
-/* Both are of one part of one cache: the higher number is all that matters. */
+/* Whether both are of one part of one cache, where only the higher number matters. */
 static bool supersedes(const kl__entry *e, const kl__entry *have, const kl__place *p)
 {
     bool same_ns = !e->ns || !have->ns ? e->ns == have->ns : !strcmp(e->ns, have->ns);
@@ -121,7 +121,7 @@ static bool entry_shown(const kl__entry *e)
     if (e->what == KL__COUNTED)
         return kl_informer_seen(i, e->part) >= (uint64_t)e->node.when;
     if (kl_informer_changing(i) && !kl_informer_covers(i, e->ns))
-        return true; /* it holds nothing of that namespace any more */
+        return true; /* the cache holds nothing of that namespace */
     if (e->what == KL__NUMBERED)
         return kl_informer_seen_in(i, e->ns) >= e->number;
     if (e->what == KL__GONE && e->mark->counted)
@@ -134,7 +134,7 @@ static bool entry_shown(const kl__entry *e)
     return shown;
 }
 
-/* Numbers first, so that deletions are looked at. */
+/* Frees the entries that are shown: numbers first, so that deletions are looked at. */
 static void mark_look_locked(kl__mark *m)
 {
     for (int round = 0; round < 2; round++)
@@ -157,7 +157,7 @@ static bool mark_settle_locked(kl_own_writes *o, kl__mark *m, kl_list *done) KL_
     return true;
 }
 
-/* Without the lock: releases their waiting keys. */
+/* Called without the lock: releases the waiting keys of the marks, and frees the marks. */
 static void marks_end(kl_own_writes *o, kl_list *done)
 {
     kl_time now = kl_clock_now(o->clock);
@@ -321,7 +321,7 @@ static char *mark_text(const kl__mark *m)
     return entry_text(KL_CONTAINER(m->entries.next, kl__entry, of_mark));
 }
 
-/* Its time is over. */
+/* Gives up a mark whose time is over. */
 static void mark_give_up_locked(kl_own_writes *o, kl__mark *m, const char *key, kl_list *done)
     KL_REQUIRES(o->mu)
 {

@@ -34,7 +34,7 @@ static const kl_value *rule_of(const kl_controller_spec *s, const char *name)
 const char *kl_param_type(const kl_controller_spec *s, const char *name)
 {
     const kl_value *rule = rule_of(s, name), *plain = rule ? NULL : kl_value_get(s->params, name);
-    /* Lua's {} may become either */
+    /* Lua's {} may become a list or an object */
     bool table = (kl_value_type(plain) == KL_OBJECT || kl_value_type(plain) == KL_ARRAY)
         && !kl_value_len(plain);
     return rule ? kl_value_str_at(rule, "type", NULL) : table ? "table" : plain ? family(plain) : NULL;
@@ -66,7 +66,7 @@ static const char *example_of(const char *type)
                                     : "a text";
 }
 
-/* A secret, or what came out of a Secret. */
+/* Whether a param is a secret, or its value came from a Secret. */
 static bool is_hidden(const kl_controller_spec *s, const char *name)
 {
     return kl_param_is_secret(s, name) || !kl_value_bool(kl_value_get(s->param_origins, name), true);
@@ -240,8 +240,8 @@ static bool has_secrets(const kl_controller_spec *s)
     return false;
 }
 
-/* `but`: those that are as there are left out; NULL: none is. `secret` stands for each secret; NULL: they are
- * left out, too. */
+/* The params for people. Those that are equal in `but` (may be NULL) are left out. `secret` stands for each
+ * secret; NULL: secrets are left out, too. */
 static const kl_value *shown_of(
     const kl_controller_spec *s, const kl_value *all, const kl_value *but, const char *secret)
 {

@@ -69,7 +69,7 @@ void kl_run_seed(kl_run *r, uint64_t seed)
 uint64_t kl_run_random(kl_run *r)
 {
     if (!r->drawn) {
-        uint64_t h = 14695981039346656037u; /* FNV-1a: kl_hash is another one in each process */
+        uint64_t h = 14695981039346656037u; /* FNV-1a: kl_hash differs in each process */
         for (const char *c = kl_run_id(r); *c; c++)
             h = (h ^ (unsigned char)*c) * 1099511628211u;
         kl_run_seed(r, h);
@@ -77,7 +77,7 @@ uint64_t kl_run_random(kl_run *r)
     return kl_random_next(&r->chance);
 }
 
-/* A fake clock stands still while code computes. */
+/* The real deadline; KL_NEVER with a fake clock, which stands still while code computes. */
 kl_time kl_run_deadline(const kl_run *r)
 {
     return r->deadline.pos && r->w->o.clock == kl_clock_real() ? r->deadline.when : KL_NEVER;
@@ -162,7 +162,7 @@ static void reply_clear(kl_run *r)
     kl_err_fini(&r->reply_err);
 }
 
-/* Defaults of the op: manager and namespace. */
+/* Fills in the op: manager, namespace, mandate and trace. */
 static kl_op complete(kl_run *r, const kl_op *op)
 {
     kl_op full = *op;
@@ -194,7 +194,7 @@ const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kin
     return kl_client_resolve_cached(kl_fleet_client(r->w->o.fleet, cluster), kind);
 }
 
-/* Settings of the next request count once. */
+/* The cluster chosen for the next request, which clears the choice. */
 static size_t take_at(kl_run *r)
 {
     size_t at = r->at;
@@ -232,7 +232,7 @@ static uint64_t submit_http(kl_run *r, kl_op *op, kl_reply_fn *done, void *arg)
                             : kl_door_write(r->door, r->w->o.name, op, done, arg);
 }
 
-/* *write is set before the answer comes; our caches never show a write to another cluster. */
+/* *write is set before the answer comes; NULL for another cluster, whose writes our caches never show. */
 static uint64_t submit(
     kl_run *r, const kl_op *op, bool blocks, kl_write **write, kl_reply_fn *done, void *arg)
 {
@@ -321,8 +321,8 @@ kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err)
 
 kl_over kl_run_over(const kl_run *r) { return r->over; }
 
-/* Whether the run must end now, whatever it waits for; *next is brought forward to the time of the next
- * check. Other changes ring the bell. */
+/* Whether the run must end now, whatever it waits for. *next becomes the time of the next check, if that is
+ * earlier. Other changes ring the bell. */
 static kl_over over(kl_run *r, kl_time *next)
 {
     kl_worker *w = r->w;
@@ -349,8 +349,8 @@ static bool has_arrived(kl_run *r)
     return arrived;
 }
 
-/* Waits for the pending answer, for the time (by the real clock), or until the run must end, which makes it
- * over. Answers to other runs stay in the mailbox. */
+/* Waits for the pending answer, for the time (by the real clock), or until the run must end, which sets
+ * r->over. Answers to other runs stay in the mailbox. */
 static void block(kl_run *r, kl_time until)
 {
     kl_bell *b = &r->w->bell;

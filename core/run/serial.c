@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "run/run_impl.h"
 
-/* The first one counts. */
+/* Takes a text; only the first one counts. */
 static void take_text(void *arg, const char *text)
 {
     kl_buf *out = arg;

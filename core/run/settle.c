@@ -96,7 +96,7 @@ void kl__key_return(kl_worker *w, const kl_queue_item *item, kl_time now)
         now);
 }
 
-/* This failure included. Conflicts do not count: another writer was faster. */
+/* The failures in a row, this one included. Conflicts do not count: another writer was faster. */
 static int failures_of(const kl_run *r) { return kl_workqueue_faults(r->w->o.queue, r->key) + 1; }
 
 static bool gives_up(const kl_run *r)
@@ -105,7 +105,7 @@ static bool gives_up(const kl_run *r)
     return most > 0 && failures_of(r) >= most;
 }
 
-/* The last allowed failure in a row: only a change brings the key back, and then it starts afresh. */
+/* Ends the last allowed failure in a row: only a change brings the key back, and then it starts afresh. */
 static void give_up(kl_run *r)
 {
     kl_worker *w = r->w;

@@ -88,8 +88,8 @@ static entry *entry_new(const char *name, const kl_value *v)
     return e;
 }
 
-/* Takes `fresh` (NULL: removes the name) and returns in *old the value to free, which is `fresh` itself when
- * it does not fit: then the bytes in use. */
+/* Takes `fresh` (NULL: removes the name). *old: the value to free, which is `fresh` if it does not fit.
+ * Returns 0, or then the bytes in use and 1. */
 static size_t put_locked(kl_shared *s, const char *name, entry *fresh, entry **old) KL_REQUIRES(s->mu)
 {
     entry *had = kl_map_get(s->entries, name);
@@ -110,7 +110,7 @@ static kl_status too_big(const kl_shared *s, const char *name, size_t wanted, si
         s->what, s->max >> 10, there >> 10, (wanted + 1023) >> 10, name);
 }
 
-/* After the lock: frees what was replaced, or tells that nothing was. */
+/* Called after the lock: frees what was replaced, or tells that nothing was. */
 static kl_status put_done(const kl_shared *s, const char *name, entry *old, size_t full, kl_err *err)
 {
     kl_status st = full ? too_big(s, name, old->bytes, full - 1, err) : KL_OK;
@@ -166,7 +166,7 @@ static bool is_number(const kl_value *v)
     return t == KL_INT || t == KL_UINT || t == KL_DOUBLE;
 }
 
-/* NULL: integers whose sum is none. */
+/* NULL: the sum of two integers does not fit. */
 static const kl_value *sum(const kl_value *a, const kl_value *b)
 {
     int64_t x = 0, y, n;

@@ -203,7 +203,7 @@ static void count_version(job *j, const kl_value **o)
         set_meta_int(o, "generation", kl_object_generation(j->base) + 1);
 }
 
-/* The object takes the place of the base; takes the reference. */
+/* Stores the object in place of the base, if it differs; takes the reference. */
 static void store(job *j, const kl_value *o)
 {
     if (kl_value_equal(o, j->base)) {
@@ -234,8 +234,8 @@ static void keep_identity(const job *j, const kl_value **o)
     set(o, kl_object_as(*o, kl_object_api_version(j->base), kl_object_kind(j->base)));
 }
 
-/* Each endpoint writes its part: the main one everything but status, if that has its own endpoint; that one
- * only status. */
+/* Restores what the endpoint does not write. `status` writes only status; the main one all but status, if
+ * that has an endpoint. */
 static void keep_parts(const job *j, const kl_value **o)
 {
     if (is_sub(j, "status")) {
@@ -283,7 +283,7 @@ static kl_status replace(job *j, const kl_value *wanted)
 
 static char *made_name(const job *j, const char *prefix)
 {
-    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* those that the server takes */
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* the letters of random names */
     char tail[6] = "";
     uint64_t n = j->s->number * 0x9e3779b97f4a7c15u;
     for (size_t i = 0; i < 5; i++, n /= sizeof letters - 1)
@@ -358,7 +358,7 @@ static const kl_value *scale_of(const kl_value *o)
     kl_build_end(b);
     kl_build_key(b, "spec");
     kl_build_object(b);
-    if (kl_value_int_at(o, 0, "spec", "replicas", NULL)) /* omitempty: a client reads none as 0 */
+    if (kl_value_int_at(o, 0, "spec", "replicas", NULL)) /* omitempty: an absent number is 0 */
         kl_build_kvalue(b, "replicas", kl_value_at(o, "spec", "replicas", NULL));
     kl_build_end(b);
     kl_build_key(b, "status");
@@ -372,7 +372,7 @@ static const kl_value *scale_of(const kl_value *o)
     return kl_builder_done(b);
 }
 
-/* A Scale was written; takes the reference. */
+/* Applies a written Scale; takes the reference. */
 static kl_status rescale(job *j, const kl_value *scale)
 {
     const char *rv = kl_object_rv(scale);

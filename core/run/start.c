@@ -43,7 +43,8 @@ static bool is_shown(
     return false;
 }
 
-/* Whether it may run now, in *group where it is in one; if not, it is back in the queue until it may. */
+/* Whether the key may run now; *group is its group, if it has one. If not, the key is back in the queue until
+ * it may. */
 static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object,
     kl_time now, char **group, kl_err *err)
 {
@@ -87,7 +88,7 @@ bool kl__run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time n
     }
     if (w->o.metrics)
         kl_metrics_queue_latency(w->o.metrics, now - item->queued_at);
-    if (object && w->o.gate && !kl_gate_enter(w->o.gate, item->key)) { /* another replica's by now */
+    if (object && w->o.gate && !kl_gate_enter(w->o.gate, item->key)) { /* another replica has the key now */
         kl_value_unref(object);
         object = NULL;
     }

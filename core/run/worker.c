@@ -1,6 +1,6 @@
 /* worker.c - a round: take answers, wake sleepers, end late runs, then start new keys while there is room.
  *
- *   key --start--> running --call, sleep--> waiting --answer--> running --finish--> its result decides what the queue hears
+ *   key --start--> running --call, sleep--> waiting --answer--> running --finish--> queued or done
  *
  * All runs and states belong to the worker's thread; only the mailbox (answers) and the flags are shared. */
 #include <stdio.h>
@@ -16,7 +16,7 @@
 /* Keys taken in one round. Answers and timers wait for no more than these, and a key that is always ready
  * cannot block others. */
 #define ROUND_MAX 64
-/* Between two checks whether an expired lease was renewed after all: otherwise the election ends the
+/* The time between two checks whether an expired lease was renewed after all. If not, the election ends the
  * worker. */
 #define MANDATE_RETRY KL_MILLISECONDS(50)
 
@@ -37,7 +37,7 @@ kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
     return w;
 }
 
-/* With what it was answered. */
+/* Continues a run with its answer. */
 static void resume(kl_run *r, int code)
 {
     r->waiting_for = NULL;
@@ -129,8 +129,8 @@ static size_t count_answers(kl_worker *w)
     return n;
 }
 
-/* Those that are there now. A dry run's calls are answered at once: whoever makes one after the other would
- * hold up timeouts, the other keys and the worker's end. */
+/* Takes the answers that are there now, and no later ones: a dry run's calls are answered at once, and would
+ * hold up timeouts, other keys and the worker's end. */
 static void take_answers(kl_worker *w)
 {
     for (size_t n = count_answers(w); n > 0; n--) {
@@ -168,7 +168,7 @@ static void abandon_all(kl_worker *w, kl_time now)
         kl__run_abandon(KL_CONTAINER(w->runs.next, kl_run, link), now);
 }
 
-/* Runs on a lost state have failed, whatever they wait for. */
+/* Ends the runs on a lost state: they have failed, whatever they wait for. */
 static void end_lost_runs(kl_worker *w)
 {
     for (kl_list *n = w->runs.next, *next; n != &w->runs; n = next) {
@@ -222,8 +222,8 @@ kl_time kl_worker_step(kl_worker *w)
         while (g && mine && taken < ROUND_MAX && has_room(w, g) && may_act(w)
             && kl_workqueue_try_get(w->o.queue, now, &item)) {
             mine = !w->o.turn && !atomic_load(&w->draining) && !(w->o.paused && atomic_load(w->o.paused));
-            /* Asked again after the key was taken: a generation is published before it enqueues, so this
-             * is the one that did. */
+            /* Asks again after the key was taken: a generation is published before it enqueues keys, so this
+             * is at least the one that enqueued the key. */
             g = kl__gen_current(w, now);
             if (w->o.more)
                 w->o.more(w->o.arg);
@@ -250,7 +250,7 @@ kl_time kl_worker_step(kl_worker *w)
     if (old < next)
         next = old;
     if (w->o.turn)
-        next = KL_NEVER; /* the turn's owner is notified */
+        next = KL_NEVER; /* the owner of the turns starts the next round */
     kl__gens_sweep(w);
     kl_heap_node *h = kl_heap_peek(&w->due);
     kl_time due = h ? h->when : KL_NEVER;
@@ -285,7 +285,7 @@ static void worker_main(void *arg)
         atomic_store(&w->until, next);
         if (w->room)
             atomic_store(&w->rest, KL_WORKER_FREE);
-        if (next > kl_clock_now(w->o.clock)) /* else a bell of real time would wait for a fake clock's now */
+        if (next > kl_clock_now(w->o.clock)) /* a bell of real time would wait for a fake clock's now */
             kl_bell_wait(&w->bell, look, next);
         atomic_store(&w->rest, KL_WORKER_BUSY);
     }
@@ -347,7 +347,7 @@ void kl_worker_outlook(kl_worker *w, size_t *asleep, bool *full, kl_time *next)
 void kl_worker_wait(kl_worker *w)
 {
     if (!w->started)
-        worker_main(w); /* driven by steps so far: let it end the same way */
+        worker_main(w); /* no thread: the caller drove the worker by steps, and ends it the same way */
     kl_thread_join(w->thread);
     w->started = true;
     w->thread = NULL;

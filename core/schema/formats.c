@@ -162,7 +162,7 @@ static bool is_uri(const char *text, size_t n)
             return false;
         rest = colon + 1;
         if (rest < end && *rest != '/')
-            return true; /* opaque */
+            return true; /* an opaque URI */
     }
     if (end - rest >= 2 && rest[0] == '/' && rest[1] == '/'
         && (rest != text || end - rest < 3 || rest[2] != '/')) {

@@ -15,7 +15,7 @@ static const char ANY_OBJECT[] = "{\"type\":\"object\",\"x-kubernetes-preserve-u
                                  "\"required\":[\"type\"],\"x-kubernetes-preserve-unknown-fields\":true,"
                                  "\"properties\":{\"type\":{\"type\":\"string\"}}}}}}}}";
 
-/* Nothing in it changes once it is there. */
+/* The table of kinds. It never changes once it is made. */
 static struct {
     kl_mutex mu;
     kl__types *builtin KL_GUARDED_BY(mu);
@@ -30,7 +30,7 @@ static void read_all_locked(void) KL_REQUIRES(known.mu)
     known.kinds = kl__kinds_new(known.builtin);
     if (kl_value_decode(ANY_OBJECT, sizeof ANY_OBJECT - 1, &json, NULL)
         || kl__types_of_crd(json, known.builtin, &known.others, NULL))
-        abort(); /* the text is ours */
+        abort(); /* the text is a constant */
     kl_value_unref(json);
 }
 
@@ -46,7 +46,8 @@ const kl__schema *kl__schema_known(const char *group, const char *version, const
 }
 
 #ifdef KL_DEBUG
-/* The process ends: a value that is counted then is a leak (value/intern.c). */
+/* Frees the table at the end of the process, where every value that is still counted is a leak
+ * (value/intern.c). */
 __attribute__((destructor)) static void forget(void)
 {
     kl_lock(&known.mu);

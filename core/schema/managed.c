@@ -109,7 +109,7 @@ static int by_age(const void *a, const void *b)
     return c ? c : strcmp(x->manager ? x->manager : "", y->manager ? y->manager : "");
 }
 
-/* *object with managedFields of `o`. */
+/* Writes `o` as the managedFields of *object. */
 static void write_owners(owners *o, const kl_value **object)
 {
     if (o->len)
@@ -144,7 +144,7 @@ static void write_owners(owners *o, const kl_value **object)
     }
 }
 
-/* Fields without owners: identity, and the server's bookkeeping. */
+/* Removes fields that have no owners: identity, and the server's bookkeeping. */
 static void strip(kl__fieldset *set, const kl__writer *w)
 {
     static const char *const metadata[] = {"f:name", "f:namespace", "f:creationTimestamp", "f:selfLink",
@@ -181,7 +181,7 @@ static bool cleared(const kl_value *object)
     return kl_value_len(list) == 1 && kl_value_type(first) == KL_OBJECT && !kl_value_len(first);
 }
 
-/* Whether the client sent valid owners: then they count, and not the stored ones. */
+/* Whether the client sent valid owners, which then replace the stored ones. */
 static bool brings_owners(const kl_value *object)
 {
     const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL);
@@ -200,12 +200,12 @@ static void set_time(owner *e, const kl__writer *w)
     e->time = kl_strdup(w->now);
 }
 
-/* The maximum of separate updates: beyond it the oldest of each version are merged. */
+/* The maximum number of update entries. Beyond it, the oldest of each version are merged. */
 #define UPDATERS_MAX 10
 
 static bool is_update(const owner *e) { return same(e->operation, "Update") && !kl__fieldset_empty(e->set); }
 
-/* The first two of a version, oldest first, become "ancient-changes", and so does each that follows, until
+/* Merges the two oldest entries of a version as "ancient-changes", then each following one into it, until
  * there are few enough. */
 static void cap_updaters(owners *o)
 {
@@ -240,7 +240,7 @@ static bool is_elsewhere(const owner *e, const kl__writer *w)
     return w->other && same(e->api_version, w->other->api_version);
 }
 
-/* What changes from `a` to `b`, seen in the writer's version and, when there is one, in the other. */
+/* The changes from `a` to `b`, in the writer's version and, if there is another one, in that too. */
 typedef struct seen {
     kl__changes here, there;
 } seen;
@@ -341,7 +341,7 @@ static const kl_value *prune(
     kl__fieldset_free(left);
     kl__fieldset_free(gone);
 
-    /* and what nobody owned before */
+    /* and what `last` did not own */
     left = fields_of(s, pruned);
     gone = kl__fieldset_copy(there);
     kl__fieldset_subtract(gone, left);
@@ -407,7 +407,8 @@ static void join_touched(seen *c, const kl__writer *w)
         kl__fieldset_add(c->there.modified, c->there.added);
 }
 
-/* 409 when another owner's field changes, with exceptions. Otherwise, and with `force`, they lose it. */
+/* Fails with 409 if another owner's field changes, unless it is `allowed`. Otherwise, and with `force`, the
+ * other owners lose the fields. */
 static kl_status settle_conflicts(owners *o, size_t self, const kl__writer *w, const seen *changes,
     const kl__fieldset *allowed, bool force, kl_err *err)
 {
@@ -461,7 +462,7 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
     kl__fieldset *last = o.v[self].set, *now = kl__fieldset_new();
     kl__typed_fields(s, wanted, now);
     o.v[self].set = now;
-    merged = prune(s, merged, &o, last); /* the name is claimed, too */
+    merged = prune(s, merged, &o, last); /* before `now` is stripped: its names count as claimed, too */
     strip(now, w);
     seen changes;
     compare(s, w, base, merged, &changes);

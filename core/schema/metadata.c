@@ -45,7 +45,7 @@ void kl__validate_annotations(const char *field, const kl_value *map, kl__causes
     check_map(field, map, false, causes);
 }
 
-/* As Go writes the struct. */
+/* Writes an owner reference as Go writes the struct. */
 static void build_owner(kl_builder *b, const kl_value *owner)
 {
     static const char *const texts[] = {"apiVersion", "kind", "name", "uid"},
@@ -125,7 +125,7 @@ static void check_owners(const char *at, const kl_value *owners, kl__causes *cau
     kl_value_unref(shown);
 }
 
-/* The same text for owners that are equal. */
+/* A text that is the same for owners that are equal. */
 static char *identity(const kl_value *owner)
 {
     kl_builder *b = kl_builder_new();

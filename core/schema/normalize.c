@@ -13,7 +13,7 @@
 #include "schema/edit.h"
 #include "schema/status.h"
 
-/* How the walk came to where it is. */
+/* The path from the root to the present value: a chain on the C stack. */
 struct step {
     const struct step *above;
     const kl__schema *owner; /* NULL: of a list */
@@ -23,7 +23,7 @@ struct step {
 
 struct walk {
     bool fill;
-    size_t filled; /* fields that had none and got their default */
+    size_t filled; /* fields that were absent and got their default */
     kl__unknown *unknown;
     kl_buf path; /* "spec.containers[0].image" */
     const struct step *at;
@@ -49,8 +49,7 @@ static void note_unknown(struct walk *w, const char *key, size_t n)
     u->count++;
 }
 
-/* The type that the field has in Go, where its schema tells: "[]v1.Container". Named strings read as strings.
- */
+/* The type of the field in Go, where its schema tells: "[]v1.Container". Named strings read as strings. */
 static void add_go_type(const kl__schema *s, kl_buf *out)
 {
     const char *name = s->name;
@@ -64,7 +63,7 @@ static void add_go_type(const kl__schema *s, kl_buf *out)
     case KL_S_NUMBER: kl_buf_puts(out, "float64"); return;
     case KL_S_BOOL: kl_buf_puts(out, "bool"); return;
     case KL_S_QUANTITY: kl_buf_puts(out, "resource.Quantity"); return;
-    case KL_S_INT_OR_STRING: kl_buf_puts(out, "int32"); return; /* a string would have been one */
+    case KL_S_INT_OR_STRING: kl_buf_puts(out, "int32"); return; /* a string would not have failed */
     case KL_S_TIME:
     case KL_S_MICROTIME: kl_buf_puts(out, "string"); return;
     case KL_S_STRUCT: kl_buf_puts(out, name ? name : "struct"); return;
@@ -90,8 +89,8 @@ const char *kl__json_type(const kl_value *v)
     return !strcmp(name, "boolean") ? "bool" : !strcmp(name, "integer") ? "number" : name;
 }
 
-/* The field as Go names it: its struct, then the names of fields on the way; neither indexes nor keys of
- * maps. What is a custom resource's is not Go's: there the names begin anew. */
+/* The field as Go names it: its struct, then the names of fields on the way, without indexes and keys of
+ * maps. A custom resource has no Go names: below it the names begin anew. */
 static void add_go_field(const struct step *at, kl_buf *out)
 {
     const kl__schema *owner = NULL;
@@ -180,7 +179,7 @@ static bool dropped_when_empty(const kl__schema *owner, const kl__field *f, cons
     return !f->present && !kl_value_len(v) && (f->schema->type == KL_S_MAP || f->schema->type == KL_S_LIST);
 }
 
-/* Its unknown fields are dropped silently. */
+/* Walks the metadata of an embedded resource, whose unknown fields are dropped silently. */
 static kl_status embedded_metadata(
     struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
 {
@@ -202,7 +201,7 @@ static kl_status must_be_text(struct walk *w, const char *key, const kl_value *v
     return st;
 }
 
-/* Each takes some bytes: with more of them an object has no room in a request, nor in etcd. */
+/* The maximum number of defaults: an object with more of them fits neither a request nor etcd. */
 #define FILLED_MAX 1000000u
 
 static kl_status count_filled(struct walk *w)
@@ -214,13 +213,13 @@ static kl_status count_filled(struct walk *w)
                                          w->path.len ? kl_buf_str(&w->path) : "the object", FILLED_MAX);
 }
 
-/* What comes of an object or a list: nothing is built before something in it is other than it was. */
+/* The result for an object or a list. Nothing is built until the first part differs from the input. */
 typedef struct result {
     const kl_value *in;
-    kl_builder *b; /* NULL: all is the same so far */
+    kl_builder *b; /* NULL: nothing differs so far */
 } result;
 
-/* From now on it is built: what is in front of `upto` is as it was. */
+/* Begins to build the result: everything before `upto` equals the input. */
 static void differ(result *r, size_t upto)
 {
     if (r->b)
@@ -242,7 +241,7 @@ static void differ(result *r, size_t upto)
     }
 }
 
-/* Member i, whose value was v, is x (taken; NULL: it is left out). */
+/* Adds member i, whose value was v and is x (taken; NULL: it is left out). */
 static void member(result *r, size_t i, const char *key, size_t n, const kl_value *v, const kl_value *x)
 {
     if (x != v)
@@ -269,7 +268,7 @@ static kl_status done(result *r, kl_status st, const kl_value **out)
     return st;
 }
 
-/* One member of an object; *x: what it becomes, NULL if it is left out. */
+/* Walks one member of an object. *x: its new value; NULL: it is left out. */
 static kl_status walk_member(
     struct walk *w, const kl__schema *s, const char *key, size_t n, const kl_value *v, const kl_value **x)
 {
@@ -286,7 +285,7 @@ static kl_status walk_member(
         return st;
     }
     if (w->fill && kl_value_type(v) == KL_NULL && below->custom && !below->nullable)
-        return st; /* it must not be null: it is replaced by its default, or removed */
+        return st; /* null is not allowed: the default replaces it, or it is removed */
     if (!st)
         st = child(w, s, below, key, n, v, x);
     const kl__field *f = w->fill && !s->custom ? kl__schema_field(s, key, n) : NULL;
@@ -353,7 +352,7 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
     return done(&r, st, out);
 }
 
-/* `text` (taken) as *out, shared with `in` when equal. */
+/* Sets *out to `text` (taken), shared with `in` when equal. */
 static kl_status as_text(const kl_value *in, char *text, const kl_value **out)
 {
     const char *have = kl_value_str(in);
@@ -404,7 +403,7 @@ static const char *time_element(const char *p, const char *element)
     return *p == *element ? p + n : NULL;
 }
 
-/* Go's time.Parse error for a text that is not a time. */
+/* Fails with Go's time.Parse error for a text that is not a time. */
 static kl_status blame_time(struct walk *w, const char *text, bool micro)
 {
     static const char *const elements[] = {
@@ -413,7 +412,7 @@ static kl_status blame_time(struct walk *w, const char *text, bool micro)
     for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
         const char *element = elements[i];
         if (*element == '.' && !micro) {
-            /* a fraction may stand there all the same */
+            /* a fraction may follow, though the layout has none */
             p += *p == '.' && digits_at(p + 1, 1) ? 1 + strspn(p + 1, "0123456789") : 0;
             continue;
         }
@@ -456,7 +455,7 @@ static kl_status walk_time(struct walk *w, const kl__schema *s, const kl_value *
         out);
 }
 
-/* Go counts the bytes from 0. */
+/* Checks base64. Go counts the bytes from 0. */
 static kl_status check_base64(struct walk *w, const kl_value *in)
 {
     size_t n;

@@ -99,7 +99,7 @@ static void split_keys(kl__schema *s, const char *text, size_t n)
 
 /* ------------------------------------------------------------------ built-in types from text */
 
-/* The node of a type expression; reads up to ';', ']', '}' or the end. */
+/* Reads a type expression up to ';', ']', '}' or the end; returns its node. */
 static kl__schema *text_type(kl__types *t, const char **at, const char *end)
 {
     const char *p = *at;

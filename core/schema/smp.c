@@ -19,7 +19,8 @@
 #define REMOVED "$deleteFromPrimitiveList/"
 #define STARTS(key, prefix) (!strncmp(key, prefix, sizeof prefix - 1))
 
-/* One document being patched. `patches`: it is itself a patch, so nulls and directives are kept. */
+/* One patch being applied to a document. `patches`: the document is itself a patch, so nulls and directives
+ * are kept. */
 typedef struct job {
     bool patches;
     kl_err *err;
@@ -52,7 +53,7 @@ static bool is_directive(const char *key)
     return *key == '$' && (!strcmp(key, "$retainKeys") || STARTS(key, ORDER) || STARTS(key, REMOVED));
 }
 
-/* *doc with `key`, or without it (x NULL). */
+/* Sets `key` in *doc, or removes it (x NULL). */
 static void put(const kl_value **doc, const char *key, const kl_value *x)
 {
     const kl_value *next = kl_value_with(*doc, key, x);
@@ -62,8 +63,8 @@ static void put(const kl_value **doc, const char *key, const kl_value *x)
 
 /* ------------------------------------------------------------------ what a patch adds */
 
-/* New values lose objects with $patch; in a document also nulls and other directives. NULL: nothing is
- * left. */
+/* A new value without its objects with $patch and, in a document, without nulls and other directives. NULL:
+ * nothing is left. */
 static const kl_value *added(const job *j, const kl_value *v)
 {
     const char *key;
@@ -109,7 +110,7 @@ static kl_status no_merge_key(job *j, const kl_value *item, const char *key)
     return st;
 }
 
-/* Takes rows out, or everything, as the items with $patch say; *rest gets the items without. */
+/* Removes rows, or all of them, as the items with $patch say. *rest gets the items without $patch. */
 static kl_status special_items(job *j, const char *key, const kl_value *patch, kl__rows *rows, kl__rows *rest)
 {
     bool replace = false;
@@ -165,7 +166,7 @@ static kl_status merge_maps(
     return st;
 }
 
-/* The first of those that are equal stays. */
+/* Removes repeated values: the first of equal ones stays. */
 static void each_once(kl__rows *r)
 {
     size_t kept = 0;
@@ -183,7 +184,7 @@ static void each_once(kl__rows *r)
     kl__finder_fini(&f);
 }
 
-/* A list of the merge strategy, or one that values are `removed` from. */
+/* Merges a list with the merge strategy, or one that `removed` takes values from. */
 static kl_status merge_list(job *j, const kl__schema *s, const kl_value *old, const kl_value *patch,
     bool removed, const kl_value **out)
 {
@@ -229,7 +230,7 @@ static kl_status merge_list(job *j, const kl__schema *s, const kl_value *old, co
 
 /* ------------------------------------------------------------------ $setElementOrder */
 
-/* The patch's items must come in the order that is asked for. */
+/* Fails unless the patch's items come in the order that the directive gives. */
 static kl_status in_order(job *j, const kl_value *patch, const kl_value *order, const char *key)
 {
     size_t i = 0, n = kl_value_len(patch);
@@ -307,7 +308,7 @@ static kl_status ordered_list(job *j, const kl__schema *s, const char *name, con
     return st;
 }
 
-/* The lists that are given an order: merged first, and taken out of the patch. */
+/* Merges the lists that have an order in the patch, and removes them from the patch. */
 static kl_status ordered_lists(job *j, const kl__schema *s, const kl_value **doc, const kl_value **patch)
 {
     const kl_value *all = kl_value_ref(*patch), *order;

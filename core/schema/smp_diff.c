@@ -37,7 +37,7 @@ static void put_beside(const kl_value **patch, const char *prefix, const char *k
 
 /* ------------------------------------------------------------------ lists */
 
-/* Elements by their text, as Go prints them. */
+/* An element of a list with its text as Go prints it. */
 typedef struct item {
     const kl_value *v;
     char *text;
@@ -61,8 +61,8 @@ static int by_text(const void *a, const void *b)
     return order ? order : x->at < y->at ? 1 : -1;
 }
 
-/* Equal texts come out in reverse: Go's comparison says "less" of them, and its sort of short lists
- * inserts. */
+/* Sorts the elements by text. Equal texts come out in reverse, as in Go, which sorts short lists by insertion
+ * with a comparison that calls equals "less". */
 static items sorted(const kl_value *list, const char *key)
 {
     items out = {kl_new_array(item, kl_value_len(list) + 1), kl_value_len(list)};
@@ -92,7 +92,7 @@ static const kl_value *deletion(const char *key, const kl_value *value)
     return kl_builder_done(b);
 }
 
-/* What both have: of maps, how they differ, under their key. */
+/* An item of both lists: for maps, adds their difference, with the merge key. */
 static kl_status changed_item(const job *j, const kl__schema *s, bool retain, const char *key,
     const kl_value *from, const kl_value *to, kl__rows *add)
 {
@@ -108,13 +108,13 @@ static kl_status changed_item(const job *j, const kl__schema *s, bool retain, co
     return st;
 }
 
-/* Both lists side by side in the order of their texts. `key` NULL: scalars. */
+/* Compares both lists side by side in the order of their texts. `key` NULL: scalars. */
 static kl_status compare(const job *j, const kl__schema *s, bool retain, const char *key,
     const kl_value *from, const kl_value *to, kl__rows *add, kl__rows *gone)
 {
     items a = sorted(from, key), b = sorted(to, key);
     kl_status st = KL_OK;
-    kl__finder scalars; /* of `gone`: each once */
+    kl__finder scalars; /* those in `gone`: each once */
     kl__finder_init(&scalars, NULL);
     for (size_t i = 0, k = 0; !st && (i < a.len || k < b.len);) {
         int order = i == a.len ? 1 : k == b.len ? -1 : strcmp(a.v[i].text, b.v[k].text);
@@ -274,7 +274,7 @@ static kl_status diff_member(const job *j, const kl__schema *s, const char *key,
     return st;
 }
 
-/* Names of the members that are not null, sorted, as a list. */
+/* The names of the members that are not null, sorted, as a list. */
 static const kl_value *member_names(const kl_value *v)
 {
     kl_builder *b = kl_builder_new();

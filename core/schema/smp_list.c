@@ -117,7 +117,7 @@ static size_t chain_of(const kl__finder *f, const kl_value *item)
     return (size_t)(h ^ h >> 32) & f->mask;
 }
 
-/* At its chain's end, so that the first of several is met first. */
+/* Adds a value at the end of its chain, so that the first of several equal ones is found first. */
 static void chain(kl__finder *f, size_t at)
 {
     size_t c = chain_of(f, f->v[at]);
@@ -196,8 +196,8 @@ static int by_place(const void *a, const void *b)
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* For each row that has a place: behind which row it goes, of those that came before it. All in order, the
- * last to come are taken out. */
+/* For each row with a place, finds the earlier row that it goes behind. Starting from a list in final order,
+ * the latest rows are taken out first. */
 static void find_neighbours(sorting *s, size_t n)
 {
     placed *p = kl_new_array(placed, n + 1);
@@ -222,9 +222,9 @@ static void find_neighbours(sorting *s, size_t n)
     kl_free(p);
 }
 
-/* Go sorts short lists by insertion, and its comparison says yes to whatever `order` lacks: that comes
- * before everything, and what has a place passes it. So a row goes behind the last of those before it
- * whose place is no later, or to the front. */
+/* Go sorts short lists by insertion. Its comparison calls a row that `order` lacks smaller than all, so that
+ * such a row goes to the front and placed rows pass it. A placed row goes behind the last earlier row whose
+ * place is not later, or to the front. */
 static void sort_in_order(const kl_value **v, size_t n, const kl_value *order, const char *key)
 {
     kl__finder f;

@@ -133,7 +133,7 @@ kl_status kl__fail_expired(kl_err *err, const char *fmt, ...)
 
 /* ------------------------------------------------------------------ causes */
 
-/* What is kept: each is compared with those before it, and each is in the answer twice. */
+/* The limits of kept causes: each is compared with those before it, and appears twice in the answer. */
 #define CAUSES_MAX 1000
 #define CAUSES_BYTES_MAX ((size_t)4 << 20)
 
@@ -154,7 +154,7 @@ void kl__causes_fini(kl__causes *c)
 
 static bool is_full(const kl__causes *c) { return c->kept == CAUSES_MAX || c->bytes > CAUSES_BYTES_MAX; }
 
-/* Takes what `cause` holds. */
+/* Keeps a cause, or frees it when there are too many. Takes what it holds. */
 static void keep(kl__causes *c, struct kl__cause *cause)
 {
     if (is_full(c)) {
@@ -224,7 +224,7 @@ static bool said_before(const kl__causes *c, size_t i)
     return false;
 }
 
-/* A repeated message appears once. */
+/* The causes as one text; a repeated message appears once. */
 char *kl__causes_text(const kl__causes *c)
 {
     kl_buf text = KL_BUF_INIT;

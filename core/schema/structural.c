@@ -81,7 +81,7 @@ static bool truth(const kl_value *json, const char *key)
 
 static bool is(const char *s, const char *word) { return !strcmp(s, word); }
 
-/* Each schema that stands below one, with the path to it. */
+/* Called with each schema directly below one; l->path is its path. */
 typedef void visit(look *l, const kl_value *json);
 
 static void each_property(look *l, const kl_value *json, visit *fn)
@@ -171,7 +171,7 @@ static void check_pattern(look *l, const kl_value *json)
     kl_err_fini(&err);
 }
 
-/* The type that a word about maps or lists needs. */
+/* Complains unless the schema has the type that a keyword for maps or lists needs. */
 static void must_be(look *l, const kl_value *json, const char *type, const char *why)
 {
     if (!kl_value_get(json, "type"))
@@ -215,7 +215,7 @@ static void check_keys(look *l, const kl_value *json)
     }
 }
 
-/* Requirements of the items of sets and keyed lists. */
+/* Checks the items of sets and keyed lists. */
 static void check_items(look *l, const kl_value *json, bool map)
 {
     const kl_value *items = kl_value_get(json, "items"),
@@ -328,7 +328,7 @@ static void nested(look *l, const kl_value *json)
     each_nested(l, json, nested);
 }
 
-/* anyOf: integer or string, which int-or-string may say though its members have types. */
+/* Whether an anyOf is integer or string: int-or-string allows it, although its members have types. */
 static bool says_int_or_string(const kl_value *list)
 {
     return kl_value_len(list) == 2 && is(text_of(kl_value_item(list, 0), "type"), "integer")
@@ -377,7 +377,7 @@ static void check_embedded(look *l, const kl_value *json)
             "x-kubernetes-preserve-unknown-fields");
 }
 
-/* What the schema of a resource says of the fields that every resource has. */
+/* Checks the fields that every resource has in the schema of a resource. */
 static void check_type_meta(look *l, const kl_value *json)
 {
     static const char *const texts[] = {"kind", "apiVersion"};
@@ -507,7 +507,7 @@ static void check_defaults(look *l, const kl_value *json, const kl__schema *s, b
 
 /* ------------------------------------------------------------------ the three */
 
-/* The causes are sorted, as by the real server. */
+/* Checks the structure. The causes are sorted, as by the real server. */
 static void shape(look *l, const kl_value *json)
 {
     kl__causes *causes = l->causes, structure = {0};

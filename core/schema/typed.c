@@ -72,7 +72,7 @@ typedef struct items {
     char **elements;
     size_t len;
     const kl_value *list;
-    kl_map *places; /* of each element the first place, counted from 1; NULL: nobody asked, or they are few */
+    kl_map *places; /* the first place of each element, counted from 1; NULL: few elements, or never asked */
 } items;
 
 static items items_of(const kl__schema *s, const kl_value *list)
@@ -92,7 +92,7 @@ static void items_fini(items *it)
     kl_map_free(it->places, NULL);
 }
 
-/* it->len when there is none */
+/* The place of an element; it->len: there is none. */
 static size_t place_of(items *it, const char *element)
 {
     size_t at = 0;
@@ -179,7 +179,7 @@ static void leaf(kl__changes *c, const kl_value *old, const kl_value *now, const
         kl__fieldset_insert(c->modified, at);
 }
 
-/* `empty` is {}: what a Go struct is when nothing was given. */
+/* `empty` is {}, which stands for a Go struct that was not given. */
 static void compare_at(const kl__schema *s, const kl_value *old, const kl_value *now, const kl_value *empty,
     const kl__place *at, kl__changes *c)
 {
@@ -253,7 +253,7 @@ static const kl_value *merge_at(const kl__schema *s, const kl_value *live, const
 
 static bool has_element(items *it, const char *element) { return item_at(it, element) != NULL; }
 
-/* Items of both: shared ones in the order of the config, others where they stood. */
+/* Merges the items of both lists: shared ones in the order of the config, others where they stood. */
 static const kl_value *merge_lists(const kl__schema *s, const kl_value *live, const kl_value *config)
 {
     items l = items_of(s, live), r = items_of(s, config);
@@ -274,7 +274,7 @@ static const kl_value *merge_lists(const kl__schema *s, const kl_value *live, co
                 i++;
                 take_right = false;
             } else if (k < r.len && at != k && shared < r.len && strcmp(r.elements[shared], e)) {
-                /* shared, but its turn comes with the config's order */
+                /* a shared item: the order of the config decides when it comes */
                 i++;
                 take_right = false;
             }
@@ -359,7 +359,7 @@ static const kl_value *remove_at(const kl__schema *s, const kl_value *v, const k
             if (y)
                 kl_build_value(b, y);
             else
-                kl_build_null(b); /* all that was in it is gone, and it was not to go */
+                kl_build_null(b); /* all its content was removed, but the field itself was not */
             left++;
             kl_value_unref(y);
         }

@@ -95,14 +95,14 @@ static size_t fails(
     return causes->len;
 }
 
-/* The path is quoted, and the cause is about no field: so it is in kube-openapi. */
+/* Complains about anyOf and the like. The path is quoted, and the cause has no field, as in kube-openapi. */
 static void composite(struct walk *w, const char *what)
 {
     kl__cause_add(w->causes, "FieldValueInvalid", "<nil>", "Invalid value: \"\": \"%s\" must %s",
         kl_buf_str(&w->path), what);
 }
 
-/* How many of them fit; the causes of the one that came closest when none does. */
+/* The number of schemas that fit; *closest: if none does, the causes of the one that passed most checks. */
 static size_t count_fits(
     struct walk *w, const kl__schema *const *list, const kl_value *v, bool first, kl__causes *closest)
 {
@@ -304,7 +304,7 @@ static void walk_list(struct walk *w, const kl__schema *s, const kl_value *v)
     check_len(w, s, v, "minItems", "maxItems", "items");
 }
 
-/* Also where a schema of anyOf and the like names fields that the object's own does not. */
+/* The schema of a member. A schema in anyOf and the like may have fields that the object's own lacks. */
 static const kl__schema *member_schema(const kl__schema *s, const char *key, size_t n)
 {
     const kl__field *f = kl__schema_field(s, key, n);
@@ -413,7 +413,7 @@ static bool is_group_version(const char *text)
     return !slash || !strchr(slash + 1, '/');
 }
 
-/* Any case, and else a DNS-1035 label. */
+/* Whether a text is a kind: a DNS-1035 label in any case. */
 static bool is_kind(const char *text)
 {
     size_t n = strlen(text);
@@ -445,7 +445,7 @@ static void walk_embedded(struct walk *w, const kl__schema *s, const kl_value *v
 
 /* ------------------------------------------------------------------ sets and keyed lists */
 
-/* Two items of a set or keyed list that are the same one. */
+/* Whether two items of a set or keyed list are the same. */
 static bool same_item(const kl__schema *s, const kl_value *a, const kl_value *b)
 {
     if (s->list == KL_S_SET)
@@ -458,7 +458,7 @@ static bool same_item(const kl__schema *s, const kl_value *a, const kl_value *b)
     return true;
 }
 
-/* Of a keyed list the keys alone are shown, in their order. */
+/* An item as text. Items of keyed lists show only their keys, in the order of the schema. */
 static char *item_text(const kl__schema *s, const kl_value *item)
 {
     if (s->list == KL_S_SET)
@@ -475,7 +475,7 @@ static char *item_text(const kl__schema *s, const kl_value *item)
     return text;
 }
 
-/* Equal values have one. */
+/* A hash that is the same for equal values. */
 static uint64_t likeness(const kl_value *v)
 {
     kl_type t = kl_value_type(v);
@@ -511,7 +511,7 @@ static int by_likeness(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Of each item how many before it are the same one, counted to two. Caller frees. */
+/* For each item, how many earlier ones are the same, counted up to two. The caller frees. */
 static unsigned char *count_alike(const kl__schema *s, const kl_value *v)
 {
     size_t n = kl_value_len(v), first = 0;
@@ -545,7 +545,7 @@ static void walk_lists(struct walk *w, const kl__schema *s, const kl_value *v)
     bool list = s->list != KL_S_ATOMIC && kl_value_type(v) == KL_ARRAY && kl_value_len(v) > 1;
     unsigned char *alike = list ? count_alike(s, v) : NULL;
     for (size_t i = 1; list && i < kl_value_len(v); i++) {
-        if (alike[i] != 1) /* the third and later ones are not said again */
+        if (alike[i] != 1) /* only the second one is reported */
             continue;
         char *field = kl_sprintf("%s[%zu]", kl_buf_str(&w->path), i),
              *text = item_text(s, kl_value_item(v, i));

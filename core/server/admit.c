@@ -19,7 +19,7 @@
 
 /* ------------------------------------------------------------------ who asks */
 
-/* A new reference; NULL: unknown token. */
+/* The user of a request, a new reference; NULL: its token is unknown. */
 static const kl_value *who(const kl_server *s, kl_httpd_request *http)
 {
     const char *given = kl_httpd_header(http, "Authorization");
@@ -98,7 +98,7 @@ static kl_status impersonate(kl_server *s, kl_httpd_request *http, const kl_valu
     const kl_value *masked = NULL;
     switch (kl_rbac_mask(http, may_wear, &(checking){s, *user, err}, &masked)) {
     case KL_MASK_NONE: return KL_OK;
-    case KL_MASK_REFUSED: return KL_EFORBIDDEN; /* and err says why */
+    case KL_MASK_REFUSED: return KL_EFORBIDDEN; /* err says why */
     case KL_MASK_NAMELESS:
         return kl__api_fail(err, 500, "InternalError", NULL,
             "Internal error occurred: impersonation of a group, uid or extra without a user");

@@ -17,7 +17,7 @@
 #include "server/rest.h"
 #include "owners/owners.h"
 
-/* More versions than a process can have given that never reached the disk; only where the clock went back. */
+/* More versions than a process gives before any reaches the disk; needed only if the clock went back. */
 #define LEAP 1000000
 
 static bool is_definition(const char *group, const char *plural)
@@ -40,7 +40,7 @@ static void undo(kl_server *s, const kl_archive_item *c)
         kl__crd_unserve(&s->world, c->now);
 }
 
-/* The archive's thread. */
+/* Called on the archive's thread. */
 static void failed(void *arg)
 {
     kl_server *s = arg;

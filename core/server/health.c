@@ -148,7 +148,7 @@ static void add_groups(paths *p, const kl__kinds *kinds)
     }
 }
 
-/* "/": what there is, but objects. */
+/* Answers "/" with the list of all paths except those of objects. */
 static void reply_index(const kl__world *w, kl_httpd_request *http)
 {
     static const char *const others[] = {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis",
@@ -219,7 +219,7 @@ static void reply_keys(kl__issuer *issuer, kl_httpd_request *http)
     kl__reply_buf(http, 200, "application/jwk-set+json", NULL, &text);
 }
 
-/* With slashes behind it or without. */
+/* Whether a path is `page`, with or without slashes behind it. */
 static bool is_below(const char *path, const char *page)
 {
     size_t n = strlen(page);

@@ -129,7 +129,7 @@ static kl_status too_large(const kl__call *c, uint64_t rv, kl_err *err)
 
 /* ------------------------------------------------------------------ continue tokens */
 
-/* In place of a version: go on from the key with what there is now. */
+/* Stands for a version in a token: the list continues from the key with the present objects. */
 #define INCONSISTENT 0
 
 static const char hex[] = "0123456789abcdef";
@@ -207,7 +207,7 @@ static void list_reply(const kl__call *c, const kl_show_form *form, const kl__fi
     kl_err_fini(&err);
 }
 
-/* Before the last `n` changes, as far as they are known, and not before `least`. */
+/* The version before the last `n` changes, as far as they are known, but not before `least`. */
 static uint64_t stale_rv(const kl__bucket *b, int64_t n, uint64_t least, uint64_t now)
 {
     size_t back = (size_t)n < b->count ? (size_t)n : b->count;
@@ -284,8 +284,8 @@ static void watch(kl__request *r, const kl_show_form *form, const struct options
         kl_err_fini(&err);
         return;
     }
-    /* Who asks from the future knows us from before a restart, after which we begin anew: nothing would
-     * ever come. */
+    /* A client with a later version than ours knew this server before a restart that began its versions anew.
+     * It would never get an event. */
     if (w.rv > kl__store_rv(c->w->store)) {
         kl__fail_expired(&err, "resource version %" PRIu64 " is not of this server, which is at %" PRIu64,
             o->rv, kl__store_rv(c->w->store));
@@ -296,7 +296,7 @@ static void watch(kl__request *r, const kl_show_form *form, const struct options
     kl__watch_start(r->s, c->kind, f, &w, stream);
 }
 
-/* Of a list whose snapshot is forgotten: how it can go on all the same. */
+/* Answers for a list whose snapshot is forgotten, with a token to continue without it. */
 static void reply_expired(const char *token, const kl_err *err, kl_httpd_request *http)
 {
     const kl_value *status = kl__status_of(err);

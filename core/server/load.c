@@ -42,8 +42,8 @@ static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
     return st;
 }
 
-/* What belongs to the server and may be in a dumped object, but for its uid, which Jobs name in their
- * selectors. */
+/* The object without fields that belong to the server and may be in a dump. The uid stays, since Jobs name it
+ * in their selectors. */
 static const kl_value *without_system_fields(const kl_value *object)
 {
     static const char *const system[] = {
@@ -55,8 +55,8 @@ static const kl_value *without_system_fields(const kl_value *object)
     return o;
 }
 
-/* An object of a live cluster stays who it was: owners are known by their uids, managers by their fields.
- * *stored is what the server made of it, and becomes what is stored now. */
+/* Keeps uid and managers of an object from a live cluster: other objects refer to its uid, and managers own
+ * its fields. *stored: the object as the server made it, then as it is stored. */
 static void keep_identity(kl_server *s, const kl__kind *k, const kl_value *object, const kl_value **stored)
 {
     static const char *const kept[] = {"uid", "creationTimestamp", "generation", "managedFields"};
@@ -192,7 +192,7 @@ static void batch_add(struct batch *b, const kl_value *o)
     b->len++;
 }
 
-/* Owns `v`. Lists are opened, so that the order counts for their items. */
+/* Takes one document, and owns `v`. A list is split into its items, so that these are sorted, too. */
 static kl_status take_document(void *arg, const kl_value *v, kl_err *err)
 {
     (void)err;

@@ -82,8 +82,8 @@ static void not_acceptable(kl_httpd_request *http)
     kl_httpd_reply(http, 406, NULL, "Vary: Accept\r\n", "", 0);
 }
 
-/* One document of v3, under the hash that the client knows of it or none; false: there is no such document.
- */
+/* Answers with one document of v3, under the hash that the client knows or none. False: there is no such
+ * document. */
 static bool v3(kl_server *s, const char *name, const char *path, kl_httpd_request *http)
 {
     const char *asked = kl_httpd_query(http, "hash"), *known = kl_httpd_header(http, "If-None-Match"),
@@ -119,7 +119,7 @@ static bool v3(kl_server *s, const char *name, const char *path, kl_httpd_reques
     return true;
 }
 
-/* "...spec.v2@v1.0+protobuf" is what clients ask for, and "...spec.v2.v1.0+protobuf" what is answered. */
+/* Clients ask for "...spec.v2@v1.0+protobuf" and get "...spec.v2.v1.0+protobuf". */
 static void v2(kl_server *s, kl_httpd_request *http)
 {
     const char *accept = kl_httpd_header(http, "Accept");

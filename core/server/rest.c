@@ -40,7 +40,7 @@ static bool takes_gzip(kl_httpd_request *http)
     while (p && *p) {
         p += strspn(p, " ,");
         size_t n = strcspn(p, " ,");
-        /* a quality ("gzip;q=1") reads as another word to kube-apiserver */
+        /* "gzip;q=1" is not gzip for kube-apiserver */
         if (n == 4 && !memcmp(p, "gzip", n))
             return true;
         p += n;
@@ -157,9 +157,9 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
     bool scoped = n > i + 2 && !strcmp(w[i], "namespaces");
     if (scoped && !*group && n == i + 3
         && kl__kind_sub(kl__kinds_get(s->world.kinds, "", "v1", "namespaces"), w[i + 2]))
-        /* namespaces/NS/status is not a resource called status */
+        /* namespaces/NS/status is a subresource, not a resource */
         scoped = false;
-    if (scoped) { /* an empty one is all of them */
+    if (scoped) { /* an empty namespace means all */
         c->ns = *w[i + 1] ? w[i + 1] : NULL;
         i += 2;
     }
@@ -200,7 +200,7 @@ static bool media_is(const char *type, const char *want)
     return n == strlen(want) && !strncasecmp(type, want, n);
 }
 
-/* A field that is not in the tables would be lost, so the client is told. */
+/* Reads protobuf. Fails on a field that the tables lack, which would otherwise be lost. */
 static kl_status protobuf_body(const char *text, size_t n, const kl_value **out, kl_err *err)
 {
     bool outdated = false;
@@ -239,7 +239,7 @@ static char *shown(const char *text, size_t n)
     return copy;
 }
 
-/* 400, and *body is dropped, for a body of which nobody can say what kind it is. */
+/* Fails with 400, and drops *body, if the body does not tell its kind. */
 static kl_status check_head(const char *what, const char *text, size_t n, const kl_value **body, kl_err *err)
 {
     static const char object[] = "Go value of type struct { APIVersion string "
@@ -337,7 +337,7 @@ static const char *verb_of(const char *method, bool named)
     return NULL;
 }
 
-/* 405 unless the resource, or its subresource, knows the verb. */
+/* Fails with 405 unless the resource, or its subresource, has the verb. */
 static kl_status check_verb(const kl__call *c, const char *method, const char **verb, kl_err *err)
 {
     *verb = c->sub && !strcmp(method, "POST") ? "create" : verb_of(method, c->name != NULL);
@@ -463,7 +463,8 @@ static kl_status run_create_below(kl__call *c, kl_httpd_request *http, const kl_
     return st;
 }
 
-/* A subresource that speaks a kind of its own: true, and *code is what a success means. */
+/* Runs a call of a subresource that has a kind of its own. False: it is no such one. *code: the HTTP status
+ * of a success. */
 static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, int *code,
     kl_status *st, kl_err *err)
 {
@@ -536,7 +537,7 @@ static kl_show_what what_of(const char *verb, kl_httpd_request *http)
 
 static bool writes(const char *verb) { return strcmp(verb, "get") && strcmp(verb, "list"); }
 
-/* The record of what webhooks say of a call; it stays with the request while that begins again. */
+/* The answers of webhooks to a call. They stay with the request while it begins again. */
 static kl__admission *admission_of(kl__request *r, const char *verb)
 {
     kl__call *c = &r->call;
@@ -551,7 +552,7 @@ static kl__admission *admission_of(kl__request *r, const char *verb)
     return a;
 }
 
-/* True when it has replied; false when a webhook is to be called first, see admission.h. */
+/* Serves a request for objects. True: it has replied. False: a webhook must be called first (admission.h). */
 static bool serve_objects(kl__request *r)
 {
     kl__call *c = &r->call;
@@ -583,7 +584,7 @@ static bool serve_objects(kl__request *r)
         ;
     else if (st)
         kl__reply_error(http, warnings.len ? kl_buf_str(&warnings) : NULL, &err);
-    else if (below && !out) /* a log that is empty */
+    else if (below && !out) /* an empty log */
         kl_httpd_reply(http, 204, "text/plain", NULL, "", 0);
     else if (below)
         kl__reply_value(http, code, warnings.len ? kl_buf_str(&warnings) : NULL, out);
@@ -641,7 +642,7 @@ static void refuse_foreign(kl_httpd_request *http, const char *header)
     kl_err_fini(&err);
 }
 
-/* What the switchboard makes of the request; KL_EAGAIN: it is held. */
+/* Applies the switchboard to the request. KL_EAGAIN: the request is held. */
 static kl_status meet_faults(kl__request *r, bool found, kl_err *err)
 {
     const kl__call *c = &r->call;
@@ -718,7 +719,7 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
             reply_nowhere(s, path, http);
     }
     if (st == KL_EAGAIN)
-        kl_cond_signal(&s->wake); /* the ticker lets it go */
+        kl_cond_signal(&s->wake); /* the ticker releases the held request */
     else if (st)
         reply_failure(http, &err);
     if (replied && st != KL_EAGAIN && strcmp(kl_httpd_method(http), "GET")) {

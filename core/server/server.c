@@ -45,7 +45,7 @@ static void tick(void *arg)
         while (kl__watches_ask(s))
             ;
         kl_lock(&s->mu);
-        if (s->stopping) /* it was not under the lock */
+        if (s->stopping) /* kl__watches_ask ran without the lock */
             break;
         kl_time watches = kl__watches_tick(s, kl_clock_now(s->world.clock)), held = kl_faults_tick(s->faults);
         kl_cond_wait_until(&s->wake, &s->mu, held < watches ? held : watches);
@@ -126,7 +126,7 @@ static void server_free(kl_server *s)
     kl_free(s);
 }
 
-/* The users, and where tokens are asked for one of the server's own. */
+/* Makes the users and, if tokens are requested, the issuer. */
 static kl_status begin_users(kl_server *s, const kl_server_options *o, kl_err *err)
 {
     s->world.rbac = o->rbac;
@@ -182,7 +182,7 @@ static void begin_kinds(kl_server *s)
 {
     for (size_t i = 0; i < kl__kinds_len(s->world.kinds); i++) {
         kl__kind *k = kl__kinds_at(s->world.kinds, i);
-        /* two APIs of the same objects */
+        /* two APIs serve the same Events */
         bool events = !strcmp(k->group, "events.k8s.io");
         k->bucket = kl__store_bucket(s->world.store, events ? "" : k->group, k->plural);
     }
@@ -203,7 +203,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->hub = kl__hub_new(s);
     s->faults = kl_faults_new(clock, faults_changed, s);
     begin_world(s, o, clock);
-    /* by the time: versions of two lives never meet, since nobody writes a million times a second */
+    /* from the clock: versions of two processes never overlap, since a server writes less than a million
+     * times a second */
     uint64_t birth = clock == kl_clock_real() ? (uint64_t)(kl_clock_wall(clock) / KL_MICROSECONDS(1)) : 0;
     kl_status st = o->data ? kl__durable_open(s, o->data, &birth, err) : KL_OK;
     if (birth)

@@ -30,36 +30,36 @@
 #define LAST_BOOKMARK KL_SECONDS(2)
 /* How often streams are looked at whose reader may have hung up silently. */
 #define LOOK_AGAIN KL_SECONDS(5)
-/* So much news may wait for a reader, beside what it was given at the start; then the watch is cut, as
- * kube-apiserver cuts one whose buffer is full. It may begin again from the last version it has read. */
+/* The bytes of news that may wait for a reader, beside the initial ones. A watch with more is cut, as
+ * kube-apiserver cuts one whose buffer is full. It may begin again from its last version. */
 #define BACKLOG ((size_t)4 << 20)
 
 typedef struct watch {
-    kl_list all, here; /* the server's, the bucket's */
+    kl_list all, here; /* in the server's list, and in the bucket's */
     kl__kind *kind;
     kl__filter filter;
     kl_show_form form;
     kl_httpd_stream *stream;
     bool bookmarks, headed;     /* headed: a table's columns were sent */
     kl_time next_bookmark, end; /* KL_NEVER: none */
-    uint64_t told;              /* the RV its reader knows */
+    uint64_t told;              /* the resource version that the reader knows */
     size_t most;                /* bytes that may wait for its reader */
-    /* of a kind with a conversion webhook: what waits for its answers; NULL: nothing does */
+    /* with a conversion webhook: events that wait for its answers; NULL: none wait */
     kl_convert_queue *queue;
-    struct ask *ask; /* the call that is under way */
+    struct ask *ask; /* the webhook call under way */
     kl_fault_watch *faults;
 } watch;
 
-/* Whom answers of conversion webhooks are for: they may come when the server is gone. */
+/* The receiver of a conversion webhook's answers, which may come after the end of the server. */
 struct kl_hub {
     kl_mutex mu;  /* held while an answer is taken in, before the server's */
-    kl_server *s; /* NULL: it is gone */
+    kl_server *s; /* NULL: the server is gone */
     atomic_size_t refs;
 };
 
 typedef struct ask {
     struct kl_hub *hub;
-    watch *w; /* NULL: it has ended. Under the server's lock */
+    watch *w; /* NULL: the watch has ended. Under the server's lock */
 } ask;
 
 #define WATCH_OF_ALL(l) KL_CONTAINER(l, watch, all)
@@ -116,7 +116,7 @@ static bool put_now(void *arg, const kl_buf *text)
 
 static bool put(watch *w, const kl_buf *text) { return kl_fault_watch_put(w->faults, text, false); }
 
-/* The event as this watch wants it. `object` is in storage form. What cannot be written ends the watch. */
+/* Encodes an event for this watch. `object` is in storage form. False ends the watch. */
 static bool encode(
     const kl_server *s, const watch *w, const char *type, const kl_value *object, bool columns, kl_buf *out)
 {
@@ -150,7 +150,7 @@ static const kl_value *at_rv(const kl_value *o, uint64_t rv)
     return o;
 }
 
-/* What a change is to a filter: the type and the object to tell (a new reference), or false. */
+/* What a filter makes of a change: the type and the object to tell (a new reference). False: nothing. */
 static bool seen_as(const kl__filter *f, const kl__change *c, const char **type, const kl_value **object)
 {
     bool before = c->old && kl__filter_matches(f, c->old),
@@ -174,7 +174,7 @@ static bool bookmark(watch *w, uint64_t rv, bool initial_end)
     return ok;
 }
 
-/* Of a test that wants to know what was heard of: faults do not hold it back. */
+/* Tells a test which version the watch has heard of. Faults do not hold this back. */
 static bool mark(watch *w, uint64_t rv)
 {
     kl_buf text = KL_BUF_INIT;
@@ -184,7 +184,7 @@ static bool mark(watch *w, uint64_t rv)
     return ok;
 }
 
-/* Tells what is known of the queue; false: the watch has to end. */
+/* Sends the queued events whose objects are known. False: the watch must end. */
 static bool tell_queued(kl_server *s, watch *w)
 {
     kl_err err = KL_ERR_INIT;
@@ -255,7 +255,7 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
     kl_buf_fini(&shared);
 }
 
-/* What there is, or what has changed, into the queue. */
+/* Queues the present objects, or the changes since a version. */
 static bool queue_start(kl_server *s, watch *w, const kl__watch_options *o)
 {
     kl__bucket *b = w->kind->bucket;
@@ -291,7 +291,7 @@ void kl__watch_start(
     w->stream = stream;
     w->bookmarks = o->bookmarks;
     w->told = o->rv;
-    w->most = SIZE_MAX; /* what there is already comes whole */
+    w->most = SIZE_MAX; /* the initial objects are never cut */
     w->end = o->timeout ? now + o->timeout : KL_NEVER;
     w->next_bookmark = o->bookmarks
         ? now + (s->bookmark_every < FIRST_BOOKMARK ? s->bookmark_every : FIRST_BOOKMARK)

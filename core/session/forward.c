@@ -44,7 +44,7 @@ typedef struct connection {
     int fd;
     kl_session *s;
     bool eof;      /* the local side writes no more */
-    kl_time heard; /* the pod's last byte */
+    kl_time heard; /* time of the pod's last byte */
     uint64_t linger;
     size_t up_at, up_len, down_at, down_len;
     char up[BUFFER], down[BUFFER];
@@ -100,7 +100,7 @@ static void on_linger(void *arg)
         c->linger = kl_http_timer(c->f->http, left, on_linger, c);
 }
 
-/* False: the local side is gone. */
+/* Passes local bytes to the pod. False: the local side is gone. */
 static bool carry_up(connection *c)
 {
     for (;;) {
@@ -129,7 +129,8 @@ static bool carry_up(connection *c)
     }
 }
 
-/* KL_EAGAIN: for now. KL_OK: the pod is done and all of it is written. */
+/* Writes to the local side. KL_EAGAIN: it takes no more now. KL_OK: the pod is done, and all of it is
+ * written. */
 static kl_status carry_down(connection *c, kl_err *err)
 {
     for (;;) {
@@ -147,7 +148,7 @@ static kl_status carry_down(connection *c, kl_err *err)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            /* the local side went away, which is its right */
+            /* the local side may leave at any time */
             return errno == EAGAIN ? KL_EAGAIN : KL_ECLOSED;
         c->down_at += (size_t)n;
         c->down_len -= (size_t)n;

@@ -42,7 +42,7 @@ size_t kl__pieces_take(kl__pieces *p, int *channel, char *to, size_t cap)
     p->at += n;
     if (n == h.len)
         p->at += sizeof h;
-    else { /* the rest gets its head again, over the bytes that went */
+    else { /* the rest gets a new head, in the place of bytes that were taken */
         h.len -= (uint32_t)n;
         memcpy(p->b.data + p->at, &h, sizeof h);
     }
@@ -244,7 +244,7 @@ void kl__session_unref(kl_session *s)
 
 /* --- its users ---------------------------------------------------------------------------- */
 
-/* Whether the thread must be told; then post without the lock. */
+/* Whether the streams thread must be told. If so, post after the lock is released. */
 static bool nudge_locked(kl_session *s) KL_REQUIRES(s->mu);
 static bool nudge_locked(kl_session *s)
 {

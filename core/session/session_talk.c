@@ -14,7 +14,7 @@
 
 #define READ_SIZE ((size_t)16 << 10)
 #define ROUNDS_MAX 64            /* reads before the thread's other sockets get their turn */
-#define PIECE ((size_t)32 << 10) /* of a message of ours, as Kubernetes cuts them */
+#define PIECE ((size_t)32 << 10) /* the bytes of one message, as Kubernetes cuts them */
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
@@ -39,13 +39,13 @@ static kl_status on_command_message(kl_session *s, int channel, const char *data
     case KL_STDOUT:
     case KL_STDERR: kl__session_give(s, channel, data, n); return KL_OK;
     case KL__CHANNEL_ERROR: return keep_error(s, data, n, err);
-    /* v5: a channel of its is at its end; the last one closes the connection */
+    /* v5: one channel has ended; the end of the last one closes the connection */
     case KL__CHANNEL_CLOSE: return KL_OK;
     default: return odd_channel(channel, err);
     }
 }
 
-/* Either channel begins with the port, little end first. */
+/* Both channels begin with the port, low byte first. */
 static kl_status on_port_message(kl_session *s, int channel, const char *data, size_t n, kl_err *err)
 {
     if (channel != KL__PORT_DATA && channel != KL__PORT_ERROR)
@@ -68,13 +68,13 @@ static kl_status on_message(void *arg, const char *data, size_t n, kl_err *err)
 {
     kl_session *s = arg;
     if (!n)
-        return KL_OK; /* no channel, nothing said */
+        return KL_OK; /* an empty message */
     int channel = (unsigned char)*data;
     return s->kind == KL_SESSION_PORT ? on_port_message(s, channel, data + 1, n - 1, err)
                                       : on_command_message(s, channel, data + 1, n - 1, err);
 }
 
-/* The peer has nothing more to say; `clean` when it said so. */
+/* The peer has ended; `clean`: it said so. */
 static void peer_closed(kl_session *s, bool clean)
 {
     kl_err err = KL_ERR_INIT;
@@ -154,8 +154,8 @@ static void shake(kl_session *s, const char *data, size_t n)
 
 /* --- the pipe ----------------------------------------------------------------------------- */
 
-/* True when it stopped although there may be more: the socket alone would not say so, as TLS may hold it
- * already. */
+/* Reads from the pipe. True: it stopped early, and must go on without waiting for the socket, as TLS may hold
+ * more bytes already. */
 static bool read_in(kl_session *s)
 {
     char data[READ_SIZE];
@@ -216,7 +216,7 @@ static kl_status send_size(kl_session *s, int columns, int rows, kl_err *err)
     return s->tty ? send_message(s, KL__CHANNEL_RESIZE, text, (size_t)n, err) : KL_OK;
 }
 
-/* What the users have left becomes messages, as long as the last ones go out. */
+/* Makes messages of what the users have queued, unless earlier messages still wait to be sent. */
 static kl_status fill(kl_session *s, kl_err *err)
 {
     char piece[PIECE];
@@ -292,7 +292,7 @@ void kl__session_pump(kl_session *s)
     if (s->held && s->ws)
         kl_websocket_rest(s->ws, true, now());
     if (more)
-        /* so that the next line is a new wish, which looks by itself */
+        /* so that the next line sets a new wish, which checks at once */
         kl_pipe_want(s->pipe, false, false);
     kl_pipe_want(
         s->pipe, !s->held, !s->deaf && (s->wire == KL__SHAKING ? s->raw.len : kl_websocket_out(s->ws)->len));
@@ -308,7 +308,7 @@ void kl__session_on_pipe(void *arg, kl_pipe *p)
     s->pipe = p;
     s->wire = KL__SHAKING;
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        /* the key is against confused proxies, not against people */
+        /* the key protects from confused proxies, not from attackers */
         memset(random, 0, sizeof random);
     kl__upgrade_fini(&s->upgrade);
     kl__upgrade_init(&s->upgrade, random, s->protocols);

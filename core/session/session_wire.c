@@ -45,7 +45,7 @@ static void conclude(kl_session *s)
     kl__session_unref(s);
 }
 
-/* How it ends; `err` is emptied. */
+/* Sets the verdict, unless there is one; `err` is emptied. */
 void kl__session_finish(kl_session *s, kl_status st, kl_err *err)
 {
     if (s->judged) {
@@ -69,8 +69,8 @@ void kl__session_fail(kl_session *s, kl_status st, kl_err *err)
 
 static void send_request(kl_session *s);
 
-/* Whether an answer that is a refusal is worth another attempt, and when. A 401 is, once, if renewed
- * credentials are others: until that is known the answer is kept. */
+/* Whether a refused request is sent again, and when. After a 401 it is, once, if renewed credentials differ;
+ * until that is known the answer is kept. */
 bool kl__session_retry(kl_session *s, const kl__answer *a)
 {
     if (a->code == 401 && !s->replayed) {
@@ -107,7 +107,7 @@ void kl__session_opened(kl_session *s, const char *protocol)
     kl__session_tell(s);
 }
 
-/* True when the reader is so far behind that the sender has to wait. */
+/* Queues bytes for the reader. True: the reader is so far behind that the sender must wait. */
 bool kl__session_give(kl_session *s, int channel, const char *data, size_t n)
 {
     if (!n)
@@ -144,7 +144,7 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
     kl_session *s = arg;
     (void)err;
     if (s->wire != KL__TALKING)
-        (void)kl_buf_add(&s->body, data, n); /* an error's text: what does not fit is not needed */
+        (void)kl_buf_add(&s->body, data, n); /* an error's text, which may be cut */
     else if (kl__session_give(s, KL_STDOUT, data, n))
         kl_http_pause(s->http, s->http_id, true);
     return KL_OK;
@@ -181,7 +181,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         conclude(s);
         return;
     }
-    kl__session_ref(s); /* whatever follows may be its end */
+    kl__session_ref(s); /* the next steps may end the session */
     if (s->kind == KL_SESSION_LOGS && !s->again)
         log_done(s, st, err);
     else if (!s->again) {
@@ -244,7 +244,7 @@ static void send_request(kl_session *s)
 {
     s->again = 0;
     s->wire = KL__CONNECTING;
-    kl__session_ref(s); /* the answer may come at once, and be the end */
+    kl__session_ref(s); /* the answer may come at once, and end the session */
     uint64_t ticket = kl__credentials_get(
         s->c->credentials, s->http, s->refused ? s->credential : NULL, on_credential, s);
     if (ticket)
@@ -286,7 +286,7 @@ static void cancel(kl_session *s)
         s->ticket = 0;
     }
     if (s->wire == KL__TALKING && s->ws && s->pipe && !s->judged) {
-        kl_websocket_close(s->ws, 1000); /* politeness: it goes if there is room for it at once */
+        kl_websocket_close(s->ws, 1000); /* a courtesy: sent only if there is room at once */
         const kl_buf *out = kl_websocket_out(s->ws);
         size_t taken;
         if (out->len && kl_pipe_write(s->pipe, out->data, out->len, &taken, NULL))
@@ -351,7 +351,7 @@ void kl__sessions_cancel_all(void *client)
     for (kl_list *l = c->sessions.next; l != &c->sessions;) {
         kl_session *s = KL_CONTAINER(l, kl_session, link);
         l = l->next;
-        /* one that is judged already stays until its connection has gone */
+        /* a session that has a verdict stays until its connection has gone */
         cancel(s);
     }
 }

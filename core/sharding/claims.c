@@ -61,8 +61,8 @@ void kl_claims_unref(kl_claims *c)
     kl_free(c);
 }
 
-/* What of a key is looked up: the namespace, where that is how the controller is cut; a key without one is
- * its own. */
+/* The point of a key on the ring: of its namespace, if the controller is cut by namespaces. A key without one
+ * stands for itself. */
 static uint64_t point(const char *mode, const char *key)
 {
     const char *slash = strcmp(mode, "namespace") ? NULL : strchr(key, '/');
@@ -82,7 +82,7 @@ bool kl_publication_has(const kl_publication *p, const char *controller, const c
     return mode && p->me != KL_RING_NOBODY && kl_ring_owner(p->ring, point(mode, key)) == p->me;
 }
 
-/* b cannot have a key that a has. */
+/* Whether b cannot have a key that a has. */
 static bool agree(const kl_publication *a, const kl_publication *b, const char *controller)
 {
     const char *x = mode_of(a, controller), *y = mode_of(b, controller);

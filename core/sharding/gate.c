@@ -17,7 +17,7 @@ struct kl_gate {
     kl_claims *claims KL_GUARDED_BY(mu);
     const char **inside KL_GUARDED_BY(mu);
     size_t n KL_GUARDED_BY(mu), room KL_GUARDED_BY(mu);
-    bool waits KL_GUARDED_BY(mu);     /* somebody is inside whose key we do not want any more */
+    bool waits KL_GUARDED_BY(mu);     /* a run is inside whose key we no longer want */
     char **covered KL_GUARDED_BY(mu); /* sorted; NULL: no matter where */
     size_t n_covered KL_GUARDED_BY(mu);
 };
@@ -103,7 +103,7 @@ static bool covers_locked(const kl_gate *g, const char *ns, size_t n) KL_REQUIRE
     return found || !g->covered;
 }
 
-/* A key without a namespace is of no part. */
+/* Whether the caches cover a key. A key without a namespace belongs to no part. */
 static bool runs_locked(const kl_gate *g, const char *key) KL_REQUIRES(g->mu)
 {
     const char *slash = g->covered ? strchr(key, '/') : NULL;

@@ -24,7 +24,7 @@ typedef struct own_publication {
 
 typedef struct other {
     kl_shard_lease lease;
-    kl_time observed; /* boottime when it became as it is */
+    kl_time observed; /* boottime of its last change */
 } other;
 
 struct kl_shard {
@@ -39,9 +39,9 @@ struct kl_shard {
     const kl_value *own; /* our Lease as the server has it, or NULL */
     own_publication confirmed, published, pending, target;
     uint64_t drained;  /* the target's seq for which nothing unwanted runs */
-    bool pictured;     /* there was a picture */
-    bool seen;         /* our Lease of this incarnation was in one */
-    uint64_t seen_seq; /* what it said in the last picture; 0: it was not there */
+    bool pictured;     /* a picture has arrived */
+    bool seen;         /* a picture had our Lease of this incarnation */
+    uint64_t seen_seq; /* seq of our Lease in the last picture; 0: it was not there */
 
     kl_shard_do asked; /* our own open request */
     uint64_t asked_serial;
@@ -222,7 +222,8 @@ static void aim(kl_shard *s)
     const char **names = kl_new_array(const char *, s->n_others + 1);
     const char *created = kl_value_str_at(s->own, "metadata", "creationTimestamp", NULL);
     size_t n = 0;
-    all[n++] = (candidate){created ? created : "~", s->name}; /* who is not there yet is the youngest */
+    all[n++] = (candidate){created ? created : "~", s->name}; /* a member without a Lease counts as the
+                                                                 youngest */
     for (size_t i = 0; i < s->n_others; i++)
         if (strcmp(s->others[i].lease.name, s->name))
             all[n++] = (candidate){s->others[i].lease.created, s->others[i].lease.name};
@@ -300,7 +301,7 @@ static void lapse(kl_shard *s)
         s->events |= KL_SHARD_STOPPED | KL_SHARD_CHANGED;
 }
 
-/* After a goodbye: as it was before the first START, but for what we want. */
+/* Forgets everything after a goodbye, as before the first START, except what we want. */
 static void forget_all(kl_shard *s)
 {
     s->phase = GONE;
@@ -320,7 +321,7 @@ static void accept_pending(kl_shard *s)
     s->events |= KL_SHARD_CHANGED;
 }
 
-/* Renewed, and counted from before it was asked for. */
+/* Our Lease was renewed. The time counts from before the request. */
 static void written(kl_shard *s, const kl_value *lease, kl_shard_now now)
 {
     kl_time deadline = s->sent + good_for(s);
@@ -345,7 +346,7 @@ static bool is_ours(const kl_shard *s, const kl_shard_lease *l)
     return s->incarnation && l->incarnation && !strcmp(l->incarnation, s->incarnation);
 }
 
-/* The server has our Lease like this. */
+/* A look has found our Lease in this state. */
 static void looked(kl_shard *s, const kl_value *lease, kl_shard_now now)
 {
     kl_shard_lease l = {0};
@@ -359,7 +360,7 @@ static void looked(kl_shard *s, const kl_value *lease, kl_shard_now now)
     } else if (s->phase == IN) {
         keep(&s->own, NULL);
         lapse(s);
-    } else { /* somebody with our identity: dead, or we are the second */
+    } else { /* a Lease with our identity: of a dead process, or we are the second */
         s->look = false;
         s->next = now.boot + s->retry;
     }
@@ -391,7 +392,7 @@ static void replied(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
     case KL_SHARD_CREATE:
         if (!st) {
             written(s, in->lease, now);
-        } else if (st != KL_EFORBIDDEN) { /* there already, or perhaps made without our hearing of it */
+        } else if (st != KL_EFORBIDDEN) { /* the Lease is there, or was made without an answer to us */
             s->look = true;
             if (st == KL_EEXISTS || st == KL_ECONFLICT)
                 s->next = now.boot;
@@ -480,7 +481,7 @@ static void pictured(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
     /* told by the watch before the reply */
     if (s->phase == IN && s->pending.seq && ours.seq == s->pending.seq)
         accept_pending(s);
-    if (s->phase == IN && s->seen && !ours.name) { /* deleted by those who took us for dead */
+    if (s->phase == IN && s->seen && !ours.name) { /* deleted by members that took us for dead */
         keep(&s->own, NULL);
         lapse(s);
     }
@@ -534,7 +535,7 @@ static void join(kl_shard *s, kl_shard_action *a, kl_shard_now now)
         ask(s, a, KL_SHARD_GET, now);
     } else if (s->clean) {
         ask(s, a, KL_SHARD_DELETE, now);
-    } else if (s->own) { /* made, as a look has shown: its time begins with a renewal */
+    } else if (s->own) { /* the Lease was made, as a look has shown: its time begins with a renewal */
         ask(s, a, KL_SHARD_UPDATE, now);
     } else {
         if (!s->incarnation)
@@ -615,7 +616,7 @@ kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_no
         if (s->asked != KL_SHARD_NOTHING && in->serial == s->asked_serial)
             replied(s, in, now);
         else if (s->fencing && in->serial == s->fence_serial)
-            s->fencing = false; /* the picture tells what became of it */
+            s->fencing = false; /* the next picture shows the result */
         break;
     case KL_SHARD_PICTURE: pictured(s, in, now); break;
     case KL_SHARD_DRAINED:

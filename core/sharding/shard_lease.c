@@ -153,8 +153,8 @@ const kl_value *kl_shard_lease_body(const kl_shard_words *w)
 
 /* --- names -------------------------------------------------------------------------------- */
 
-/* Lower case letters, digits, '-' and '.', beginning and ending with a letter or digit; what had to be
- * changed is told apart by a hash. */
+/* `text` as a lawful name: lower case letters, digits, '-' and '.', with a letter or digit at both ends. A
+ * changed text gets a hash, so that names stay different. */
 static char *lawful(const char *text, size_t max)
 {
     size_t n = strlen(text);

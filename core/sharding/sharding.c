@@ -42,7 +42,7 @@ struct kl_sharding {
     atomic_bool news, told_drained; /* a picture, a drained gate: on its way to the loop */
     uint64_t timer;
     bool closed;  /* being freed */
-    bool refused; /* the server said 403 to us, and we said so */
+    bool refused; /* the server answered 403, and we logged that */
     part **parts; /* loop only; gates are never freed before us */
     size_t n_parts;
     kl_mutex mu;
@@ -369,7 +369,7 @@ static void step(kl_sharding *s, const kl_shard_input *in)
     if (a.events & KL_SHARD_STARTED)
         kl_tenure_begin(&s->tenure, (int64_t)kl_shard_epoch(s->brain), until);
     else
-        kl_tenure_extend(&s->tenure, until); /* 0 when it has ended */
+        kl_tenure_extend(&s->tenure, until); /* 0: our time has ended */
     kl_loop_timer_cancel(s->env.loop, s->timer);
     s->timer = a.until == KL_NEVER
         ? 0
@@ -446,7 +446,7 @@ void kl_sharding_start(kl_sharding *s)
             .client = s->env.client, .clock = s->env.clock, .on_trouble = on_trouble, .arg = s});
         if (kl_informers_acquire(s->informers,
                 &(kl_informer_want){.kind = LEASE_KIND, .ns = s->ns, .labels = labels}, &s->leases, &err))
-            kl_mem_die(kl_err_message(&err)); /* the kind is ours to spell */
+            kl_mem_die(kl_err_message(&err)); /* the kind is a constant */
         s->sub = kl_informer_subscribe(
             s->leases, &(kl_handler){.on_event = on_event, .on_synced = something_new, .arg = s});
         kl_informers_start(s->informers);

@@ -16,11 +16,11 @@ static const char *const media_names[KINDS_OF_MEDIA] = {
 static const char types_text[] = "application/json, application/yaml, " KL_PROTO_TYPE;
 static const char streams_text[] = "application/json;stream=watch, " KL_PROTO_TYPE ";stream=watch";
 
-#define RANGES_MAX 32 /* the rest is not read */
+#define RANGES_MAX 32 /* further ones are not read */
 #define PARAMS_MAX 16
 
 typedef struct range {
-    char *type;                                         /* lower case is the client's business */
+    char *type;                                         /* compared as the client wrote it */
     const char *as, *group, *version, *stream, *pretty; /* parameters, or NULL */
     double quality;
 } range;
@@ -70,7 +70,7 @@ static range read_range(char *text)
     return r;
 }
 
-/* Whether a comes first: by quality, then what says more. */
+/* Whether range a is tried before b: by quality, then by precision. */
 static bool before(const range *a, const range *b)
 {
     if (a->quality != b->quality)

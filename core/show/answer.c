@@ -43,7 +43,7 @@ static void table_head(const kl_value *version, kl_buf *out)
     kl_buf_puts(out, "},");
 }
 
-/* In JSON. `o` is in the version of the answer. */
+/* Writes an object as JSON. `o` is in the version of the answer. */
 static void object_json(
     const kl__kind *k, const kl_show_form *form, const kl_value *o, bool columns, kl_time now, kl_buf *out)
 {
@@ -197,7 +197,7 @@ kl_status kl_show_list_end(
     kl_buf text = KL_BUF_INIT;
     kl_status st = kl_buf_status(&l->items);
     if (st)
-        out->failed = true; /* the answer is too large, as when this one does not fit */
+        out->failed = true; /* the answer is too large, which also counts as failed */
     else if (l->form->media != KL_MEDIA_PROTOBUF)
         list_json(l, version, metadata, l->form->media == KL_MEDIA_YAML ? &text : out);
     else if (l->form->kind == KL_FORM_METADATA)

@@ -230,8 +230,8 @@ static void amount(const kl_value *m, const char *part, const char *absent, kl_b
         kl_buf_puts(text, absent);
 }
 
-/* The target says which part of the current state is shown. A state of another type is unknown; one without
- * that part is printed as Go prints a quantity that is not there. */
+/* Writes the current state and the target. The target's type selects the part of the state; a state of
+ * another type is unknown, and an absent part is printed as Go prints a nil quantity. */
 static void hpa_target(const kl_value *spec, const kl_value *status, kl_buf *text)
 {
     bool same_type = !strcmp(
@@ -402,7 +402,7 @@ void kl_cell_volume_claim(const kl_value *o, kl_time now, kl_buf *out)
     finish(&text, "", out);
 }
 
-/* A claim has a size and modes once it has a volume. */
+/* Whether a claim has a volume, and thereby a size and modes. */
 static const kl_value *bound(const kl_value *o)
 {
     const char *volume = kl_value_str_at(o, "spec", "volumeName", NULL);

@@ -41,7 +41,7 @@ static const kl_value *other_event(const kl_value *o, bool to_core)
                 key = to_core ? event_fields[f].core : event_fields[f].events;
                 break;
             }
-        /* who reports is said by the old API even where nobody does */
+        /* the old API always tells who reports, even if nobody does */
         if (!to_core && !strncmp(key, "reporting", 9) && kl_value_str(v) && !*kl_value_str(v))
             continue;
         if (!strcmp(key, "apiVersion"))

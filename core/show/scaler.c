@@ -145,7 +145,7 @@ static void build_old(kl_builder *b, const kl_value *v2, const field *f)
     kl_build_end(b);
 }
 
-/* What a target of v2 is measured in, out of what v1 has. */
+/* The type of a v2 target, from the members that v1 has. */
 static const char *target_type(const char *member, const kl_value *v1)
 {
     if (!strcmp(member, "object"))
@@ -290,7 +290,7 @@ static bool is_round_trip(const char *key)
     return false;
 }
 
-/* Metadata with other annotations of the round trip: texts in the order of the names, or NULL. */
+/* Writes the metadata with new annotations of the round trip: texts in the order of the names, or NULL. */
 static void build_metadata(kl_builder *b, const kl_value *meta, char *const texts[KEPT])
 {
     const kl_value *have = kl_value_get(meta, "annotations");
@@ -443,7 +443,7 @@ static char *built_text(kl_builder *b)
     return text;
 }
 
-/* Metrics but those of v1's own field, or all statuses of metrics; NULL: there are none. */
+/* The metrics without those of v1's own field, or all statuses of metrics; NULL: there are none. */
 static char *old_metrics(const kl_value *list, const form *forms)
 {
     size_t n = 0;

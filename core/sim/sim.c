@@ -18,8 +18,7 @@
 #include "run/run_impl.h"
 #include "sim/sim_impl.h"
 
-/* Runs at one moment, for each change that the world has seen, after which it is said that there is no
- * end of it. */
+/* The maximum number of runs at one moment for each change in the world; more are reported as endless. */
 #define RUNS_PER_CHANGE 50
 #define RUNS_AT_LEAST 10000
 
@@ -48,7 +47,7 @@ struct kl_sim {
     kl_witnesses witnesses;
     part **parts;
     size_t n_parts;
-    part *now; /* whose worker steps, or NULL */
+    part *now; /* the controller whose worker steps, or NULL */
     uint64_t runs;
 };
 
@@ -224,7 +223,7 @@ static kl_status activate(kl_sim *s, part *p, kl_err *err)
     return st;
 }
 
-/* Whatever the order in which scripts were given. */
+/* Sorts controllers by name, so that the order of scripts does not matter. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp((*(part *const *)a)->count.controller, (*(part *const *)b)->count.controller);
@@ -247,7 +246,7 @@ kl_status kl_sim_start(kl_sim *s, kl_program *const *programs, size_t n, kl_err 
 
 /* --- turns -------------------------------------------------------------------------------- */
 
-/* One key, or what is due of runs that sleep. False: there was neither. */
+/* Runs one key, or the due runs that sleep. False: there was neither. */
 static bool step(kl_sim *s, part *p)
 {
     kl_time now = kl_clock_now(s->clock), next;

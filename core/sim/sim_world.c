@@ -8,7 +8,7 @@
 #include "sim/sim_impl.h"
 
 typedef struct change {
-    const char *group, *plural; /* the server's */
+    const char *group, *plural; /* in the server's terms */
     const char *type;
     const kl_value *now;
 } change;
@@ -17,7 +17,7 @@ struct kl__scene {
     const kl_sim_options *o;
     kl_server *server;
     kl_listwatch *caches;
-    kl_map *kinds; /* as it was asked for -> resource; several names may be of one */
+    kl_map *kinds; /* kind as it was requested -> resource; several names may mean one */
     change *news;
     size_t n_news, cap_news, objects;
     void (*wrote)(void *arg, const kl_sim_wrote *w);
@@ -138,7 +138,7 @@ bool kl__scene_flush(kl__scene *s)
 {
     bool some = s->n_news;
     for (size_t i = 0; i < s->n_news; i++) {
-        change c = s->news[i]; /* telling may make room for more */
+        change c = s->news[i]; /* a copy: telling may move the array */
         tell(s, &c);
         kl_value_unref(c.now);
     }

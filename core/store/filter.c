@@ -56,7 +56,8 @@ static bool can_select(const kl__kind *k, const char *field)
     return yes;
 }
 
-/* Built-in kinds without fields of their own are worded by the machinery, the others by their conversion. */
+/* Fails for an unknown field. Custom kinds, and built-in kinds with fields of their own, word it differently
+ * from the others. */
 static kl_status not_selectable(const kl__kind *k, const char *field, kl_err *err)
 {
     bool own = kl_value_len(k->selectable) > 0 || k->custom;
@@ -102,7 +103,7 @@ static bool whole_number(const char *s)
     return *s && !strchr(" \t\n\r\v\f", *s) && !*end && !errno;
 }
 
-/* What is wrong with the key, or with each of the values. */
+/* Writes what is wrong with the key, or with each of the values. */
 static void requirement_faults(const kl_selector_fault *f, kl_buf *out)
 {
     const char *why[KL_FAULTS_MAX];

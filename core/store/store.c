@@ -15,7 +15,7 @@
 #include "schema/edit.h"
 
 struct kl__store {
-    uint64_t rv, birth; /* the latest, and that before the first */
+    uint64_t rv, birth; /* the latest version, and the one before the first */
     size_t history;
     kl__store_listener *changed;
     void *arg;
@@ -184,7 +184,7 @@ static const kl_value *head_first(const kl_value *object)
     return kl_builder_done(b);
 }
 
-/* The entry of `key`, a new one when there is none: its object is NULL. */
+/* The entry of `key`. A new one, if there is none, has the object NULL. */
 static kl__entry *entry_for(kl__bucket *b, const char *key)
 {
     size_t i = kl__bucket_from(b, key);

@@ -28,8 +28,8 @@
 
 #define CHUNK_BITS 15
 #define CHUNK ((size_t)1 << CHUNK_BITS)
-#define FINE_MAX 512u        /* up to here a class for every 8 bytes */
-#define SLOT_MAX (CHUNK / 2) /* up to here slots; above, runs of chunks */
+#define FINE_MAX 512u        /* up to this size a class for every 8 bytes */
+#define SLOT_MAX (CHUNK / 2) /* up to this size slots; above it runs of chunks */
 #define OPEN_STEP ((size_t)1 << 20)
 
 enum { FINE = FINE_MAX / 8, COARSE = 5 * 4, RUNS = 20 * 4, CLASSES = FINE + COARSE + RUNS };
@@ -59,7 +59,7 @@ char *kl__arena_base;
 
 /* --- classes ------------------------------------------------------------------------------ */
 
-/* Four steps to a doubling: *size becomes the step's, the result counts steps from `from` on. */
+/* Four steps to a doubling: *size becomes the size of its step; the result counts the steps from `from`. */
 static unsigned step(size_t *size, size_t from)
 {
     unsigned k = 0;
@@ -74,7 +74,7 @@ static unsigned step(size_t *size, size_t from)
     return k + (unsigned)n - 1;
 }
 
-/* The class of a size, which becomes the slot's. */
+/* The class of *size, which becomes the size of the slot. */
 static unsigned class_of(size_t *size)
 {
     if (*size <= FINE_MAX) {
@@ -106,7 +106,7 @@ static void reserve_locked(void) KL_REQUIRES(range_mu)
     if (p == MAP_FAILED || table == MAP_FAILED)
         kl_mem_die("address space for values");
     chunks = table;
-    used = CHUNK; /* the first one stays closed: small handles are no nodes */
+    used = CHUNK; /* the first chunk stays closed: small handles are no nodes */
     opened = CHUNK;
     kl__arena_base = p;
 }
@@ -220,7 +220,7 @@ static void slot_free(class *c, uint32_t h, size_t size)
     c->live--;
     if (x->live-- == per_chunk)
         enlist_locked(c, k);
-    if (!x->live && (x->prev || x->next)) { /* the class's only chunk with room stays */
+    if (!x->live && (x->prev || x->next)) { /* the only chunk with room of a class stays */
         unlist_locked(c, k);
         empty = true;
     }

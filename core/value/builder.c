@@ -92,9 +92,9 @@ void kl__seen_fini(kl__seen *seen)
 
 typedef struct frame {
     kl_type type;
-    size_t base; /* where its slots begin on the stack */
+    size_t base; /* where the container's slots begin on the stack */
     uint64_t serial;
-    size_t replaces; /* the member that the pending key names again, or NO_PLACE */
+    size_t replaces; /* the member whose key the pending key repeats */
     bool keyed;      /* a key waits for its value */
 } frame;
 
@@ -106,7 +106,7 @@ struct kl_builder {
     uint64_t serials;
 };
 
-/* The one check of a builder's grammar; it stays in release builds, where a misuse would corrupt memory. */
+/* The only check for misuse of a builder. Release builds keep it, since misuse would corrupt memory. */
 static void must(bool ok, const char *what)
 {
     assert(ok && what);

@@ -28,7 +28,8 @@ static void push_key(kl__decoder *d, kl__entry key, const char *at)
     kl__entries_push(&d->keys, key);
 }
 
-/* The keys of a guide that were followed until now; they are distinct, so their places do not matter. */
+/* Pushes the keys of the guide that were followed until now. They are distinct, so their places do not
+ * matter. */
 static void push_followed(kl__decoder *d, const kl__h *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -37,7 +38,7 @@ static void push_followed(kl__decoder *d, const kl__h *v, size_t n)
 
 /* --- strings ------------------------------------------------------------------------------ */
 
-/* Of a word's 8 bytes the first n, 0 < n < 8, as they lie in memory. */
+/* The first n of a word's 8 bytes, 0 < n < 8, as they lie in memory. */
 static inline uint64_t first_bytes(uint64_t w, size_t n)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -47,8 +48,8 @@ static inline uint64_t first_bytes(uint64_t w, size_t n)
 #endif
 }
 
-/* Whether the text from p on is string h and its closing quote. False also near the end of the text, and
- * for what is written with escapes: then it takes the long way. */
+/* Whether the text from p on is string h and its closing quote. May be false near the end of the text and for
+ * escapes, where the slow path decides. */
 static inline bool is_text_of(const char *p, const char *end, kl__h h)
 {
     if (!kl__is_node(h))
@@ -65,8 +66,8 @@ static inline bool is_text_of(const char *p, const char *end, kl__h h)
     return i == n || !(first_bytes(kl__word_at(p + i) ^ kl__word_at(s->bytes + i), n - i));
 }
 
-/* The node of a string that is not the guide's: a new reference. What this text brought before is held by
- * its stacks. */
+/* The node of a string that is not the guide's: a new reference. The stacks hold the strings that this text
+ * has brought before. */
 static kl__h find_string(kl__decoder *d, const char *s, size_t n)
 {
     return d->last_wins ? kl__intern_str_new(s, n, &d->made_new)
@@ -90,7 +91,7 @@ static const char *string(kl__decoder *d, const char *p, kl__h guide, kl__h *out
 static const char *value(
     kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out);
 
-/* Steps over a value; a container by its brackets and quotes alone. */
+/* Skips a value; a container by its brackets and quotes alone. */
 static const char *skip(kl__decoder *d, const char *p)
 {
     const char *text;
@@ -111,7 +112,7 @@ static const char *skip(kl__decoder *d, const char *p)
     return p;
 }
 
-/* The two values that are the most frequent, and then any. */
+/* Reads a member's value: tries the two most frequent ones first. */
 static inline const char *member_value(
     kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
 {
@@ -128,7 +129,7 @@ static inline const char *member_value(
     return value(d, p, guide, depth, cut, out);
 }
 
-/* After a member or item: past the comma (*more), or past the closing bracket. */
+/* Goes past the comma behind a member or item (*more), or past the closing bracket. */
 static inline const char *next(kl__decoder *d, const char *p, char close, bool *more)
 {
     p = kl__space(d, p);
@@ -152,7 +153,7 @@ static const char *array(
 {
     const kl__node *g = kl__is(guide, KL_ARRAY) ? kl__at(guide) : NULL;
     size_t base = d->values.len, gn = g ? g->len : 0, n = 0;
-    /* same: until now all items were the guide's, and none was pushed */
+    /* same: all items so far are the guide's, and none was pushed */
     bool same = g != NULL, more = true, any_new = false;
     kl__h before = 0;
     if (depth > KL_VALUE_DEPTH_MAX)
@@ -196,8 +197,8 @@ static const char *array(
 
 /* --- objects ------------------------------------------------------------------------------ */
 
-/* The place of the first key that stood before, or n; *first is where. With *replace the earlier ones take
- * the later ones' values and n becomes less. */
+/* The place of the first repeated key, or n; *first: where it stood before. With *replace, earlier keys take
+ * later values, and n becomes less. */
 static size_t find_again(const kl__entry *keys, size_t n, size_t *first)
 {
     if (n <= KL__INDEXED_ABOVE) {
@@ -227,7 +228,8 @@ static size_t find_again(const kl__entry *keys, size_t n, size_t *first)
     return again;
 }
 
-/* Members whose key came before give their value to the earlier one. Returns how many are left. */
+/* Merges members with repeated keys: the earlier one takes the later value. Returns how many members are
+ * left. */
 static size_t merge_again(kl__entry *keys, kl__entry *values, size_t n)
 {
     for (size_t first, again; (again = find_again(keys, n, &first)) < n; n--) {
@@ -245,12 +247,12 @@ typedef struct members {
     const kl__node *shape;  /* the guide's, or NULL */
     const kl__h *values;    /* the guide's */
     size_t guide_n, cursor; /* the guide's member that is expected next */
-    size_t base, key_base;  /* where ours begin on the stacks */
-    size_t n;               /* members until now */
-    bool follows;           /* the keys until now are the guide's first n, and none was pushed */
-    bool same;              /* so are the values */
+    size_t base, key_base;  /* where our entries begin on the stacks */
+    size_t n;               /* members so far */
+    bool follows;           /* the keys so far are the guide's first n, and none was pushed */
+    bool same;              /* the values so far are the guide's, too */
     bool any_new;           /* a key or value is KL__NEW */
-    bool filled;            /* begins with the apiVersion and kind that its text lacks */
+    bool filled;            /* it begins with an apiVersion and kind that its text lacks */
 } members;
 
 static inline void leave_keys(kl__decoder *d, members *m)
@@ -280,7 +282,7 @@ static size_t guided_place(const members *m, const char *s, size_t n)
     return SIZE_MAX;
 }
 
-/* The keys are complete: the shape, or 0 when one stood there twice. Leaves fewer members with last_wins. */
+/* Ends the keys. Returns the shape, or 0 if a key is repeated. With last_wins, fewer members may be left. */
 static kl__entry close_shape(kl__decoder *d, members *m)
 {
     if (m->follows && m->n == m->guide_n)
@@ -327,7 +329,7 @@ static bool close_object(kl__decoder *d, members *m, kl__h *out)
     return true;
 }
 
-/* The root of a list's item gets apiVersion and kind in front. */
+/* Gives the root of a list's item apiVersion and kind, in front. */
 static void fill_root(kl__decoder *d, members *m)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -348,7 +350,7 @@ static void fill_root(kl__decoder *d, members *m)
     m->filled = true;
 }
 
-/* A key that is not the one expected. `p` is where its quote belongs. *place is the guide's member with
+/* Reads a key that is not the expected one. `p` is where its quote belongs. *place: the guide's member with
  * this key, or SIZE_MAX. */
 static const char *other_key(kl__decoder *d, const char *p, members *m, const kl__cut *cut, bool *keep,
     const kl__cut **below, size_t *place)
@@ -515,7 +517,7 @@ kl_status kl__decode(
     d->recent = (kl__recent){0};
     fill_keys(d);
     const char *p = document(d, !used, &h);
-    if (d->refill) { /* apiVersion and kind are its own */
+    if (d->refill) { /* the text has its own apiVersion and kind */
         const kl_value *fill = d->fill[0];
         kl__entries_cut(&d->values, 0);
         kl__entries_cut(&d->keys, 0);

@@ -16,15 +16,15 @@
 #include "value/intern.h"
 #include "value/patch.h"
 
-/* A node this far from the root opens no other: what stands deeper reads as absent. Whatever came as text
- * is less deep, and who walks nodes by recursion has stack for these. */
+/* A node this far from the root opens no child: deeper values read as absent. Values from text are less deep,
+ * and recursive walks of nodes have stack for this depth. */
 #define OPEN_DEPTH_MAX (2 * KL_VALUE_DEPTH_MAX)
 
 typedef struct entry {
     const kl_value *key;   /* a string; NULL in arrays */
-    const kl_value *value; /* what stands here, unless child does */
+    const kl_value *value; /* the value here, unless there is a child */
     kl_draft_node *child;
-    bool own_key, own_value; /* a reference of ours; else the node's base has it */
+    bool own_key, own_value; /* the draft owns the reference; otherwise the node's base does */
 } entry;
 
 struct kl_draft_node {
@@ -33,13 +33,13 @@ struct kl_draft_node {
     kl_type type;
     unsigned depth; /* nodes above */
     const kl_value *base;
-    bool laid_out; /* entries are valid, base is history */
+    bool laid_out; /* entries are valid, and base is the former state */
     entry *entries;
     size_t len, cap;
 };
 
 struct kl_draft {
-    const kl_value *base; /* NULL when there was nothing */
+    const kl_value *base; /* NULL: there was no value */
     kl_list nodes;
     kl_draft_node *root;
     size_t bytes; /* of nodes, entries, and what was written */
@@ -79,7 +79,7 @@ static void entry_fini(entry *e)
 
 size_t kl_draft_bytes(const kl_draft *d) { return sizeof *d + d->bytes; }
 
-/* What our own references of an entry hold. */
+/* The bytes that an entry's own references hold. */
 static size_t entry_bytes(const entry *e)
 {
     return (e->own_key ? held(e->key) : 0) + (e->own_value ? held(e->value) : 0);
@@ -145,7 +145,7 @@ static bool is_container(const kl_value *v)
     return t == KL_ARRAY || t == KL_OBJECT;
 }
 
-/* Puts v (its own reference taken) where e's content was. */
+/* Replaces e's content by v, with a new reference. */
 static void entry_set(kl_draft *d, entry *e, const kl_value *v)
 {
     const kl_value *old = e->own_value ? e->value : NULL;
@@ -192,7 +192,7 @@ static void entry_remove(kl_draft_node *n, size_t at)
     entry_fini(&gone);
 }
 
-/* Whether e holds v's contents already. */
+/* Whether e already has the content of v. */
 static bool entry_holds(const entry *e, const kl_value *v)
 {
     if (!e->child)
@@ -310,8 +310,7 @@ kl_draft_node *kl_draft_make(kl_draft_node *n, const char *key, size_t keylen)
 
 /* --- results ------------------------------------------------------------------------------ */
 
-/* Drafts are as deep as the edits that opened their nodes, which are as deep as somebody wrote in a
- * script. */
+/* The value of a node. Recursion is as deep as the edits that opened nodes, which a script's author wrote. */
 const kl_value *kl_draft_value(kl_draft_node *n)
 {
     if (!n->laid_out)
@@ -329,8 +328,8 @@ const kl_value *kl_draft_value(kl_draft_node *n)
     return v;
 }
 
-/* Whether the patch from a to b replaces or removes a list, or brings one that somebody else may have
- * begun meanwhile. */
+/* Whether the patch from a to b replaces or removes a list, or adds one that another writer may have added
+ * meanwhile. */
 static bool list_differs(const kl_value *a, const kl_value *b, size_t depth)
 {
     if (a == b || kl_value_equal(a, b))
@@ -386,7 +385,7 @@ static bool keys_have(const keys *k, const kl_value *key)
     return false;
 }
 
-/* What turns `from` into `to`, or NULL when that is nothing. */
+/* The patch that turns `from` into `to`; NULL: they are equal. */
 static const kl_value *value_patch(const kl_value *from, const kl_value *to, bool *lists)
 {
     if (from == to || (from && kl_value_equal(from, to)))
@@ -397,7 +396,7 @@ static const kl_value *value_patch(const kl_value *from, const kl_value *to, boo
         : kl_value_ref(to);
 }
 
-/* The same with what the node stands for now: a new reference. */
+/* The patch from `from` to the node's present value, a new reference. */
 static const kl_value *node_patch(const kl_value *from, kl_draft_node *n, bool *lists)
 {
     if (!n->laid_out)

@@ -31,7 +31,7 @@ static void put_int(kl_buf *out, uint64_t u, bool minus)
     kl_buf_add(out, p, (size_t)(text + sizeof text - p));
 }
 
-/* `after` follows the closing quote when it is not NUL: a key's colon. */
+/* Writes a string. `after`, unless NUL, follows the closing quote: a key's colon. */
 static inline void put_str(kl_buf *out, kl__h h, char after)
 {
     size_t n;
@@ -68,20 +68,20 @@ static void put_scalar(kl_buf *out, const kl_value *v, bool exact)
     case KL_DOUBLE: {
         char text[KL__DOUBLE_MAX];
         double d = kl_value_double(v, 0);
-        /* JSON has no word for the others */
+        /* JSON has no infinity and no NaN */
         kl_buf_puts(out, isfinite(d) ? kl__double_format(d, text) : "null");
         if (exact && isfinite(d) && !strpbrk(text, ".e"))
             kl_buf_puts(out, ".0");
         break;
     }
     case KL_STRING: put_str(out, kl__handle(v), '\0'); break;
-    case KL_ARRAY: kl_buf_puts(out, "[]"); break; /* only the empty ones come here */
+    case KL_ARRAY: kl_buf_puts(out, "[]"); break; /* only empty ones come here */
     case KL_OBJECT: kl_buf_puts(out, "{}"); break;
     case KL_NULL: kl_buf_puts(out, "null"); break;
     }
 }
 
-/* A scalar is written; a container is opened and becomes a frame. */
+/* Writes a scalar, or opens a container with a frame. */
 static void begin(encoder *e, kl__h h)
 {
     const kl__node *n = kl__is_node(h) ? kl__at(h) : NULL;
@@ -143,7 +143,7 @@ static void line(size_t depth, kl_buf *out)
         kl_buf_add(out, "  ", 2);
 }
 
-/* A string and its quotes; returns where it ends. */
+/* Copies a string with its quotes; returns where it ends. */
 static size_t copy_string(const char *text, size_t n, kl_buf *out)
 {
     size_t i = 1;

@@ -54,7 +54,7 @@ static size_t exact_size(kl_type type, size_t count)
     }
 }
 
-/* Whole words: what is beyond a string's NUL is zero, and readers may compare words. */
+/* The size in whole words. The bytes behind a string's NUL are zero, and readers may compare words. */
 static size_t size_of(kl_type type, size_t count) { return (exact_size(type, count) + 7) & ~(size_t)7; }
 
 static size_t count_of(const kl__node *n, kl_type type)
@@ -68,7 +68,7 @@ size_t kl__node_size(const kl__node *n)
     return size_of(type, count_of(n, type));
 }
 
-/* What is hashed and compared: a string's bytes, a number's, a container's words from `len` on. */
+/* The hashed and compared part: a string's bytes, a number's, or a container's words from `len` on. */
 static const void *payload(const kl__node *n, kl_type type, size_t *size)
 {
     if (type == KL_STRING) {
@@ -126,7 +126,7 @@ static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
             at = at > from ? at : from;
             cells[at++] = old[i];
         }
-        if (at >= end) { /* too many want the last homes */
+        if (at >= end) { /* too many cells belong to the last homes */
             kl__table_free(cells, table_size(end));
             cells = NULL;
             cap += cap / 4;
@@ -139,7 +139,7 @@ static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
     kl__table_free(old, table_size(n));
 }
 
-/* Takes a node out; what was pushed beyond its home moves back. */
+/* Removes a node's cell. Cells that were pushed beyond their homes move back. */
 static void remove_locked(shard *s, uint32_t hash, kl__h h) KL_REQUIRES(s->mu)
 {
     cell *cells = s->cells;
@@ -159,7 +159,7 @@ static void remove_locked(shard *s, uint32_t hash, kl__h h) KL_REQUIRES(s->mu)
     }
 }
 
-/* What is looked for. */
+/* The node that a search looks for. */
 typedef struct wanted {
     kl_type type;
     uint32_t hash;
@@ -181,7 +181,7 @@ static bool is_wanted(const kl__node *n, const wanted *w)
     }
 }
 
-/* The node found and counted up, or 0 with the shard still locked and *at where its cell belongs. */
+/* The node, with its count raised; or 0 with the shard still locked, and *at where its cell belongs. */
 KL_UNCHECKED static kl__h find_or_lock(shard *s, const wanted *w, uint32_t *at) KL_ACQUIRE_IF(0, s->mu);
 KL_UNCHECKED static kl__h find_or_lock(shard *s, const wanted *w, uint32_t *at)
 {
@@ -204,7 +204,7 @@ KL_UNCHECKED static kl__h find_or_lock(shard *s, const wanted *w, uint32_t *at)
     return 0;
 }
 
-/* Puts a cell where find_or_lock said; those behind it move on by one. */
+/* Inserts a cell where find_or_lock said; the cells behind it move by one. */
 static void insert_locked(shard *s, uint32_t at, cell c) KL_REQUIRES(s->mu)
 {
     uint32_t free = at;
@@ -221,7 +221,7 @@ static void insert_locked(shard *s, uint32_t at, cell c) KL_REQUIRES(s->mu)
     s->cells[at] = c;
 }
 
-/* Enters a new node, all but its contents, at the cell that find_or_lock left. */
+/* Enters a new node without its contents at the cell that find_or_lock left. */
 static kl__node *enter_locked(shard *s, uint32_t at, const wanted *w, uint32_t flags, uint32_t len,
     size_t size, kl__h *h) KL_REQUIRES(s->mu)
 {
@@ -234,7 +234,7 @@ static kl__node *enter_locked(shard *s, uint32_t at, const wanted *w, uint32_t f
     return n;
 }
 
-/* Counts down; true when h left the table and is ours to reclaim. */
+/* Lowers a count. True: h has left the table, and the caller reclaims it. */
 static bool drop(kl__h h)
 {
     kl__node *n = kl__at(h);
@@ -247,7 +247,7 @@ static bool drop(kl__h h)
             return false;
     }
     kl_type type = (kl_type)(rc & KL__TYPE);
-    if (type != KL_STRING && rc & KL__ALONE) /* nobody can find it */
+    if (type != KL_STRING && rc & KL__ALONE) /* no search can find it */
         return atomic_fetch_sub_explicit(&n->rc, KL__ONE, memory_order_acq_rel) < 2 * KL__ONE;
     uint32_t hash = rehash(n, type);
     shard *s = shard_of(hash);
@@ -270,12 +270,12 @@ const kl_value *kl_value_ref(const kl_value *v)
 typedef struct dead {
     uint64_t *v, small[64];
     size_t len, cap;
-    size_t budget; /* children that may be let go now */
+    size_t budget; /* children that may be released now */
 } dead;
 
 #define AT_ONCE                                                                                              \
-    8192 /* children that one unref lets go: well below a millisecond; the rest of a giant waits */
-#define ON_THE_WAY 64 /* ... and of what waits, the later ones take so many along */
+    8192 /* children that one unref releases: well below a millisecond; the rest of a giant waits */
+#define ON_THE_WAY 64 /* waiting children that a later unref releases with its own */
 
 static kl_mutex waiting_mu = KL_MUTEX_INIT_AS(KL_LOCK_DEAD);
 static uint64_t *waiting KL_GUARDED_BY(waiting_mu);
@@ -327,7 +327,7 @@ static void wait_for_later(const dead *d)
     kl_unlock(&waiting_mu);
 }
 
-/* Some of those that wait join d. */
+/* Moves up to `most` waiting ones to d. */
 static void take_along(dead *d, size_t most)
 {
     kl_lock(&waiting_mu);
@@ -379,7 +379,7 @@ void kl_value_unref(const kl_value *v)
     reclaim(&d);
 }
 
-/* Everything that waits, now. */
+/* Reclaims everything that waits. */
 static void reclaim_all(void)
 {
     while (atomic_load_explicit(&waiting_len, memory_order_relaxed)) {
@@ -459,7 +459,7 @@ kl__h kl__intern_int(int64_t i)
 
 #define SMALL_WORDS 64
 
-/* head and the entries' handles, one after the other: what lies in the node from `len` on. */
+/* Lays out head and the entries' handles one after the other, as a node has them from `len` on. */
 static uint32_t *lay_out(uint32_t head, const kl__entry *e, size_t n, uint32_t small[SMALL_WORDS])
 {
     uint32_t *words = n < SMALL_WORDS ? small : kl_alloc((n + 1) * sizeof *words);
@@ -469,7 +469,7 @@ static uint32_t *lay_out(uint32_t head, const kl__entry *e, size_t n, uint32_t s
     return words;
 }
 
-/* The node that was found has references of its own: ours are spare, and never the last. */
+/* Releases our references: the node that was found has its own, so ours are never the last. */
 static void give_back(const kl__entry *e, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -581,8 +581,9 @@ void kl_value_memory(size_t *nodes, size_t *bytes)
 }
 
 #ifdef KL_DEBUG
-/* The arena is not a malloc, so LeakSanitizer cannot look into it: this does, when the process ends. */
-/* After the destructors that have no priority, which may let go of values. */
+/* The arena is not malloc, so LeakSanitizer does not see into it. This reports leaks at the end of the
+ * process. */
+/* Runs after the destructors without a priority, which may release values. */
 __attribute__((destructor(102))) static void tell_leaks(void)
 {
     size_t nodes, bytes, told = 0;

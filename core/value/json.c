@@ -79,7 +79,7 @@ kl_json_verdict kl_json_compare(const char *text, size_t n)
 
 /* --- conversions -------------------------------------------------------------------------- */
 
-/* Where a conversion is: a chain on the C stack, which KL_CJSON_DEPTH_MAX bounds. */
+/* The place of a conversion: a chain on the C stack, which KL_CJSON_DEPTH_MAX bounds. */
 typedef struct place {
     const struct place *above;
     const char *key; /* NULL: an item, or the root */

@@ -13,7 +13,7 @@ typedef struct diff {
     kl_buf path; /* a JSON pointer */
 } diff;
 
-/* Adds a step; the length before it, for back(). */
+/* Adds a step to the path. Returns the length before it, for back(). */
 static size_t step(diff *d, const char *key, size_t n)
 {
     size_t before = d->path.len;

@@ -115,7 +115,7 @@ bool kl__double_parse(const char *text, size_t n, double *out)
 char *kl__double_format(double x, char out[KL__DOUBLE_MAX])
 {
     char e[KL__DOUBLE_MAX], digits[24];
-    bool subnormal = fabs(x) < DBL_MIN; /* these hold fewer digits than 15 */
+    bool subnormal = fabs(x) < DBL_MIN; /* subnormal numbers hold fewer digits than 15 */
     for (int precision = subnormal ? 0 : 14; precision <= 16; precision++) {
         snprintf(e, sizeof e, "%.*e", precision, x);
         for (char *p = e; *p; p++) /* the host's locale may have its own decimal point */

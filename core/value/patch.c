@@ -13,7 +13,7 @@
 
 /* --- merge patch -------------------------------------------------------------------------- */
 
-/* A value that a patch brings: nulls inside its objects mean nothing there, in lists too. A new reference. */
+/* A value that a patch adds: nulls inside its objects, also in lists, are left out. A new reference. */
 static const kl_value *pruned(const kl_value *v, size_t depth)
 {
     if ((kl_value_type(v) != KL_OBJECT && kl_value_type(v) != KL_ARRAY) || depth > KL_VALUE_DEPTH_MAX)
@@ -144,8 +144,8 @@ bool kl_json_pointer_parse(const char *text, kl_json_pointer *out)
     return true;
 }
 
-/* A decimal, with a sign if need be; one below zero counts from the end, where "past the end" is -1. "-"
- * is one past the end. */
+/* Reads an index: a decimal, with a sign if need be. A negative one counts from the end, where "past the end"
+ * is -1. "-" is one past the end. */
 static bool index_of(const char *step, size_t len, bool past_end, size_t *out)
 {
     size_t size = past_end ? len + 1 : len, digits = *step == '-' || *step == '+';
@@ -258,7 +258,8 @@ static kl_status malformed(size_t i, const char *what, kl_err *err)
     return kl_fail(err, KL_EINVAL, "JSON patch operation %zu is malformed: %s", i + 1, what);
 }
 
-/* The member as C text. What holds a NUL would be cut there and name another place: it reads as absent. */
+/* The member as C text. A text with a NUL reads as absent, since it would be cut there and name another
+ * place. */
 static const char *whole_text(const kl_value *v, const char *key)
 {
     size_t n;
@@ -301,20 +302,19 @@ static bool starts_with(const kl_json_pointer *p, const kl_json_pointer *prefix)
     return true;
 }
 
-/* An operation makes each container on its path anew. All of them together may have so many members, which
- * takes a second: 200,000 insertions into one list would take minutes. */
+/* The maximum number of members that all operations of a patch copy, which takes a second. An operation
+ * copies each container on its path: without a limit, 200,000 insertions into one list take minutes. */
 #define MEMBERS_MAX ((size_t)10 * 1000 * 1000)
-#define MEMBERS_LEAST 50 /* what an operation costs in any case */
+#define MEMBERS_LEAST 50 /* the least cost of an operation */
 
-/* What one patch has cost. */
+/* The costs of one patch so far. */
 typedef struct costs {
     size_t copied;  /* bytes, as JSON */
     size_t members; /* of containers on paths */
 } costs;
 
-/* What all copies of one patch may hold together, as JSON. Copies of copies double each time: without a
- * bound forty operations make a document that nobody can walk. The API server's default
- * (JSONPatchMaxCopyBytes). */
+/* The limit for all copies of one patch together, as JSON. Copies of copies double each time: forty
+ * operations could make a document too large to walk. The API server's default (JSONPatchMaxCopyBytes). */
 #define COPY_MAX ((size_t)3 * 1024 * 1024)
 
 /* Adds the size of v to *copied; false above the bound. */
@@ -328,7 +328,7 @@ static bool may_copy(const kl_value *v, size_t *copied)
     return fits;
 }
 
-/* What is copied, or compared with null: null for a key that its object has not. */
+/* The value to copy or to compare. It is null for a key that its object lacks. */
 static const kl_value *read_from(const kl_value *doc, const kl_json_pointer *p)
 {
     kl_json_pointer up = {p->steps, p->len - 1};
@@ -346,7 +346,7 @@ static bool may_walk(const kl_value *doc, const kl_json_pointer *p, costs *c)
     return c->members <= MEMBERS_MAX;
 }
 
-/* *doc is replaced. Returns NULL, or why not. */
+/* Applies one operation and replaces *doc. Returns NULL, or why not. */
 static const char *operation_do(const operation *o, const kl_value **doc, costs *c)
 {
     const kl_value *out = NULL, *moved;
@@ -357,7 +357,7 @@ static const char *operation_do(const operation *o, const kl_value **doc, costs 
     if (is(o, "test")) {
         const kl_value *there = find(*doc, &o->at);
         bool null = kl_value_type(o->value) == KL_NULL;
-        if (!there && null && o->at.len) /* as Go's library: a key that its object has not is null */
+        if (!there && null && o->at.len) /* as in Go's library: a key that its object lacks is null */
             there = read_from(*doc, &o->at);
         if (!there)
             return "the path does not exist";

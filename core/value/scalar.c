@@ -11,7 +11,7 @@
 #include "value/intern.h"
 #include "value/number.h"
 
-#define INTEGRAL_MAX 1e15 /* beyond it a double's digits are not all its own */
+#define INTEGRAL_MAX 1e15 /* beyond it not all digits of a double are exact */
 
 static bool in(const char *s, size_t n, const char *const *words)
 {

@@ -348,7 +348,7 @@ kl_fit kl_value_fit(const kl_value *v, kl_room *room)
     return fit;
 }
 
-/* Nodes that a walk met lately: what occurs again occurs soon, as shapes of items do. */
+/* The nodes that a walk has met lately: shapes of items, for example, soon occur again. */
 #define MET 256
 
 static bool met(kl__h *seen, kl__h h)
@@ -444,7 +444,7 @@ const kl_value *kl_value_of_strn(const char *s, size_t n)
 
 static const kl_value *with_n(const kl_value *v, const char *key, size_t keylen, const kl_value *x)
 {
-    if (!kl_utf8_valid(key, keylen)) { /* look for the key as it would be written */
+    if (!kl_utf8_valid(key, keylen)) { /* search for the key as it would be written: valid UTF-8 */
         const kl_value *k = kl_value_of_strn(key, keylen);
         const char *fixed = kl__str_bytes(k, &keylen);
         const kl_value *out = with_n(v, fixed, keylen, x);
@@ -496,7 +496,7 @@ const kl_value *kl_value_with_at(const kl_value *v, const kl_value *x, ...)
     if (!depth)
         return kl_value_ref(x);
     const char **keys = kl_new_array(const char *, depth);
-    const kl_value **on_way = kl_new_array(const kl_value *, depth); /* what stands before each key */
+    const kl_value **on_way = kl_new_array(const kl_value *, depth); /* the container of each key */
     va_start(ap, x);
     for (size_t i = 0; i < depth; i++) {
         keys[i] = va_arg(ap, const char *);

@@ -14,7 +14,7 @@
 #include "value/intern.h"
 #include "value/scalar.h"
 
-#define ALIASED_NODES_MAX 400000u /* what all aliases of a stream may stand for together */
+#define ALIASED_NODES_MAX 400000u /* the maximum number of nodes that all aliases of a stream stand for */
 
 typedef struct anchor {
     const kl_value *v;
@@ -183,7 +183,7 @@ static kl_status key_of(reader *r, const kl_value *v, yaml_mark_t at, const kl_v
     return KL_OK;
 }
 
-/* Adds the members of one merged mapping that are not there yet. */
+/* Adds the members of one merged mapping whose keys are not there yet. */
 static void merge_one(kl__stack *s, kl__seen *seen, const kl_value *from)
 {
     for (size_t i = 0; i < kl_value_len(from); i++) {
@@ -208,7 +208,7 @@ static kl_status merge(reader *r, kl__stack *s, kl__seen *seen, const kl_value *
     return ok ? KL_OK : fail_at(r, at, "<< takes a mapping, or a list of mappings");
 }
 
-/* One key and its value; a merge is kept for the end. */
+/* Reads one key and its value; keeps a merge for the end. */
 static kl_status member(reader *r, yaml_event_t *ev, kl__stack *s, kl__seen *seen, const kl_value **merged,
     yaml_mark_t *merged_at, size_t *nodes)
 {
@@ -297,7 +297,7 @@ static kl_status alias(reader *r, const yaml_event_t *ev, const kl_value **out, 
     return KL_OK;
 }
 
-/* The value that begins with ev. *nodes grows by what it holds, aliases written out. The depth of
+/* Reads the value that begins with ev. *nodes grows by its number of nodes, aliases written out. The depth of
  * recursion is bounded. */
 static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t *nodes)
 {
@@ -370,7 +370,7 @@ static kl_status documents(reader *r, doc_fn *doc, void *arg)
     }
 }
 
-/* Text that begins like JSON and is JSON needs no YAML, and escapes that YAML does not know. */
+/* Tries JSON first: such text needs no YAML, and may have escapes that YAML lacks. */
 static bool try_json(const char *text, size_t n, const kl_value **out)
 {
     size_t i = 0;
@@ -439,7 +439,7 @@ static bool emit_text(yaml_emitter_t *e, const char *s, size_t n, bool plain, bo
             lines ? YAML_LITERAL_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE));
 }
 
-/* Text that would read as something else must be quoted. */
+/* Writes a string. A text that would read as something else must be quoted. */
 static bool emit_string(yaml_emitter_t *e, const kl_value *v)
 {
     size_t n;

@@ -52,7 +52,7 @@ static size_t byte_of(const char *text, size_t n, size_t characters)
     return at;
 }
 
-/* JSON's quotes are YAML's double ones. */
+/* Writes a quoted text: JSON's quotes are YAML's double quotes. */
 static void put_quoted(kl_buf *out, const char *s)
 {
     const kl_value *v = kl_value_of_str(s);
@@ -64,7 +64,7 @@ static void put_quoted(kl_buf *out, const char *s)
 
 /* A change that is under way. */
 typedef struct change {
-    const char *name, *text; /* name: in messages */
+    const char *name, *text; /* name: for messages */
     size_t n;
     const char *const *path;
     const char *value;
@@ -86,7 +86,7 @@ static void replace(const change *c, const yaml_node_t *old)
     size_t from = byte_of(c->text, c->n, old->start_mark.index),
            to = byte_of(c->text, c->n, old->end_mark.index);
     if (from == to && from && c->text[from - 1] == ':')
-        kl_buf_putc(&fresh, ' '); /* "key:" with nothing behind it */
+        kl_buf_putc(&fresh, ' '); /* for "key:" without a value */
     put_quoted(&fresh, c->value);
     if (lines)
         kl_buf_putc(&fresh, '\n');
@@ -94,7 +94,7 @@ static void replace(const change *c, const yaml_node_t *old)
     kl_buf_fini(&fresh);
 }
 
-/* A new key of a mapping, before its first one. */
+/* Inserts a new key of a mapping, before its first one. */
 static void insert(const change *c, const yaml_node_t *map, const yaml_node_t *first, const char *key)
 {
     kl_buf fresh = KL_BUF_INIT;
@@ -144,7 +144,7 @@ static kl_status take_first(void *arg, const kl_value *v, kl_err *err)
     return KL_EAGAIN;
 }
 
-/* What was meant, read back from the result. */
+/* Whether the result reads back as intended. */
 static bool reads_back(const kl_buf *b, const char *const *path, const char *value)
 {
     const kl_value *root = NULL, *v;

@@ -63,7 +63,8 @@ static void put_extra(kl_builder *b, const char *key, const char *value)
     kl_free(name);
 }
 
-/* What a token tells of its user beside the name: itself, and the pod and node that it is bound to. */
+/* The facts about the user in a token, beside the name: the token itself, and the pod and node that it is
+ * bound to. */
 static const kl_value *extra_of(const kl_value *claims)
 {
     static const char *const bound[] = {"node", "pod"};
@@ -133,7 +134,7 @@ void kl__reasons_fini(kl__reasons *kept)
 
 /* ------------------------------------------------------------------ whose token */
 
-/* What a token may be bound to, and the claim that says so. */
+/* The kinds that a token may be bound to, and the claim for each. */
 static const struct {
     const char *kind, *plural, *claim;
     bool namespaced;
@@ -148,7 +149,7 @@ const char *kl__access_bound_claim(const char *kind)
     return NULL;
 }
 
-/* Whether it is about to be removed for more than a minute: so long its tokens are good. */
+/* Whether the object's deletion time passed more than a minute ago. Until then its tokens are good. */
 static bool long_deleted(const kl__world *w, const kl_value *o)
 {
     const char *text = kl_value_str_at(o, "metadata", "deletionTimestamp", NULL);
@@ -158,7 +159,7 @@ static bool long_deleted(const kl__world *w, const kl_value *o)
         && KL_SECONDS(sec) < kl__world_wall(w) - KL_SECONDS(60);
 }
 
-/* Whether the account and the object of the claims are the ones that they name; *why if not. */
+/* Whether the account and the object in the claims still exist, with the same uids; *why if not. */
 static bool still_there(const kl__world *w, const kl_value *claims, char **why)
 {
     const kl_value *ours = kl_value_get(claims, "kubernetes.io");
@@ -174,8 +175,7 @@ static bool still_there(const kl__world *w, const kl_value *claims, char **why)
         *why = kl_sprintf("service account UID (%s) does not match claim (%s)", kl_object_uid(account), uid);
     for (size_t i = 0; !*why && i < sizeof bindings / sizeof *bindings; i++) {
         const kl_value *claim = kl_value_get(ours, bindings[i].claim);
-        if (!claim || (!bindings[i].namespaced && kl_value_get(ours, "pod"))) /* the pod's node only informs
-                                                                               */
+        if (!claim || (!bindings[i].namespaced && kl_value_get(ours, "pod"))) /* a pod's node only informs */
             continue;
         uid = kl_value_str_at(claim, "uid", NULL);
         const kl_value *o = stored(w, "", bindings[i].plural, bindings[i].namespaced ? ns : NULL,
@@ -189,7 +189,7 @@ static bool still_there(const kl__world *w, const kl_value *claims, char **why)
     return !*why;
 }
 
-/* The API server's, where none are asked for. A new reference. */
+/* The requested audiences, or the API server's own. A new reference. */
 static const kl_value *asked_audiences(const kl_value *audiences)
 {
     if (kl_value_len(audiences))
@@ -223,7 +223,7 @@ static void put_list(kl_buf *b, const kl_value *list)
         kl_buf_printf(b, "%s\"%s\"", i ? " " : "", kl_value_str(kl_value_item(list, i)));
 }
 
-/* The failure of a token for others. */
+/* The failure of a token that is for other audiences. */
 static char *for_others(const kl_value *own, const kl_value *audiences)
 {
     const kl_value *asked = asked_audiences(audiences);

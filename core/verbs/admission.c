@@ -36,12 +36,12 @@ struct kl__admission {
     answer *v;
     size_t n, at, calls;
     kl_conversions *conversions; /* of the objects the call reads and writes */
-    /* the call to make, or running: */
+    /* the call to make, or under way: */
     bool waits;
     answer next; /* asked, hook */
     char *url, *ca, *uid;
     kl_time timeout;
-    void (*again)(void *arg); /* told when the answer is there */
+    void (*again)(void *arg); /* called when the answer has arrived */
     void *again_arg;
 };
 
@@ -175,7 +175,7 @@ static void add_names(kl_builder *b, const char *key, const kl__kind *k, bool ki
     kl_build_end(b);
 }
 
-/* Of a subresource with a kind of its own: "autoscaling/v1", "Scale". */
+/* Adds the kind of a subresource that has its own: "autoscaling/v1", "Scale". */
 static void add_own_kind(kl_builder *b, const char *key, const char *version, const char *kind)
 {
     const char *slash = strchr(version, '/');
@@ -196,7 +196,7 @@ static void add_kind(kl_builder *b, const char *key, const kl__call *c, const kl
         add_names(b, key, k, true);
 }
 
-/* As a webhook for k sees it; a new reference. */
+/* The object as a webhook for k sees it; a new reference. */
 static const kl_value *typed_for(const kl__call *c, const kl__kind *k, const kl_value *o)
 {
     char *version = c->own_kind ? kl_strdup(c->own_version) : kl__kind_api_version(k);
@@ -282,7 +282,7 @@ static kl_status ask(
         kl_value_unref(request);
         return KL_OK;
     }
-    while (a->n > a->at) /* the object is another one by now */
+    while (a->n > a->at) /* the object has changed: later answers are void */
         answer_fini(&a->v[--a->n]);
     if (++a->calls > CALLS_MAX) {
         kl_value_unref(request);
@@ -381,7 +381,7 @@ void kl__admission_call(kl__world *w, kl__admission *a, void (*again)(void *arg)
     kl_buf body = KL_BUF_INIT;
     kl_value_encode(review, &body);
     kl_value_unref(review);
-    char *url = kl_strdup(a->url), *ca = kl_strdup(a->ca); /* a may be gone when the call returns */
+    char *url = kl_strdup(a->url), *ca = kl_strdup(a->ca); /* the call may free a */
     w->webhook(w->webhook_arg,
         &(kl_server_webhook){
             .url = url, .ca = ca, .body = kl_buf_str(&body), .len = body.len, .timeout = a->timeout},
@@ -399,7 +399,7 @@ static kl_status refuse(const kl_value *response, const char *name, kl_err *err)
     const char *message = kl_value_str_at(status, "message", NULL),
                *reason = kl_value_str_at(status, "reason", NULL);
     int64_t code = kl_value_int_at(status, 0, "code", NULL);
-    if (code < 400 || code > 999) /* the last no answer can have */
+    if (code < 400 || code > 999) /* no HTTP answer can have a code above 999 */
         code = 400;
     if (message && *message)
         return kl__api_fail(err, (int)code, reason, kl_value_ref(kl_value_get(status, "details")),
@@ -411,7 +411,7 @@ static kl_status refuse(const kl_value *response, const char *name, kl_err *err)
         err, (int)code, NULL, NULL, "admission webhook \"%s\" denied the request without explanation", name);
 }
 
-/* The patch of an answer, applied: *out stays NULL where it changes nothing. */
+/* Applies the patch of an answer. *out stays NULL if nothing changes. */
 static kl_status apply_patch(
     const kl_value *o, const char *text, size_t n, const kl_value **out, bool *impossible, kl_err *err)
 {
@@ -444,10 +444,10 @@ static bool authorize(void *arg, const kl_value *attributes, const char **reason
     return kl__access_asked(a->c->w, a->c->user, attributes, &a->reasons, reason);
 }
 
-/* What one webhook is asked: what becomes of `o`, which was `old`. Either may be NULL. */
+/* The question to one webhook: what becomes of `o`, which was `old`. Either may be NULL. */
 typedef struct question {
     const kl_value *hook;
-    const kl__kind *kind; /* that it wants to hear of */
+    const kl__kind *kind; /* the kind that the webhook asked for */
     const char *operation;
     const kl_value *old, *o;
 } question;
@@ -487,9 +487,8 @@ static kl_status wanted(const kl__call *c, const question *q, bool *yes, kl_err 
     return st;
 }
 
-/* The object in the version of `k`, which a webhook or a policy matches instead of the call's kind; NULL
- * stays NULL.
- */
+/* The object in the version of `k`, which a webhook or policy matches instead of the call's kind. NULL stays
+ * NULL. */
 static kl_status in_version(
     const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err)
 {
@@ -529,7 +528,7 @@ static kl_status consult_as(const kl__call *c, const question *q, const kl_value
             failure = kl_sprintf("its patch cannot be applied: %s", kl_err_message(&why));
         kl_value_unref(typed);
         kl_err_fini(&why);
-        if (impossible) /* whatever its policy */
+        if (impossible) /* regardless of the failure policy */
             return kl__api_fail(err, 500, "InternalError", NULL,
                 "Internal error occurred: admission webhook \"%s\" attempted to modify the object, which is "
                 "not supported for this operation",
@@ -560,7 +559,7 @@ typedef struct met {
     /* of a configuration, which the store keeps while the lock is held */
     const kl_value *hook;
     const kl__kind *kind;
-    const kl_value *left; /* the object when it had answered */
+    const kl_value *left; /* the object as its answer left it */
 } met;
 
 /* The webhooks that apply to this write, in the order of their configurations' names. */
@@ -613,7 +612,7 @@ kl_status kl__admit_mutate(
     kl_status st = KL_OK;
     for (size_t i = 0; !st && i < n; i++)
         st = mutate_by(c, &v[i], operation, old, o, err);
-    for (size_t i = 0; !st && i < n; i++) { /* webhooks that are reinvoked after changes by others */
+    for (size_t i = 0; !st && i < n; i++) { /* reinvoked after changes by others */
         const char *policy = kl_value_str_at(v[i].hook, "reinvocationPolicy", NULL);
         if (policy && !strcmp(policy, "IfNeeded") && !kl_value_equal(v[i].left, *o))
             st = mutate_by(c, &v[i], operation, old, o, err);

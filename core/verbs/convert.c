@@ -64,8 +64,8 @@ void kl__conversion_send(kl__world *w, kl_conversion_call *call, kl_server_webho
 
 /* ------------------------------------------------------------------ writing */
 
-/* In the stored version. Where no webhook can be called an object stays unchanged, as in an etcd with several
- * versions. */
+/* Converts to the stored version. An object stays unchanged if no webhook can be called, as in an etcd with
+ * several versions. */
 static kl_status store_as(const kl__call *c, const kl_value *o, const kl_value **out, kl_err *err)
 {
     const kl__kind *k = c->kind, *stored = kl__kinds_get(c->w->kinds, k->group, k->storage, k->plural);

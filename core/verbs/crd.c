@@ -53,7 +53,7 @@ void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **cr
     }
     kl_build_end(b);
     KL_EDIT(crd, kl_builder_done(b), "status", "storedVersions");
-    /* who creates one sees it before its names are judged (kl__crd_reconsider, from kl__after_put) */
+    /* a creator sees the CRD before its names are judged (kl__crd_reconsider, from kl__after_put) */
     kl_names_settle(c->dry_run || !old ? NULL : definitions(c->w)->bucket, crd, now);
 }
 
@@ -124,8 +124,7 @@ static void add_sub(kl__kind *k, const char *name, const char *group, const char
         .verbs = kl__words_copy(verbs)};
 }
 
-/* The deprecation warning of a version, with the version to use: the newest that is still served.
- */
+/* The deprecation warning of a version. It names the version to use: the newest that is still served. */
 static char *deprecation_of(const kl_value *crd, const kl_value *version)
 {
     const char *said = kl_value_str(kl_value_get(version, "deprecationWarning")), *best = NULL,
@@ -202,7 +201,7 @@ void kl__crd_serve(kl__world *w, const kl_value *crd)
     }
     const kl__kind *was = kl__kinds_of_bucket(
         w->kinds, kl__store_bucket(w->store, text(crd, "group", NULL), text(crd, "names", "plural")));
-    if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* its watches start again */
+    if (was && !kl_value_equal(was->conversion, conversion_of(crd))) /* the watches of the kind start again */
         w->unserved(w->unserved_arg, was->group, was->plural, none);
     const char **served = kl_new_array(const char *, kl_value_len(versions) + 1);
     size_t n = 0;

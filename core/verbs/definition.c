@@ -159,7 +159,7 @@ typedef struct around {
 typedef void check_part(
     const char *field, const kl_value *part, const kl_value *version, kl__causes *causes, const around *a);
 
-/* Once for all versions where they agree, else for each. */
+/* Checks a part once if all versions have the same, otherwise for each version. */
 static void each_version(const kl_value *versions, const char *key, const char *common, check_part *check,
     kl__causes *causes, const around *a)
 {
@@ -183,7 +183,7 @@ static void complain(void *causes, bool warns, const char *reason, const char *f
         kl__cause_add(causes, reason, field, "%s", message);
 }
 
-/* Whether the schema of this version is as it was. */
+/* Whether the schema of this version is unchanged. */
 static bool accepted(const around *a, const kl_value *version)
 {
     const kl_value *versions = kl_value_at(a->old, "spec", "versions", NULL);
@@ -287,7 +287,7 @@ static void check_subresources(
     }
 }
 
-/* Resolves a selectable field's path in the schema, or tells the mistake. */
+/* Resolves a selectable field's path in the schema. NULL: *why tells the mistake. */
 static const kl_value *field_at(const kl_value *schema, const char *path, char **why)
 {
     if (*path != '.') {

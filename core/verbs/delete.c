@@ -94,7 +94,7 @@ static void mark_deleted(const kl__call *c, const kl_value **o, int64_t grace)
         KL_EDIT(o, kl_value_of_str("Terminating"), "status", "phase");
 }
 
-/* metadata.finalizers without those in `without`, and with `name` (NULL: none) at their end. */
+/* Sets metadata.finalizers without those in `without`, and with `name` (NULL: none) at the end. */
 static void set_finalizers(const kl_value **o, const char *const without[2], const char *name)
 {
     const kl_value *have = kl_value_at(*o, "metadata", "finalizers", NULL);
@@ -119,8 +119,8 @@ static void set_finalizers(const kl_value **o, const char *const without[2], con
     kl_value_unref(list);
 }
 
-/* The propagation policy comes from the options, else from a present finalizer, else from the kind: returns
- * the finalizer for the garbage collector, NULL for none. */
+/* The finalizer for the garbage collector, or NULL. The propagation policy comes from the options, else from
+ * a present finalizer, else from the kind. */
 static const char *finalizer_for(const kl__call *c, const kl_value *old, const kl_value *options)
 {
     const char *policy = kl_value_str_at(options, "propagationPolicy", NULL);

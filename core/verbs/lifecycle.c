@@ -30,14 +30,14 @@ kl_status kl__namespace_open(kl__world *w, const kl__kind *k, const char *ns, co
     return KL_OK;
 }
 
-/* Deletes what a bucket holds under `prefix`; what finalizers hold stays, marked. */
+/* Deletes the objects of a bucket under `prefix`. Those with finalizers stay, marked. */
 static void delete_all(kl__world *w, kl__bucket *b, const char *prefix)
 {
     kl__picture p;
     if (kl__bucket_picture(b, prefix, prefix, 0, &p))
         return;
     for (size_t i = 0; i < p.len; i++) {
-        kl__kind *k = kl__kinds_of_bucket(w->kinds, b); /* the last one may take the kind along */
+        kl__kind *k = kl__kinds_of_bucket(w->kinds, b); /* the last object may end the kind, too */
         if (!k || !kl__bucket_get(b, p.keys[i]))
             continue;
         kl__call c = {.w = w,

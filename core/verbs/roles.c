@@ -1,5 +1,5 @@
-/* roles.c - roles as objects: the first ones, those that gather others, and that nobody grants what he does
- * not hold (see pkg/registry/rbac/escalation_check and .../policybased). */
+/* roles.c - roles as objects: the first ones, those that gather others, and the check that a user grants
+ * only rights of his own (see pkg/registry/rbac/escalation_check and .../policybased). */
 #include <string.h>
 
 #include "base/mem.h"
@@ -82,7 +82,7 @@ static const kl_value *gather(const kl__bucket *b, const kl_value *self, const k
     return kl_builder_done(out);
 }
 
-/* Gathered roles may be gathered again; a chain is no longer than there are roles. */
+/* Updates all aggregated roles. These may be gathered again; a chain has no more steps than roles. */
 void kl__access_aggregate(kl__world *w)
 {
     kl__bucket *b = kl__store_bucket(w->store, KL_RBAC_GROUP, "clusterroles");
@@ -151,14 +151,14 @@ static kl_status check_binding(const kl__call *c, const kl_value *o, const char 
     const char *role = kl_value_str_at(o, "roleRef", "name", NULL),
                *kind = kl_value_str_at(o, "roleRef", "kind", NULL);
     if (!role || !kind)
-        return KL_OK; /* what is wrong with it is said later */
+        return KL_OK; /* the validation reports the fault later */
     bool cluster = !strcmp(kind, "ClusterRole");
     if (may(c, "bind", cluster ? "clusterroles" : "roles", role))
         return KL_OK;
     kl_rbac_source source = kl__access_source(c->w);
     const kl_value *it = source.role(source.arg, cluster ? NULL : c->ns, role);
     if (!it)
-        return kl__fail_not_found(err, c->kind, role); /* in these words, as if the binding were called so */
+        return kl__fail_not_found(err, c->kind, role); /* as kube-apiserver does, under the binding's kind */
     return check_rules(c, name, kl_value_get(it, "rules"), err);
 }
 

@@ -57,7 +57,7 @@ static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
     kl_build_end(b);
     kl_build_key(b, "spec");
     kl_build_object(b);
-    if (want) /* omitempty: a client reads none as 0 */
+    if (want) /* omitempty: an absent number is 0 */
         kl_build_kint(b, "replicas", want);
     kl_build_end(b);
     kl_build_key(b, "status");
@@ -69,7 +69,7 @@ static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
     return kl_builder_done(b);
 }
 
-/* missing: the object does not say how many it wants */
+/* Reads the scaled object. missing: it does not say how many replicas it wants. */
 static kl_status look(const kl__call *c, const kl_value **out, bool *missing, kl_err *err)
 {
     const kl_value *o = NULL;
@@ -142,7 +142,7 @@ static const kl_value *patch_for(const kl__kind *k, const char *rv, int64_t repl
     return kl_builder_done(b);
 }
 
-/* Whether it is a Scale that may be; *out are its replicas. */
+/* Checks a Scale; *out: its replicas. */
 static kl_status check(const kl__call *c, const kl_value *scale, int64_t *out, kl_err *err)
 {
     const kl_value *n = kl_value_at(scale, "spec", "replicas", NULL);
@@ -166,7 +166,7 @@ static kl_status write_replicas(
     kl__call main = *c;
     int code;
     main.sub = NULL;
-    main.admission = NULL; /* webhooks hear of the Scale alone */
+    main.admission = NULL; /* webhooks get only the Scale */
     kl_status st = kl__verb_patch(&main, KL_PATCH_MERGE, false, patch, &stored, &code, err);
     if (!st)
         *out = scale_of(c->kind, stored);

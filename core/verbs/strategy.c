@@ -33,7 +33,7 @@
 
 /* ------------------------------------------------------------------ services */
 
-/* Whose addresses and ports are looked at: those of the other services. */
+/* The other services, whose addresses and ports are looked at. */
 struct others {
     const kl__call *c;
     const char *ns, *name;
@@ -167,7 +167,7 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
         kl__crd_prepare(c, NULL, o);
 }
 
-/* `o` becomes `old` with `key` of o (absent when o has none). */
+/* Replaces `o` by `old` with the `key` of o (absent if o has none). */
 static void only_member(const kl_value **o, const kl_value *old, const char *key)
 {
     const kl_value *x = kl_value_ref(kl_value_get(*o, key)), *n = kl_value_ref(old);
@@ -192,7 +192,7 @@ static const kl_value *resized(const kl_value *old, const kl_value *now)
     return kl_builder_done(b);
 }
 
-/* Metadata that a write of a status may not touch, where it may touch any: members of the kind's. */
+/* Restores the metadata that a write of the status may not change: those members of these kinds. */
 static void status_keeps(const kl__kind *k, const kl_value *old, const kl_value **o)
 {
     static const struct {
@@ -232,7 +232,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
     } else if (c->sub && !strcmp(c->sub, "status")) {
         const kl_value *metadata = kl_value_ref(kl_value_get(*o, "metadata"));
         only_member(o, old, "status");
-        /* labels and the like stay; who owns the status is told */
+        /* labels and the like stay; the owner of the status is recorded */
         if (k->custom) {
             const kl_value *owners = kl_value_get(metadata, "managedFields");
             KL_EDIT(o, kl_value_ref(owners), "metadata", "managedFields");
@@ -286,7 +286,8 @@ static void complain(void *arg, bool warns, const char *reason, const char *fiel
         kl__cause_add(h->causes, reason, field, "%s", message);
 }
 
-/* The rules of a custom resource. They may rely on its schema: an object that breaks that is not asked. */
+/* Checks the rules of a custom resource. They may rely on its schema, so an object that breaks the schema is
+ * not checked. */
 static void check_rules(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
     static const char *const blocking[] = {"FieldValueNotSupported", "FieldValueRequired",

@@ -31,7 +31,8 @@
 #define TOKEN_SECONDS_DEFAULT 3600
 #define TOKEN_SECONDS_MIN 600
 #define TOKEN_SECONDS_MAX ((int64_t)1 << 32)
-/* What a kubelet asks for its pods: such a token is good for a year, and warned of after that time. */
+/* The lifetime that a kubelet requests for its pods. Such a token is good for a year, and its use is warned
+ * of after this time. */
 #define TOKEN_SECONDS_OF_KUBELET 3607
 #define TOKEN_SECONDS_EXTENDED ((int64_t)365 * 24 * 3600)
 
@@ -83,7 +84,7 @@ static const kl_value *now_value(const kl__call *c)
     return kl_value_of_str(kl_time_format_wall(kl__world_wall(c->w), text));
 }
 
-/* o.status.conditions with one of `type` put there, or replaced; lastTransitionTime moves with `status`. */
+/* Adds or replaces the condition of `type` in status.conditions. lastTransitionTime changes with `status`. */
 static void set_condition(const kl__call *c, const kl_value **o, const char *type, const char *status,
     const char *reason, const char *message, int64_t seen, bool probed)
 {
@@ -134,8 +135,8 @@ static const kl_value *find(const kl__call *c, const char *group, const char *ve
     return e ? kl_render_version(k, e->object) : NULL;
 }
 
-/* What webhooks say of what is to be created below c->name. *body: as they leave it. What follows from it
- * (a deletion, a binding) they do not hear of. */
+/* Sends the object to be created below c->name to webhooks. *body: as they leave it. They do not hear of its
+ * effect (a deletion, a binding). */
 static kl_status admit(
     const kl__call *c, const char *version, const char *kind, const kl_value **body, kl_err *err)
 {
@@ -160,7 +161,7 @@ static bool has_condition(const kl_value *o, const char *type)
     return false;
 }
 
-/* Its disruption happened already, or never will. */
+/* Whether the pod's disruption has happened already, or cannot happen. */
 static bool needs_no_budget(const kl_value *pod)
 {
     const char *phase = kl_value_str_at(pod, "status", "phase", NULL);
@@ -256,7 +257,7 @@ static kl_status spend(const kl__call *c, kl__kind *k, const kl_value *budget, b
     return st;
 }
 
-/* Whether the budget lets the pod go; what it costs is taken. */
+/* Asks the budget whether the pod may go; if so, takes the cost from it. */
 static kl_status ask_budget(const kl__call *c, const kl_value *pod, bool dry, kl_err *err)
 {
     kl__kind *k = kl__kinds_get(c->w->kinds, "policy", "v1", "poddisruptionbudgets");
@@ -286,7 +287,7 @@ static kl_status delete_evicted(
     kl__call one = *pods;
     const kl_value *out = NULL;
     int code;
-    one.dry_run = true; /* may it be deleted at all? */
+    one.dry_run = true; /* checks whether the pod may be deleted at all */
     kl_status st = kl__verb_delete(&one, options, &out, &code, err);
     kl_value_unref(out);
     if (st || dry)
@@ -304,7 +305,7 @@ static kl_status delete_evicted(
         out = NULL;
         one.sub = NULL;
         if (kl_value_at(rest, "preconditions", "resourceVersion", NULL))
-            /* it was met, and has moved by the condition */
+            /* the precondition was met; the condition has raised the version since */
             KL_CUT(&rest, "preconditions", "resourceVersion");
         st = kl__verb_delete(&one, rest, &out, &code, err);
         kl_value_unref(out);
@@ -441,7 +442,7 @@ static void put_ref(kl_builder *b, const char *claim, const char *name, const ch
     kl_build_end(b);
 }
 
-/* What a token says of itself: for how long it is good, and from when on its use is warned of (or 0). */
+/* How long a token is good, and from when its use is warned of (0: never). */
 typedef struct lifetime {
     int64_t from, until, warns;
 } lifetime;
@@ -489,7 +490,7 @@ static const kl_value *new_token(const kl__call *c, const kl_value *audiences, c
     return v;
 }
 
-/* The object that a token is to be bound to; *out is a new reference. */
+/* Checks the object that a token is to be bound to; *out is a new reference. */
 static kl_status check_bound(const kl__call *c, const kl_value *ref, const kl_value **out, kl_err *err)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* verbs.c - get, create, update and patch of one object (delete.c has the fourth): what kube-apiserver's
+/* verbs.c - get, create, update and patch of one object (delete.c has delete): what kube-apiserver's
  * registry does between the HTTP handler and etcd.
  *
  * Every write ends in `commit`: an update that changes nothing keeps its resource version and makes no
@@ -41,7 +41,7 @@ kl_time kl__world_wall(const kl__world *w) { return kl_clock_wall(w->clock); }
 
 void kl__call_warn(const kl__call *c, const char *fmt, ...)
 {
-    if (!c->warnings || c->warnings->len >= 4096) /* as kube-apiserver, for all of them together */
+    if (!c->warnings || c->warnings->len >= 4096) /* as in kube-apiserver, for all warnings */
         return;
     va_list ap;
     va_start(ap, fmt);
@@ -73,7 +73,7 @@ static bool same_text(const char *a, const char *b) { return !strcmp(a ? a : "",
 
 /* ------------------------------------------------------------------ what came in */
 
-/* apiVersion and kind are those of the call, or absent where built-in kinds allow that. */
+/* Checks that apiVersion and kind are those of the call, or absent where built-in kinds allow that. */
 static kl_status check_type(const kl__call *c, const kl_value *body, kl_err *err)
 {
     if (kl_value_type(body) != KL_OBJECT)
@@ -98,7 +98,7 @@ static kl_status check_type(const kl__call *c, const kl_value *body, kl_err *err
     return st;
 }
 
-/* The body in storage form: types set, normalised, defaulted. *out is a new reference. */
+/* Brings the body into storage form: types set, normalised, defaulted. *out is a new reference. */
 static kl_status decode(const kl__call *c, const kl_value *body, bool fill, const kl_value **out, kl_err *err)
 {
     kl__unknown unknown = {0};
@@ -140,7 +140,7 @@ static kl_status decode(const kl__call *c, const kl_value *body, bool fill, cons
     return st;
 }
 
-/* Read as C text it would end there, and be another name. */
+/* Whether a text has a NUL: as C text it would end there, and be another name. */
 static bool has_nul(const kl_value *v)
 {
     size_t n = 0;
@@ -148,7 +148,7 @@ static bool has_nul(const kl_value *v)
     return s && strlen(s) != n;
 }
 
-/* metadata.namespace is the URL's; it may be absent. */
+/* Checks that metadata.namespace is the URL's; it may be absent. */
 static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *err)
 {
     const char *ns = kl_object_namespace(*o);
@@ -425,7 +425,7 @@ kl_status kl__verb_create(const kl__call *c, const kl_value *body, const kl_valu
 
 static bool terminating(const kl_value *o) { return kl_object_deleting(o); }
 
-/* Nothing holds a terminating object any more. */
+/* Whether an object is terminating, and nothing holds it any more. */
 static bool may_go(const kl__call *c, const kl_value *o)
 {
     if (!terminating(o) || kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL)))
@@ -456,7 +456,8 @@ static void check_finalizers(const kl_value *old, const kl_value *o, kl__causes 
     kl_buf_fini(&added);
 }
 
-/* What is stored is of the version in which it would be stored now. */
+/* Whether `stored` is of another version than the present storage version, so that even an unchanged object
+ * is stored anew. */
 static bool stored_anew(const kl__kind *k, const kl_value *stored)
 {
     const char *version = kl_object_api_version(stored), *slash = version ? strchr(version, '/') : NULL;
@@ -485,7 +486,7 @@ static kl_status commit(const kl__call *c, const kl_value *stored, const kl_valu
     return st;
 }
 
-/* A decoded object over a stored one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are
+/* Writes a decoded object over a stored one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are
  * ready. */
 static kl_status update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
     const kl_value **out, kl_err *err)
@@ -578,7 +579,7 @@ kl_status kl__verb_update(
 
 /* ------------------------------------------------------------------ patch */
 
-/* What cannot be merged is the server's failure for kube-apiserver: 500, without a reason. */
+/* A patch that cannot be merged is the server's failure, as in kube-apiserver: 500, without a reason. */
 static kl_status check_typed(const kl__call *c, const kl_value *patch, kl_err *err)
 {
     char *problem = kl__typed_problem(c->kind->schema, patch);
@@ -593,7 +594,7 @@ static kl_status check_typed(const kl__call *c, const kl_value *patch, kl_err *e
     return st;
 }
 
-/* An applied configuration says its type, and it is the call's. */
+/* Checks that an applied configuration has a type, and that it is the call's. */
 static kl_status check_applied_type(const kl__call *c, const kl_value *config, kl_err *err)
 {
     const char *version = kl_object_api_version(config), *kind = kl_object_kind(config);
@@ -652,7 +653,7 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
         if (!st)
             kl__last_applied_update(w.manager, patch, &merged);
     }
-    if (!st) { /* the merge may have brought what a struct adds */
+    if (!st) { /* the merge may have added fields that a struct fills in */
         kl__call quiet = *c;
         quiet.validation = KL_FIELDS_IGNORE;
         st = decode(&quiet, merged, true, &o, err);
@@ -670,7 +671,7 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     return st;
 }
 
-/* What is wrong with `v`, the patch or what it makes, as a cause: `why`. */
+/* Fails with the fault of `v`, the patch or its result, as a cause: `why`. */
 static kl_status blame(const kl_value *v, const char *why, kl_err *err)
 {
     char *said = kl_strdup(why), *json = kl_value_to_json(v);
@@ -684,8 +685,8 @@ static kl_status blame(const kl_value *v, const char *why, kl_err *err)
     return st;
 }
 
-/* A patch that was applied, to something that is not an object of the kind: unknown fields of a strict call
- * are told of the patch, wrong types of the whole. */
+/* Fails for a patch whose result is not an object of the kind. Unknown fields of a strict call are told of
+ * the patch, wrong types of the result. */
 static kl_status blame_patch(const kl_value *patch, const kl_value *patched, kl_err *err)
 {
     const char *text = kl_err_message(err), *unknown = strstr(text, "strict decoding error: "),
@@ -714,7 +715,7 @@ static kl_status json_patch(const kl_value *old, const kl_value *patch, const kl
     kl_status st = kl_json_patch_apply(old, patch, out, err);
     if (!st)
         return KL_OK;
-    /* kube-apiserver says no more than this */
+    /* kube-apiserver gives no more details than this */
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_end(b);
@@ -740,7 +741,7 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
     if (type == KL_PATCH_JSON)
         st = json_patch(old, patch, &patched, err);
     else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) == KL_NULL)
-        patched = kl_value_ref(old); /* Go reads null as a map that is empty */
+        patched = kl_value_ref(old); /* Go reads null as an empty map */
     else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) != KL_OBJECT)
         st = kl__fail_bad_request(err,
             "json: cannot unmarshal %s into Go value of type map[string]interface {}", kl__json_type(patch));

@@ -11,14 +11,14 @@
 /* The API server's limits: a warning of 256 characters is cut, all of them together hold 4096. */
 #define WARNING_MAX ((size_t)256)
 #define WARNINGS_MAX ((size_t)4096)
-/* The way back and a busy machine: a tenth of the time, half a second at most. */
+/* The reserve for the way back and a busy machine: a tenth of the time, half a second at most. */
 #define SLACK_PART 10
 #define SLACK_MAX KL_MILLISECONDS(500)
 #define TIMEOUT_MAX KL_SECONDS(30)
 
 static bool is(const char *a, const char *b) { return !strcmp(a, b); }
 
-/* What every API server sends: an object where one is written, and objects, if anything, in both places. */
+/* Checks what every API server sends: an object for a write, and nothing but objects in both places. */
 static kl_status check(const kl_value *request, kl_err *err)
 {
     static const char *const operations[] = {"CREATE", "UPDATE", "DELETE", "CONNECT"};

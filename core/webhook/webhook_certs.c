@@ -13,7 +13,7 @@
 
 #define CA_LIVES 40
 #define CA_SPARE 2
-/* Clocks differ; a new certificate is good an hour ago already. */
+/* Clocks differ, so a new certificate is valid from an hour ago. */
 #define SKEW KL_MINUTES(60)
 #define DEFAULT_LIFE (KL_MINUTES(60 * 24) * 90)
 
@@ -40,7 +40,7 @@ void kl_webhook_names_of(const kl_webhook_options *o, const char *url, kl_webhoo
     *out = (kl_webhook_names){0};
     kl_webhook_service s = {0};
     if (o->service && !kl_webhook_service_parse(o->service, &s, NULL)) {
-        out->dns[0] = kl_sprintf("%s.%s.svc", s.name, s.ns); /* what the API server asks for */
+        out->dns[0] = kl_sprintf("%s.%s.svc", s.name, s.ns); /* the name that the API server verifies */
         out->dns[1] = kl_sprintf("%s.%s.svc.cluster.local", s.name, s.ns);
         out->dns[2] = kl_sprintf("%s.%s", s.name, s.ns);
         out->dns[3] = kl_strdup(s.name);

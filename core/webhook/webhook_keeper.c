@@ -17,14 +17,14 @@
 #include "webhook/conversion.h"
 #include "webhook/webhook_certs.h"
 
-/* Others may have renewed the Secret, or changed what is ours. */
+/* The time between two looks: others may have renewed the Secret, or changed our objects. */
 #define LOOK_EVERY KL_MINUTES(1)
 #define FILES_EVERY KL_SECONDS(10)
 #define LOOKS_PER_LIFE 10
 #define RETRY_MIN KL_SECONDS(1)
 #define RETRY_MAX KL_SECONDS(30)
 #define CALL_MAX KL_SECONDS(10)
-#define TRIES 5 /* against other replicas */
+#define TRIES 5 /* attempts against other replicas */
 #define MANAGER "kubelua-webhooks"
 
 typedef struct want {
@@ -42,7 +42,7 @@ typedef struct gone {
 
 struct kl_webhook_keeper {
     kl_webhook_keeper_env env;
-    char *url; /* NULL: by service, or somebody else tells the API server */
+    char *url; /* NULL: by service, or another party tells the API server */
     kl_webhook_service service;
     kl_webhook_service secret; /* ns NULL: none */
     bool configures;
@@ -55,7 +55,7 @@ struct kl_webhook_keeper {
     kl_map *wants KL_GUARDED_BY(mu); /* by name */
     gone *dropped KL_GUARDED_BY(mu);
     char *problem KL_GUARDED_BY(mu); /* of the certificate */
-    /* the thread's own: */
+    /* used only on the thread: */
     kl_webhook_certs certs; /* our own, or those of the files (ca_key NULL) */
     char *shown, *shown_ca; /* the certificate that the keyring has, and who signed it */
 };
@@ -111,7 +111,7 @@ static kl_status from_files(kl_webhook_keeper *k, kl_err *err)
         c.key = read_file(k->env.o->cert_dir, "tls.key", &st, err);
     if (!st) {
         c.ca = read_file(k->env.o->cert_dir, "ca.crt", &none, NULL);
-        /* half written, perhaps: the other half is news again */
+        /* a half-written pair fails here; writing the other half is news again */
         if ((st = kl_x509_check_pair(c.cert, c.key, err)))
             kl_err_prefix(err, "%s/tls.crt, tls.key", k->env.o->cert_dir);
     }
@@ -143,7 +143,7 @@ static bool good(kl_webhook_keeper *k, const kl_webhook_certs *c)
     return kl_webhook_certs_good(c, &k->names, k->env.o->life, kl_clock_wall(k->env.clock));
 }
 
-/* Whoever comes first makes it; who comes second finds it, by EEXISTS or a conflict. */
+/* The first replica makes the Secret. Others find it, by EEXISTS or a conflict. */
 static kl_status from_secret(kl_webhook_keeper *k, kl_err *err)
 {
     kl_status st = KL_OK;
@@ -244,7 +244,7 @@ static const kl_value *where(kl_webhook_keeper *k, const char *name)
     return kl_builder_done(b);
 }
 
-/* What says of a webhook where it is. */
+/* The kind of object that tells the address of a webhook. */
 static const char *kind_of(bool mutating, bool converts)
 {
     return converts ? KL_CRD_KIND : kl_webhook_config_kind(mutating);
@@ -278,7 +278,7 @@ static void say(const char *what, const char *name, char **told, const char *pro
     *told = kl_strdup(problem);
 }
 
-/* Applies each; the lock is never held over a call. False when one failed. */
+/* Applies each configuration, without the lock during calls. False: one failed. */
 static bool configure_all(kl_webhook_keeper *k)
 {
     bool all = true;
@@ -316,7 +316,7 @@ static bool configure_all(kl_webhook_keeper *k)
     return all;
 }
 
-/* A definition stays, and says that nobody converts. */
+/* Removes a configuration. A definition stays, without a conversion. */
 static kl_status forget(kl_webhook_keeper *k, const gone *g, kl_err *err)
 {
     request r = {.verb = KL_DELETE, .kind = kl_webhook_config_kind(g->mutating), .name = g->name};
@@ -370,12 +370,12 @@ static bool round_of(kl_webhook_keeper *k)
 {
     kl_err err = KL_ERR_INIT;
     kl_status st = certificate(k, &err);
-    /* A first certificate, and one of the same CA, need not wait; of another CA the configurations hear
-     * first. */
+    /* A first certificate and one of the same CA need not wait. One of another CA waits until the
+     * configurations have it. */
     bool trusted = !st && (!k->shown || !strcmp(k->shown_ca, k->certs.ca ? k->certs.ca : ""));
     if (trusted)
         st = show(k, &err);
-    bool all = unconfigure(k); /* before one of the same name is wanted again */
+    bool all = unconfigure(k); /* before a configuration of the same name is wanted again */
     if (!st && k->configures)
         all &= configure_all(k);
     if (!st && !trusted && all)

@@ -8,12 +8,13 @@
 #include "metrics/metrics.h"
 #include "webhook/webhook_metrics.h"
 
-/* prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies; these are the sums of its errors. */
+/* prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies step by step; these numbers have its
+ * rounding errors. */
 static const double BUCKETS[] = {
     1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10, 100, 1000};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-/* What the server answers, but for the first two all of them mistakes of who asks. controller-runtime
- * begins with these two at zero. */
+/* The codes of the server's answers. All but the first two are mistakes of the client. controller-runtime
+ * starts these two at zero. */
 static const int CODES[] = {200, 500, 400, 404, 405, 503};
 
 typedef struct series {

@@ -24,7 +24,8 @@
 /* An object of etcd's largest size, twice in a review, with room: controller-runtime's limit
  * (pkg/webhook/admission/http.go). */
 #define BODY_MAX ((size_t)7 << 20)
-/* Requests under way; an API server that has more waiting is better told than kept. */
+/* The maximum number of requests under way. With more waiting, an API server is better refused than kept
+ * waiting. */
 #define PENDING_MAX 1000
 #define TIMEOUT_DEFAULT KL_SECONDS(10)
 
@@ -36,8 +37,8 @@ typedef struct hook {
     kl_program *program; /* the newest, and which of its webhooks this is */
     size_t index;
     bool leaving;  /* drained; freed when its last run has ended */
-    bool ignore;   /* of the newest generation; under w->mu */
-    bool converts; /* likewise: it is asked for conversions, not for admission */
+    bool ignore;   /* from the newest generation; under w->mu */
+    bool converts; /* likewise: it serves conversions, not admission */
     bool ready;    /* a generation was published; under w->mu */
     kl_time timeout;
 } hook;
@@ -49,7 +50,7 @@ typedef struct pending {
     const kl_value *request;
     kl_time started;
     kl_trace trace; /* of the API server's call; trace "": it sent none */
-    bool ignore;    /* as it was when it came in */
+    bool ignore;    /* the hook's, when the request came in */
     bool converts;
 } pending;
 
@@ -58,12 +59,12 @@ struct kl_webhooks {
     const kl_webhook_options *o;
     kl_keyring *ring;
     kl_webhook_metrics *metrics;
-    kl_metrics *reconciles; /* where its controllers count: nobody reads it */
+    kl_metrics *reconciles; /* the metrics of its controllers, which nobody reads */
     kl_httpd *server;       /* this and the next change on the loop under mu */
     kl_webhook_keeper *keeper;
     kl_mutex mu;
     kl_cond idle;     /* the last request was answered */
-    size_t answering; /* taken, and their answers not handed over yet */
+    size_t answering; /* requests taken from `pending`, not answered yet */
     hook **hooks;     /* changed on the loop under mu */
     size_t n;
     kl_map *pending KL_GUARDED_BY(mu); /* by key */
@@ -75,7 +76,7 @@ struct kl_webhooks {
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-/* Replies and frees what was taken out of the map. Without the lock. */
+/* Replies to a request that was taken out of the map, and frees it. Called without the lock. */
 static void answer(kl_webhooks *w, pending *p, const kl_value *decision)
 {
     kl_buf out = KL_BUF_INIT;
@@ -96,7 +97,7 @@ static void answer(kl_webhooks *w, pending *p, const kl_value *decision)
     kl_free(p);
 }
 
-/* Whoever takes it answers it. */
+/* Takes a request out of the map. The taker answers it. */
 static pending *take_locked(kl_webhooks *w, const char *key) KL_REQUIRES(w->mu)
 {
     pending *p = kl_map_take(w->pending, key);
@@ -107,14 +108,14 @@ static pending *take_locked(kl_webhooks *w, const char *key) KL_REQUIRES(w->mu)
     return p;
 }
 
-/* What the failure policy makes of something that went wrong on our side. */
+/* The decision of the failure policy about a failure on our side. */
 static const kl_value *by_policy(bool ignore, int code, const char *message)
 {
     return ignore ? kl_admission_decide(true, 200, NULL, message)
                   : kl_admission_decide(false, code, message, NULL);
 }
 
-/* A worker's: the run has decided, or raised ("failed" in place of "allowed"). */
+/* Called on a worker: the run has decided, or raised ("failed" in place of "allowed"). */
 static void decided(void *arg, const char *key, const kl_value *decision)
 {
     kl_webhooks *w = arg;
@@ -125,7 +126,7 @@ static void decided(void *arg, const char *key, const kl_value *decision)
     pending *p = take_locked(w, key);
     kl_unlock(&w->mu);
     if (!p)
-        return; /* answered by its deadline */
+        return; /* already answered at its deadline */
     const kl_value *policy = failed ? by_policy(p->ignore, 500, failed) : NULL;
     answer(w, p, failed ? policy : decision);
     kl_value_unref(policy);
@@ -199,7 +200,7 @@ static void timer(void *arg)
     }
 }
 
-/* On the loop: a timer for what is due first. */
+/* On the loop: sets a timer for the request that is due first. */
 static void arm(void *arg)
 {
     kl_webhooks *w = arg;
@@ -255,7 +256,7 @@ static bool is_json(const char *type)
     return n == strlen("application/json") && !strncasecmp(type, "application/json", n);
 }
 
-/* Puts a parsed request where its worker finds it. Takes `request`. */
+/* Queues a parsed request for its worker. Takes `request`. */
 static void accept_request(
     kl_webhooks *w, const char *path, kl_httpd_request *http, const kl_value *request, kl_time started)
 {
@@ -341,7 +342,7 @@ kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_opti
     w->reconciles = kl_metrics_new();
     w->env = *env;
     w->env.metrics = w->reconciles;
-    w->env.turns = false;  /* who asks does not wait */
+    w->env.turns = false;  /* a requester does not wait for turns */
     w->env.offices = NULL; /* every replica answers */
     w->env.object = request_of;
     w->env.answer = decided;
@@ -455,7 +456,7 @@ static void changed(void *arg)
         kl_loop_post(w->env.loop, w->env.changed, w->env.changed_arg);
 }
 
-/* Each cluster's webhooks see that cluster: they are asked at addresses of their own. */
+/* Checks the address. The webhooks of each cluster see that cluster, so each needs an address of its own. */
 static kl_status check_address(const kl_webhooks *w, const char *listen, kl_err *err)
 {
     size_t clusters = kl_fleet_size(w->env.fleet);
@@ -539,7 +540,7 @@ typedef struct parts {
     kl_httpd *server;
 } parts;
 
-/* On the loop, where states are asked for: from now on there are none. */
+/* On the loop, where states are collected: takes keeper and server, which are not there from now on. */
 static void take_apart(void *arg)
 {
     parts *p = arg;
@@ -562,7 +563,7 @@ void kl_webhooks_stop(kl_webhooks *w, kl_time deadline)
     kl_loop_call(w->env.loop, take_apart, &p);
     kl_webhook_keeper_stop(p.keeper);
     kl_httpd_drain(p.server, deadline);
-    kl_httpd_stop(p.server); /* whoever still waits is hung up on; the answer goes nowhere */
+    kl_httpd_stop(p.server); /* closes the connections that still wait; their answers go nowhere */
     for (;;) {
         kl_lock(&w->mu);
         kl_heap_node *n = kl_heap_peek(&w->due);

@@ -17,7 +17,7 @@ typedef struct level {
     kl__h guide;
     const kl__node *shape;  /* the guide's, or NULL */
     size_t guide_n, cursor; /* the guide's member that is expected next */
-    size_t base;            /* of our slots */
+    size_t base;            /* where our slots begin */
     size_t depth;
     const kl__cut *cut;
 } level;
@@ -37,7 +37,7 @@ static inline kl__h name_of(kl__proto *d, size_t i)
     return __builtin_expect(d->names[i] != 0, 1) ? d->names[i] : new_name(d, i);
 }
 
-/* A mistake is on its way out. Always false. */
+/* Puts a level in front of the path of a mistake. Always false. */
 static bool inside(kl__proto *d, const char *name, size_t index)
 {
     char step[80], rest[sizeof d->path];
@@ -67,7 +67,7 @@ static inline kl__h guided(level *l, kl__h name)
 
 /* --- values ------------------------------------------------------------------------------- */
 
-/* A message, or the JSON in one, that may have come before. */
+/* Reads a message, or the JSON in one, that the memo may have. */
 static bool remembered(kl__proto *d, const kl__proto_slot *s, const kl__field *f, kl__h like, size_t depth,
     const kl__cut *cut, kl__h *out)
 {
@@ -107,7 +107,7 @@ static bool one(kl__proto *d, const kl__proto_slot *s, const kl__field *f, const
     }
 }
 
-/* What Go leaves out of JSON with omitempty. */
+/* Whether Go leaves the slot out of JSON with omitempty. */
 static bool is_zero(const kl__proto_slot *s, const kl__field *f)
 {
     switch (s->what) {
@@ -127,14 +127,14 @@ static void set_slot(kl__proto *d, size_t at, kl__entry e)
     d->slots.v[at] = e;
 }
 
-/* One more field with this number, if it follows: the place after it, or NULL. */
+/* The place after one more field with this number, if that follows; otherwise NULL. */
 static const char *again(const char *p, const char *end, uint32_t number, kl__field *f)
 {
     uint64_t tag;
     return p < end && kl__varint(p, end, &tag) && tag >> 3 == number ? kl__field_next(p, end, f) : NULL;
 }
 
-/* Items that were read, as an array's slot: the guide's array when they are its. */
+/* Closes an array of items that were read. The result is the guide's array if all items are its. */
 static kl__entry close_array(kl__proto *d, size_t base, kl__h guide, bool any_new)
 {
     size_t n = d->values.len - base;
@@ -155,8 +155,8 @@ static kl__entry close_array(kl__proto *d, size_t base, kl__h guide, bool any_ne
     return kl__entry_of(h, guide, d->made_new);
 }
 
-/* The items from p on, as many as follow each other, behind those that the slot already has. Numbers may
- * be packed. */
+/* Reads the items from p on, as many as follow each other, behind those that the slot has. Numbers may be
+ * packed. */
 static const char *repeated(kl__proto *d, const kl__proto_slot *s, const kl__field *first, const char *at,
     const char *p, const char *end, kl__h guide, size_t depth, const kl__cut *cut, size_t slot)
 {
@@ -204,7 +204,7 @@ static const char *repeated(kl__proto *d, const kl__proto_slot *s, const kl__fie
 
 /* --- objects ------------------------------------------------------------------------------ */
 
-/* n keys and values that were gathered: the guide when they are its. */
+/* Closes an object of n gathered keys and values. The result is the guide if all are its. */
 static kl__h close_object(kl__proto *d, size_t key_base, size_t base, size_t n, kl__h guide)
 {
     const kl__entry *keys = d->keys.v + key_base, *values = d->values.v + base;
@@ -246,13 +246,13 @@ static int by_bytes(kl__h a, kl__h b)
     return c ? c : an < bn ? -1 : an > bn;
 }
 
-/* Puts the pair on top where it belongs among n sorted ones; a key that comes again replaces the earlier
- * value. Returns the pairs there are. */
+/* Moves the top pair to its place among n sorted ones; a repeated key replaces the earlier value. Returns the
+ * number of pairs. */
 static size_t put_in_order(kl__proto *d, size_t key_base, size_t base, size_t n)
 {
     kl__entry *keys = d->keys.v + key_base, *values = d->values.v + base, key = keys[n], value = values[n];
     size_t low = 0, high = n;
-    if (!n || by_bytes((kl__h)keys[n - 1], (kl__h)key) < 0) /* as servers write them */
+    if (!n || by_bytes((kl__h)keys[n - 1], (kl__h)key) < 0) /* servers write keys in order */
         return n + 1;
     while (low < high) {
         size_t mid = (low + high) / 2;
@@ -276,7 +276,7 @@ static size_t put_in_order(kl__proto *d, size_t key_base, size_t base, size_t n)
     return n + 1;
 }
 
-/* One entry of a map: its key and value are pushed, or neither when it is cut. */
+/* Reads one entry of a map: pushes its key and value, or neither when it is cut. */
 static bool map_entry(kl__proto *d, const kl__proto_slot *s, const kl__field *f, const char *at, level *guide,
     const kl__cut *cut, bool *kept)
 {
@@ -372,14 +372,14 @@ static const char *map(kl__proto *d, const kl__proto_slot *s, const kl__field *f
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-/* A field that the tables do not have. Zeroes are of a newer server, which need not mean anything. */
+/* Notes a field that the tables lack. A zero of a newer server means nothing, and is ignored. */
 static void unknown_field(kl__proto *d, const kl__field *f)
 {
     if (f->wire == KL__WIRE_BYTES ? f->n : f->num)
         d->outdated = true;
 }
 
-/* The fields of m, into the slots from `base` on; an inlined message's are among its parent's. */
+/* Reads the fields of m into the slots from `base` on; those of an inlined message are among its parent's. */
 static bool fields(kl__proto *d, level *l, const kl__proto_msg *m, size_t base, const char *p, size_t n)
 {
     const char *end = p + n;
@@ -431,7 +431,7 @@ static bool fields(kl__proto *d, level *l, const kl__proto_msg *m, size_t base, 
     return true;
 }
 
-/* What JSON says of a slot that nothing came for. */
+/* The value in JSON of a slot that got no field. */
 static bool absent(kl__proto *d, level *l, const kl__proto_slot *s, const kl__cut *below, kl__entry *out)
 {
     static const kl__field nothing = {.s = ""};

@@ -35,8 +35,7 @@ const kl__proto_msg *kl__proto_find(const char *api_version, size_t an, const ch
     return NULL;
 }
 
-/* A client writes the options of a delete under the group of what it deletes, and they are the same in all.
- */
+/* A client writes the options of a delete under the group of the object; they are the same in all groups. */
 static const kl__proto_msg *options(const char *kind, size_t n)
 {
     static const char name[] = "DeleteOptions";
@@ -102,7 +101,7 @@ kl_status kl__unknown_read(const char *data, size_t n, kl__unknown *out, kl_err 
 
 /* --- names -------------------------------------------------------------------------------- */
 
-/* The first field with this number and its bytes as far as they are there. */
+/* Finds the first field with this number, and its bytes as far as they are there. */
 static bool enter(const char *p, size_t n, uint32_t number, const char **s, size_t *sn)
 {
     const char *end = p + n;

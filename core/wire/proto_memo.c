@@ -8,9 +8,9 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define LEAST 12      /* bytes: less is as quickly decoded */
-#define MOST 256      /* of a message: a bigger one has a name in it, and its parts are asked for anyway */
-#define MOST_RAW 4096 /* of JSON, which has no parts here */
+#define LEAST 12      /* bytes: decoding less is as fast */
+#define MOST 256      /* of a message: a bigger one has a name in it, and its parts are looked up anyway */
+#define MOST_RAW 4096 /* of JSON, whose parts are not looked up */
 
 kl__memo *kl__memo_find(kl__proto *d, uint32_t what, const char *s, size_t n, kl__h *value)
 {

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 
 #define HEAD_MAX (2 * KL__VARINT_MAX)
-#define NAMED_BY ((size_t)4096) /* bytes of an object that is too big, which have its name */
+#define NAMED_BY ((size_t)4096) /* bytes of an object that is too big, within which its name stands */
 
 typedef enum place { MAGIC, ENVELOPE, LIST, FRAME } place;
 typedef enum body { NO_BODY, TYPE, META, ITEM, WHOLE, EVENT, SKIPPED } body;
@@ -29,18 +29,18 @@ struct kl__proto_stream {
 
     char head[HEAD_MAX];
     size_t head_n;
-    body body; /* what is being read, of which so much is missing */
+    body body; /* the body that is being read, and its missing bytes */
     uint64_t body_left;
     uint64_t list_left; /* of the list */
     bool too_big;       /* the body is only read as far as its name */
-    uint64_t rest;      /* what then follows of it, and is skipped */
+    uint64_t rest;      /* the bytes of the body that are skipped then */
     kl_buf part;
 
     kl_buf api_version, kind; /* of the envelope, or of the event before */
     const kl__proto_msg *m;   /* of the objects */
     kl__front front;
     const kl_value *meta;  /* the list's */
-    const kl_value *whole; /* what came in the place of a list */
+    const kl_value *whole; /* the object that came instead of a list */
     bool raw;              /* the envelope had its content */
 };
 
@@ -120,8 +120,8 @@ static bool is_remembered(const kl_buf *b, const char *s, size_t n)
     return b->len == n && (!n || !memcmp(b->data, s, n));
 }
 
-/* The last state of the object whose bytes these are: what the owner knows under its name, or else the
- * object before. */
+/* The last state of the object with these bytes: what the owner knows under its name, or else the object
+ * before. */
 static const kl_value *guide_of(kl__proto_stream *s, const char *p, size_t n)
 {
     const char *ns, *name;
@@ -133,7 +133,7 @@ static const kl_value *guide_of(kl__proto_stream *s, const char *p, size_t n)
     return known ? known : kl_value_ref(s->before);
 }
 
-/* One object's message, handed over. `type` is a watch's. */
+/* Hands over the object of a message. `type` is a watch's. */
 static kl_status deliver(
     kl__proto_stream *s, const char *type, const kl__proto_msg *m, const char *p, size_t n, kl_err *err)
 {
@@ -230,7 +230,7 @@ static kl_status event(kl__proto_stream *s, const char *p, size_t n, kl_err *err
 
 /* --- fields ------------------------------------------------------------------------------- */
 
-/* The first bytes of an object that is too large. */
+/* Takes the first bytes of an object that is too large. */
 static kl_status skip(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
 {
     kl_stream_skipped x = {.type = ""};
@@ -254,7 +254,7 @@ static kl_status skip(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
     return st;
 }
 
-/* A body is complete. */
+/* Takes a complete body. */
 static kl_status take(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
 {
     kl__unknown u = {0};
@@ -266,7 +266,7 @@ static kl_status take(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
         remember(&s->api_version, u.api_version, u.api_version_n);
         remember(&s->kind, u.kind, u.kind_n);
         return KL_OK;
-    case META: /* what is cut is cut from items */
+    case META: /* cuts apply only to items */
         kl_value_unref(s->meta);
         s->meta = NULL;
         s->d.keep = NULL;
@@ -297,7 +297,7 @@ static void begin(kl__proto_stream *s, body what, uint64_t n)
     s->rest = n - s->body_left;
 }
 
-/* raw opens: a list of a kind that has a table, or something else. */
+/* Begins raw: a list of a kind that has a table, or another object. */
 static kl_status open_raw(kl__proto_stream *s, uint64_t n)
 {
     const char *kind = kl_buf_str(&s->kind);
@@ -429,7 +429,7 @@ kl_status kl__proto_stream_feed(kl__proto_stream *s, const char *data, size_t n,
         if (s->place == LIST && !s->list_left && s->body == NO_BODY)
             return malformed(s, "a field that ends inside the list", err);
         st = s->body != NO_BODY ? in_body(s, &p, end, err) : in_head(s, &p, err);
-        if (!st && s->body != NO_BODY && !s->body_left) { /* an empty one */
+        if (!st && s->body != NO_BODY && !s->body_left) { /* an empty body */
             st = take(s, "", 0, err);
             s->body = NO_BODY;
         }

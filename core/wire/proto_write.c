@@ -13,9 +13,9 @@
 
 typedef struct writer {
     kl_buf *out;
-    const char *wanted; /* of the first value that is no such thing, or NULL */
+    const char *wanted; /* what the first wrong value should be, or NULL */
     const kl_value *got;
-    char path[200]; /* of it */
+    char path[200]; /* of that value */
 } writer;
 
 static bool message(writer *w, const kl__proto_msg *m, const kl_value *v, size_t depth);
@@ -50,7 +50,7 @@ static void put_bytes(kl_buf *out, uint32_t field, const char *s, size_t n)
     kl_buf_add(out, s, n);
 }
 
-/* A field whose length is told when it ends: where its content begins. */
+/* Begins a field whose length is written at its end. Returns where its content begins. */
 static size_t begin(kl_buf *out, uint32_t field)
 {
     put_varint(out, (uint64_t)field << 3 | KL__WIRE_BYTES);
@@ -71,7 +71,7 @@ static void end(kl_buf *out, size_t from)
 
 /* --- values ------------------------------------------------------------------------------- */
 
-/* Always false, so that a mistake is on its way out. */
+/* Records a wrong value. Always false. */
 static bool is_not(writer *w, const char *wanted, const kl_value *got)
 {
     w->wanted = wanted;
@@ -124,7 +124,7 @@ static bool put_duration(writer *w, const kl_value *v)
     return true;
 }
 
-/* Numbers are quantities, too. */
+/* Writes a quantity; a number counts as one. */
 static bool put_quantity(writer *w, const kl_value *v)
 {
     size_t n;
@@ -188,7 +188,7 @@ static bool put_base64(writer *w, const kl_value *v)
     return true;
 }
 
-/* What stands between a field's length and its end. */
+/* Writes the content of a field, between its length and its end. */
 static bool content(writer *w, const kl__proto_slot *s, const kl_value *v, size_t depth)
 {
     switch (s->what) {
@@ -204,7 +204,7 @@ static bool content(writer *w, const kl__proto_slot *s, const kl_value *v, size_
     }
 }
 
-/* One value; an absent one is written as zero. */
+/* Writes one value; an absent one is written as zero. */
 static bool one(writer *w, const kl__proto_slot *s, uint32_t field, const kl_value *v, size_t depth)
 {
     int64_t number = 0;
@@ -349,7 +349,7 @@ static void envelope_head(const char *api_version, const char *kind, kl_buf *out
     end(out, at);
 }
 
-/* No content encoding, no content type. */
+/* Ends the envelope: no content encoding, no content type. */
 static void envelope_tail(kl_buf *out)
 {
     put_bytes(out, 3, "", 0);

@@ -24,7 +24,7 @@ struct kl_stream {
     bool list;
     place place;
     bool failed;
-    kl_err why;      /* of the failure; told again to whoever goes on */
+    kl_err why;      /* of the failure; every later call repeats it */
     uint64_t offset; /* bytes before the present piece */
     size_t objects;  /* delivered */
 
@@ -45,7 +45,7 @@ struct kl_stream {
     bool key_next; /* the next string is a key of the envelope */
     bool in_key;
     bool items_key;   /* the last key was "items": its colon comes */
-    bool items_value; /* ... and its value comes */
+    bool items_value; /* then its value comes */
     bool need_comma;  /* between items: one was delivered since the last comma */
     bool after_comma;
 };
@@ -157,7 +157,7 @@ static void describe(const kl_stream *s, const char *p, size_t n, char *out, siz
 
 /* --- failures ----------------------------------------------------------------------------- */
 
-/* err holds the story; from now on the stream only repeats it. */
+/* Fails the stream with err; from now on it only repeats that. */
 static kl_status give_up(kl_stream *s, kl_status st, kl_err *err)
 {
     s->failed = true;
@@ -180,7 +180,7 @@ static kl_status unexpected(
         s->list ? "list" : "watch stream", (unsigned long long)at, shown, wanted);
 }
 
-/* `p` is what is known of the object. */
+/* Fails for an object that is too large; `p` has its first bytes. */
 static kl_status too_big(kl_stream *s, const char *p, size_t n, kl_err *err)
 {
     char who[600];
@@ -208,7 +208,7 @@ static kl_status hand_over(kl_stream *s, const char *type, const kl_value *objec
 
 static kl_status deliver_frame(kl_stream *s, const kl_value *frame, const char *p, size_t size, kl_err *err);
 
-/* An error's Status was cut as if it were one of the objects: it is decoded again, whole. */
+/* Decodes an error's Status again, whole: it was cut like one of the objects. */
 static kl_status again_whole(kl_stream *s, const char *p, size_t size, kl_err *err)
 {
     const kl_value *frame;
@@ -238,8 +238,8 @@ static kl_status deliver_frame(kl_stream *s, const kl_value *frame, const char *
 #define TYPE_MAX 16
 static const char frame_begin[] = "{\"type\":\"", frame_middle[] = "\",\"object\":";
 
-/* As every API server writes a frame: {"type":"...","object":. Gives the type and where the object begins,
- * or NULL. */
+/* Reads a frame as every API server writes it: {"type":"...","object":. Gives the type and where the object
+ * begins, or NULL. */
 static const char *frame_object(const char *p, size_t n, char type[TYPE_MAX])
 {
     const char *end = p + n, *from = p + sizeof frame_begin - 1;
@@ -271,8 +271,8 @@ static const kl_value *guide_of(kl_stream *s, const char *p, size_t n)
     return known ? known : kl_value_ref(s->before);
 }
 
-/* A frame as servers write it, decoded without the frame around it. False: it is not, or it is not whole,
- * or malformed. */
+/* Decodes the object of a frame as servers write it, without the frame. False: it is no such frame, not
+ * whole, or malformed. */
 static bool quick_frame(
     kl_stream *s, const char *p, size_t n, size_t *used, char type[TYPE_MAX], const kl_value **object)
 {
@@ -324,7 +324,7 @@ static kl_status skip(kl_stream *s, const char *p, size_t n, kl_err *err)
     return st;
 }
 
-/* One whole object's text. */
+/* Decodes and hands over the text of one whole object. */
 static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
 {
     char who[600], type[TYPE_MAX];
@@ -379,7 +379,7 @@ static kl_status deliver_at_once(kl_stream *s, const char **at, const char *end,
     return hand_over(s, type, v, used, err);
 }
 
-/* Between objects, and ready for the next. */
+/* Ends an object: the stream is ready for the next. */
 static void object_done(kl_stream *s)
 {
     kl_buf_clear(&s->part);
@@ -430,7 +430,7 @@ static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_er
 
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-/* Between two items, or two frames. `*at` is no white space. */
+/* Reads between two items, or two frames. `*at` is no white space. */
 static kl_status between(kl_stream *s, const char **at, const char *end, uint64_t offset, kl_err *err)
 {
     char c = **at;
@@ -461,7 +461,7 @@ static kl_status between(kl_stream *s, const char **at, const char *end, uint64_
 
 /* --- the envelope of a list --------------------------------------------------------------- */
 
-/* The key may be spelt with escapes. */
+/* Whether the key is "items", which may be spelt with escapes. */
 static bool key_is_items(const kl_stream *s)
 {
     const kl_value *key = NULL;
@@ -578,7 +578,7 @@ kl_status kl_stream_feed(kl_stream *s, const char *data, size_t n, kl_err *err)
     return st;
 }
 
-/* The envelope without its items. */
+/* Decodes the envelope without its items. */
 static kl_status open_envelope(kl_stream *s, const kl_value **out, kl_err *err)
 {
     const kl_value *v = NULL;

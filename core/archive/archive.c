@@ -1,9 +1,9 @@
 /* archive.c - group commit over SQLite in WAL mode.
  *
- *   queue --the thread takes all of it--> batch --COMMIT--> on disk: those who wait are told
+ *   queue --the thread takes all of it--> batch --COMMIT--> on disk: waiting callers are told
  *                                               --fails---> ROLLBACK, failed(): batch and queue are given
- *                                                           back under the owner's lock, then those who
- *                                                           wait are told why
+ *                                                           back under the owner's lock, then
+ *                                                           waiting callers are told why
  *
  * synchronous=FULL: COMMIT returns after the fsync of the log. The exclusive lock keeps a second process out
  * and needs no shared memory file. Each change has a number; a caller waits for one of them. */
@@ -50,17 +50,17 @@ struct kl_archive {
     kl_mutex mu;
     kl_cond news;
     change *queue KL_GUARDED_BY(mu), **tail KL_GUARDED_BY(mu);
-    change *batch KL_GUARDED_BY(mu); /* that failed, until it is given back */
+    change *batch KL_GUARDED_BY(mu); /* the failed batch, until it is given back */
     waiter *waiters KL_GUARDED_BY(mu);
     uint64_t added KL_GUARDED_BY(mu); /* number of the last change */
-    uint64_t over KL_GUARDED_BY(mu);  /* up to here changes are on disk, or given back */
+    uint64_t over KL_GUARDED_BY(mu);  /* changes up to this number are on disk, or given back */
     char *why KL_GUARDED_BY(mu);      /* of the last failure */
     bool stopping KL_GUARDED_BY(mu);
 };
 
 /* ------------------------------------------------------------------ the file */
 
-/* SQLite's error, with the way out. */
+/* SQLite's error as a kl_status, with advice. */
 static kl_status fail(const kl_archive *a, int rc, kl_err *err)
 {
     const char *said = a->db ? sqlite3_errmsg(a->db) : sqlite3_errstr(rc);
@@ -358,7 +358,7 @@ static void tell(waiter *w, const char *failure)
     }
 }
 
-/* One batch, outside the lock. */
+/* Writes one batch; the caller does not hold the lock. */
 static void write_all(kl_archive *a, change *batch, uint64_t last, kl_buf *text)
 {
     kl_err err = KL_ERR_INIT;

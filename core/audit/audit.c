@@ -31,7 +31,7 @@ struct kl_audit_record {
     kl_audit_verdict verdict;
     char id[KL_UUID_MAX];
     kl_time received; /* wall */
-    bool nobody;      /* nobody knows who asks */
+    bool nobody;      /* the user is unknown */
     char *uri, *agent, *verb, *source;
     char *resource, *ns, *name, *group, *version, *sub; /* resource NULL: none */
     char *object_uid, *object_version;                  /* what the sent object says */
@@ -282,7 +282,7 @@ static const kl_httpd_witness witness = {answered, ended};
 
 /* ------------------------------------------------------------------ the way there */
 
-/* The body of a patch or a deletion: a patch, or options, and not an object of the resource. */
+/* Reads the body of a patch or a deletion: a patch or options, not an object of the resource. */
 static void read_sent(kl_audit_record *r, kl_httpd_request *http)
 {
     size_t n;
@@ -298,7 +298,7 @@ static void read_sent(kl_audit_record *r, kl_httpd_request *http)
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "DeleteOptions");
-    kl_build_kstr(b, "apiVersion", "meta.k8s.io/__internal"); /* as kube-apiserver says it */
+    kl_build_kstr(b, "apiVersion", "meta.k8s.io/__internal"); /* as in kube-apiserver */
     for (size_t i = 0; i < kl_value_len(v); i++) {
         const char *key;
         size_t len;
@@ -399,7 +399,7 @@ void kl_audit_annotate(kl_audit_record *r, const char *key, const char *value)
     r->notes[r->nnotes++] = (note){kl_strdup(key), kl_strdup(value ? value : "")};
 }
 
-/* `word` is one of those that ", " sets apart. */
+/* Whether `word` is in the list, whose words are separated by ", ". */
 static bool among(const char *list, const char *word)
 {
     size_t n = strlen(word);

@@ -20,13 +20,13 @@ struct kl_audit_log {
     kl_mutex mu;
     kl_cond wake;
     kl_buf waiting KL_GUARDED_BY(mu);
-    size_t lost KL_GUARDED_BY(mu); /* lines since the last that was written */
+    size_t lost KL_GUARDED_BY(mu); /* lines dropped since the last line that was written */
     bool closing KL_GUARDED_BY(mu);
 };
 
 static int open_file(const char *path) { return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }
 
-/* Another file has the name, or none. */
+/* Whether the log's name now belongs to another file, or to none. */
 static bool moved(const kl_audit_log *l)
 {
     struct stat here, there;

@@ -100,7 +100,7 @@ static void set(char **to, const char *value)
 
 /* --- what is in force --------------------------------------------------------------------- */
 
-/* Complaints, gathered so that one run tells them all. */
+/* Complaints are collected, so that one run reports all of them. */
 typedef struct complaints {
     kl_buf text;
     int n;
@@ -233,7 +233,7 @@ static void take_cluster(const kl__kube_cluster *c, const kl_config_overrides *o
         x->insecure = c->insecure;
         x->disable_compression = c->disable_compression;
     }
-    /* then all three come from the flags: without verification no CA is needed */
+    /* any of these flags replaces all three settings: without verification no CA is needed */
     if (o->insecure > 0 || given(o->ca_file) || given(o->ca_data)) {
         x->insecure = o->insecure > 0;
         set(&x->ca_file, given(o->ca_file) ? o->ca_file : NULL);
@@ -249,7 +249,7 @@ static void take_cluster(const kl__kube_cluster *c, const kl_config_overrides *o
         set(&x->tls_server_name, name ? o->tls_server_name : NULL);
 }
 
-/* One given takes the place of both. */
+/* A new file or new data replaces both the file and the data. */
 static void set_pair(char **file, char **data, const char *new_file, const char *new_data)
 {
     if (!given(new_file) && !given(new_data))
@@ -616,7 +616,7 @@ kl_status kl_config_load(const kl_config_sources *s, kl_config *out, kl_err *err
         return load_files(s, &s->explicit_file, 1, true, out, err);
     if (s->env && *s->env)
         return load_list(s, s->env, out, err);
-    /* A context, cluster or user by name can only be one of a file. */
+    /* A context, cluster or user given by name can only come from a file. */
     bool named = (s->o.context && *s->o.context) || (s->o.cluster && *s->o.cluster)
         || (s->o.user && *s->o.user);
     kl_err why = KL_ERR_INIT;

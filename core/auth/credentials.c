@@ -1,10 +1,10 @@
 /* credentials.c - caches and renews credentials.
  *
  *   get --at hand--> fn                                   fixed texts; a token file younger than 50 s; a plugin's answer not expired
- *    `--renew--> waiting --the thread: plugin, provider--> posted to the asker's thread --> fn
+ *    `--renew--> waiting --the thread: plugin, provider--> posted to the caller's thread --> fn
  *
- * The first caller that must wait starts the thread; one run serves all callers that come meanwhile.
- * Everything but the run is under `mu`. A file is read under it too: it is small and local, and one reader is
+ * The first caller that must wait starts the thread; one run serves all callers that arrive meanwhile.
+ * Everything but the run happens under `mu`, also reading a file: it is small and local, and one reader is
  * enough. A new file that is unreadable, or has no certificate or half a pair, leaves the old content in
  * force, which is logged once. */
 #include "auth/credentials.h"
@@ -33,7 +33,7 @@ typedef struct waiter {
     kl__credentials *cs;
     kl_http *http;
     uint64_t id;
-    bool taken, withdrawn; /* taken: on its way to its thread */
+    bool taken, withdrawn; /* taken: posted to its thread */
     kl__credential_fn *fn;
     void *arg;
     kl_status st;
@@ -52,7 +52,7 @@ struct kl__credentials {
     kl_child *child;
     kl__oidc *oidc;
     kl_fswatch *watch; /* NULL: files are read when they are due */
-    kl_mutex mu;       /* of all that follows */
+    kl_mutex mu;       /* guards all that follows */
     kl_cond wanted;
     kl_thread *thread;
     bool closing, renew;
@@ -66,7 +66,7 @@ struct kl__credentials {
     kl_time expiration;    /* wall */
     kl_time read_at;       /* files; monotonic */
     kl_time useless_until; /* monotonic */
-    bool complained;       /* about the files as they are */
+    bool complained;       /* the present fault of the files was logged */
 };
 
 /* --- a credential ------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static void on_files(void *arg)
     bool moved = false;
     kl_lock(&cs->mu);
     if (cs->current)
-        (void)look_locked(cs, &moved, &err); /* with something in force it does not fail */
+        (void)look_locked(cs, &moved, &err); /* does not fail while a credential is in force */
     kl_unlock(&cs->mu);
     kl_err_fini(&err);
     tell_moved(cs, moved);
@@ -446,7 +446,7 @@ const char *kl__credentials_describe(const kl__credentials *cs) { return cs->wor
 
 /* --- life --------------------------------------------------------------------------------- */
 
-/* A token, a name and password, and (before a plugin) a certificate come first, as kubectl has it. */
+/* A token or password comes before a plugin or provider, and a certificate before a plugin, as in kubectl. */
 static source source_of(const kl_config *c)
 {
     if (c->token_file)

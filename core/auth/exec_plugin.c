@@ -1,9 +1,9 @@
-/* exec_plugin.c - programs that give credentials.
+/* exec_plugin.c - runs programs that print credentials.
  *
  *   config, its cluster --KUBERNETES_EXEC_INFO--> program --stdout--> ExecCredential --> token, or certificate and key
  *
- * Its stdout is secret: no part of it gets into a message, not even through a parser's error. Its stderr is
- * for people and does, without anything that looks like a token or a key. */
+ * The program's stdout is secret: no part of it gets into a message, not even through a parser's error. Its
+ * stderr is meant for users: messages quote it, without words that look like a token or a key. */
 #include "auth/exec_plugin.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@
 #define ERR_MAX ((size_t)4 << 10)
 #define TOLD_MAX 600 /* bytes of stderr in a message */
 #define CA_MAX ((size_t)4 << 20)
-#define SECRET_MIN 64 /* a word this long without a "/" in front is not a word for people */
+#define SECRET_MIN 64 /* a word this long may be a secret, unless it begins with "/" */
 
 static kl_status fail(const kl_config *c, kl_err *err, const char *fmt, ...) KL_PRINTF(3, 4);
 static kl_status fail(const kl_config *c, kl_err *err, const char *fmt, ...)
@@ -132,7 +132,7 @@ static void strings_free(strings *s)
     kl_free(s->v);
 }
 
-/* Sets NAME=value; the last one set counts, as Go has it. */
+/* Sets NAME=value; the last value counts, as in Go. */
 static void put(strings *s, const char *name, const char *value)
 {
     size_t n = strlen(name);
@@ -200,7 +200,7 @@ static void tell(kl_buf *out, const char *text, size_t n)
         text += n - TOLD_MAX;
         n = TOLD_MAX;
         kl_buf_puts(out, "...");
-        while (n && !isspace((unsigned char)*text)) { /* half a word may be half a secret */
+        while (n && !isspace((unsigned char)*text)) { /* whole words only: half a word may be half a secret */
             text++;
             n--;
         }
@@ -341,7 +341,7 @@ kl_status kl__exec_plugin_parse(
 {
     const kl_value *v = NULL;
     kl__exec_credential x = {0};
-    /* JSON is YAML; what it complains about may be a secret */
+    /* JSON is YAML; the parser's message may quote a secret */
     if (kl_yaml_decode("stdout", text, n, &v, NULL))
         return kl_fail(err, KL_ESYNTAX, "it is neither JSON nor YAML (%zu bytes)", n);
     kl_status st = read_credential(v, version, &x, err);

@@ -1,7 +1,7 @@
-/* identity.c - CAs, certificate and key, read and judged before a connection depends on them.
+/* identity.c - reads and checks CAs, certificate and key before a connection depends on them.
  *
- * Files become texts here: libcurl would read them at each handshake, keep a CA file's content for a day,
- * and find out about half a rotation (a new certificate with the old key) only when connecting. */
+ * Files become texts here. libcurl would read them at each handshake and cache a CA file for a day. It would
+ * notice half a rotation (a new certificate with the old key) only when connecting. */
 #include "auth/identity.h"
 
 #include <string.h>

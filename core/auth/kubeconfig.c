@@ -1,8 +1,8 @@
 /* kubeconfig.c - kubeconfig files as data: shape, defaults, relative paths, merging.
  *
- * The shape is checked as Go's decoder checks it: wrong types and double names are errors, unknown members
- * are not. Of several files the first that names a cluster, user or context wins with its whole entry;
- * fields are never mixed. */
+ * The shape is checked as Go's decoder checks it: wrong types and duplicate names are errors, unknown members
+ * are not. Of several files the first that names a cluster, user or context wins with its whole entry; fields
+ * are never mixed. */
 #include "auth/kubeconfig.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ typedef struct place {
     const char *name;
 } place;
 
-/* Rewrites the error of a file reader. */
+/* Rewrites the error of a file reader so that it names the file. */
 static kl_status told(kl_status st, const char *path, kl_err *why, kl_err *err)
 {
     const char *fact = st ? kl_err_message(why) + strlen(path) : "";
@@ -40,7 +40,7 @@ kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err)
     return told(kl_file_read(path, "the file", out, &why), path, &why, err);
 }
 
-/* --- members, with Go's opinion about types ----------------------------------------------- */
+/* --- members, with types checked as in Go ------------------------------------------------- */
 
 static kl_status wrong_type(const place *p, const char *key, const char *want, const kl_value *v, kl_err *err)
 {

@@ -1,11 +1,10 @@
-/* oidc.c - id tokens that are refreshed.
+/* oidc.c - refreshes id tokens.
  *
  *   id token good for 10 s --> use it
  *   otherwise  issuer/.well-known/openid-configuration --token_endpoint--> POST refresh_token --> new id token --> kubeconfig
  *
- * The client's own name goes into a Basic header first and, where that is refused, into the form, as
- * golang.org/x/oauth2 finds out what a provider wants. Requests run on an http thread; we wait for each
- * here. */
+ * The client's id and secret go into a Basic header first and, if the provider refuses that, into the form,
+ * like in golang.org/x/oauth2. Requests run on an http thread; this code waits for each. */
 #include "auth/oidc.h"
 
 #include <ctype.h>
@@ -21,11 +20,11 @@
 #include "auth/persist.h"
 #include "http/proxy.h"
 
-#define LEEWAY KL_SECONDS(10) /* a token this close to its end is not sent any more (client-go's) */
+#define LEEWAY KL_SECONDS(10) /* a token this close to its expiry is not sent (client-go's value) */
 #define REQUEST_TIME KL_SECONDS(30)
 #define ANSWER_MAX ((size_t)1 << 20)
 #define CA_MAX ((size_t)4 << 20)
-#define LOCK_TRIES 10 /* for a kubeconfig that another program is writing */
+#define LOCK_TRIES 10 /* while another program writes the kubeconfig */
 #define LOCK_REST KL_MILLISECONDS(100)
 
 struct kl__oidc {
@@ -37,7 +36,7 @@ struct kl__oidc {
     kl_mutex mu;                    /* of what follows */
     kl_cond ended;
     bool stopped;
-    uint64_t request; /* that is under way, or 0 */
+    uint64_t request; /* id of the running request, or 0 */
 };
 
 static const char *setting(const kl_config *c, const char *key)
@@ -155,7 +154,7 @@ static kl_status no_token(const kl__oidc *o, kl_err *err, const char *why)
         err, KL_EAUTH, "no token from the OIDC issuer %s: %s", setting(o->config, "idp-issuer-url"), why);
 }
 
-/* What is in *err, as the reason. */
+/* Reports that there is no token; the message in *err becomes the reason. */
 static kl_status retell(const kl__oidc *o, kl_err *err)
 {
     char *why = kl_strdup(kl_err_message(err));
@@ -311,7 +310,7 @@ static kl_status discover(kl__oidc *o, kl_err *err)
     return st;
 }
 
-/* Once with the client's name in a header, once in the form. */
+/* Sends the client's id in a header, then, if refused, in the form. */
 static kl_status refresh(kl__oidc *o, const kl_value **out, int *code, kl_err *err)
 {
     const char *id = setting(o->config, "client-id"), *secret = setting(o->config, "client-secret");
@@ -362,7 +361,7 @@ static void take_string(char **to, const char *s)
     *to = copy;
 }
 
-/* False when stopped meanwhile. */
+/* Waits; false when stopped meanwhile. */
 static bool rest(kl__oidc *o, kl_time time)
 {
     kl_time until = kl_clock_now(kl_clock_real()) + time;

@@ -27,7 +27,7 @@ static bool write_all(int fd, const kl_buf *b)
     return true;
 }
 
-/* A whole new file beside it, then in its place. */
+/* Writes a new file beside `path`, then renames it over `path`. */
 static kl_status replace(const char *path, const kl_buf *text, kl_err *err)
 {
     struct stat s;

@@ -33,14 +33,14 @@ static kl_status refuse(kl_err *err, size_t at)
     return kl_fail(err, KL_ESYNTAX, "not base64: wrong at byte %zu", at + 1);
 }
 
-/* Characters without line breaks, in fours. */
+/* A chunk of base64 characters without line breaks, in groups of four. */
 typedef struct text {
     unsigned char v[TEXT_MAX];
     size_t n;
     int pads;
 } text;
 
-/* Takes one character; false: it is wrong here. */
+/* Adds one character; false: it is not valid at this place. */
 static bool take(text *t, char c)
 {
     const char *found = c ? memchr(alphabet, c, 64) : NULL;
@@ -49,7 +49,7 @@ static bool take(text *t, char c)
     else if (!found || t->pads)
         return false;
     t->v[t->n++] = (unsigned char)c;
-    /* The last character before padding has bits that belong to no byte. */
+    /* The unused bits of the last character before the padding must be 0. */
     if (t->pads && t->n % 4 == 0)
         return !((size_t)((const char *)memchr(alphabet, t->v[t->n - 1 - t->pads], 64) - alphabet)
             & (t->pads == 1 ? 3 : 15));

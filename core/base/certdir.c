@@ -16,7 +16,7 @@ struct kl_certdir {
     char *dir, *cert, *key, *what;
     kl_keyring *ring;
     kl_fswatch *watch;
-    /* the pair in the keyring, as it was read; the watch's after the start */
+    /* the text of the pair in the keyring; after the start only the watch's thread uses it */
     char *shown;
     void (*read)(void *arg, bool good);
     void *arg;

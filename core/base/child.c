@@ -31,7 +31,7 @@ typedef struct run {
     const kl_child_order *o;
     kl_child_result *r;
     pid_t pid;
-    int out, err, end; /* -1: closed, or not to be had */
+    int out, err, end; /* -1: closed, or not available */
     bool ended;
     int status; /* of waitpid; -1 unknown */
 } run;
@@ -107,7 +107,7 @@ static bool take(int fd, kl_buf *to)
         if (n <= 0)
             return n < 0 && errno == EAGAIN;
         if (kl_buf_add(to, chunk, (size_t)n))
-            return true; /* too much: the caller sees it */
+            return true; /* too much output: the caller checks for that */
     }
 }
 
@@ -154,7 +154,7 @@ static kl_status watch(run *x, int stop, kl_err *err)
             return kl_fail(err, KL_EIO, "%s cannot be followed: %s", x->o->program, strerror(errno));
         if (fds[0].revents && rc > 0)
             return kl_fail(err, KL_ECANCELLED, "%s was stopped", x->o->program);
-        /* before the pipes are read: what it wrote before its end is in them */
+        /* before the pipes are read, so that they hold all that the program wrote */
         reap(x, false);
         if (x->out >= 0 && !take(x->out, &x->r->out))
             shut(&x->out);

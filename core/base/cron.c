@@ -73,7 +73,7 @@ static bool read_part(const field *f, const char *s, const char *end, uint64_t *
             if (!read_value(f, &s, end, &to) || to < from)
                 return false;
         } else if (s < end && *s == '/') {
-            to = f->high; /* a/n is a-high/n, as cron programs have it */
+            to = f->high; /* a/n means a-high/n, as in other cron programs */
         }
     }
     if (s < end && *s == '/') {
@@ -156,7 +156,7 @@ kl_status kl_cron_parse(const char *text, kl_cron *out, kl_err *err)
     return KL_OK;
 }
 
-/* Either day is enough where both are given; a star is not a restriction. */
+/* When both days are restricted, matching one is enough; a star does not restrict. */
 static bool day_fits(const kl_cron *c, const struct tm *t)
 {
     bool day = c->days >> t->tm_mday & 1, weekday = c->weekdays >> t->tm_wday & 1;
@@ -192,7 +192,7 @@ int64_t kl_cron_next(const kl_cron *c, int64_t after)
 int64_t kl_cron_previous(const kl_cron *c, int64_t before)
 {
     int64_t low = before, high = before, step = 60;
-    do { /* far enough back that one lies between */
+    do { /* goes back until a run lies between */
         low -= step;
         step *= 2;
     } while (kl_cron_next(c, low) >= before);

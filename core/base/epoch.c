@@ -2,8 +2,8 @@
  *
  * A place holds 0 or the epoch its reader pinned. All operations that matter are seq_cst, so there is one
  * order of them: a writer that finds a place empty after it changed the pointer knows that a later reader in
- * that place loads the new pointer; and an epoch read after kl_epoch_end was read after that change, too. A
- * reader that loaded the epoch early and stored it late only appears older than it is. */
+ * that place loads the new pointer; and an epoch that is read after kl_epoch_end was also read after that
+ * change. A reader that loaded the epoch early and stored it late only appears older than it is. */
 #include "base/epoch.h"
 
 #include <sched.h>

@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 
-/* The letter of the short escape, 'u' where there is none, or 0: no escape. */
+/* The letter of the short escape, 'u' for a long escape, or 0 for none. */
 static char spelt(unsigned char c)
 {
     static const char names[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};

@@ -1,4 +1,4 @@
-/* fswatch.c - says that one of some files may have changed.
+/* fswatch.c - reports that a watched file may have changed.
  *
  * Directories are watched, not files: an editor writes a new file and renames it, and a ConfigMap volume
  * swaps its ..data link beside the file's own name. An event that names one of our files, or after which a
@@ -51,7 +51,7 @@ struct kl_fswatch {
     target *targets;
     size_t n;
     int inotify, stop; /* inotify -1: everything is polled */
-    bool polling;      /* some directory needs it */
+    bool polling;      /* some directory must be polled */
     void (*changed)(void *arg);
     void *arg;
     kl_thread *thread;
@@ -230,7 +230,7 @@ kl_status kl_fswatch_start(
     w->changed = changed;
     w->arg = arg;
     w->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    /* refused where there are too many already: fs.inotify.max_user_instances */
+    /* fails beyond fs.inotify.max_user_instances */
     w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     kl_status st = w->stop < 0 ? kl_fail(err, KL_EIO, "cannot watch files: %s", strerror(errno)) : KL_OK;
     for (size_t i = 0; !st && i < n; i++)

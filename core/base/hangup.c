@@ -1,5 +1,5 @@
-/* hangup.c - one epoll set of sockets that nobody reads, one thread that waits for their ends, and
- * for one time. */
+/* hangup.c - one thread waits, with one epoll set, for the end of sockets that nobody reads, and for one
+ * timer. */
 #include "base/hangup.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ void kl_hangup_stop(kl_hangup *h)
 
 void kl_hangup_add(kl_hangup *h, int fd, uint64_t id)
 {
-    /* HUP and ERR come unasked */
+    /* epoll always reports HUP and ERR */
     struct epoll_event ev = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.u64 = id};
     if (epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &ev) && errno == EEXIST)
         epoll_ctl(h->epoll, EPOLL_CTL_MOD, fd, &ev);

@@ -1,4 +1,4 @@
-/* keyring.c - the door to GnuTLS: credentials are counted, a session keeps those that it began with. */
+/* keyring.c - the door to GnuTLS: credentials are reference-counted, and a session keeps its initial ones. */
 #include "base/keyring.h"
 
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ struct kl_keypair {
 struct kl_keyring {
     kl_mutex mu;
     kl_keypair *now KL_GUARDED_BY(mu);
-    char *authorities; /* authorities of clients; NULL: no client certificates are requested */
+    char *authorities; /* CAs of client certificates; NULL: no client certificates are requested */
 };
 
 kl_keyring *kl_keyring_new(void)
@@ -48,7 +48,7 @@ void kl_keyring_free(kl_keyring *k)
 
 kl_status kl_keyring_set(kl_keyring *k, const char *cert, const char *key, kl_err *err)
 {
-    kl_status st = kl_x509_check_pair(cert, key, err); /* says best what is wrong */
+    kl_status st = kl_x509_check_pair(cert, key, err); /* this check gives the best message */
     if (st)
         return st;
     kl_keypair *p = kl_new(kl_keypair), *old;
@@ -110,7 +110,7 @@ kl_status kl_keyring_ask(kl_keyring *k, const char *authorities, kl_err *err)
     return KL_OK;
 }
 
-/* The values of one part of the subject, with commas between. */
+/* The values of one part of the subject, separated by commas. */
 static char *subject(gnutls_x509_crt_t crt, const char *oid)
 {
     kl_buf out = KL_BUF_INIT;

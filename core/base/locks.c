@@ -1,5 +1,5 @@
-/* locks.c - the locks that each thread holds, in debug builds, and the end of a process that takes them in
- * another order than locks.h has. */
+/* locks.c - records the locks that each thread holds, in debug builds, and aborts a process that takes them
+ * in another order than that of locks.h. */
 #include "base/locks.h"
 #include "base/sync.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 16 /* that one thread holds at once */
+#define MOST 16 /* locks that one thread holds at once, at most */
 
 typedef struct held {
     const void *lock;
@@ -26,7 +26,7 @@ static __attribute__((noreturn)) void end(const char *what, const char *held, co
     abort();
 }
 
-/* A spin lock that is zero has no place, and is the last of all. */
+/* A zero-initialised spin lock has no name, and comes last in the order. */
 static held held_of(const void *lock, const kl__lock_id *id)
 {
     return (held){lock,

@@ -96,7 +96,7 @@ void kl_log_text(kl_log_level level, const char *message, const char *format, co
         kl_free(cut);
         return;
     }
-    /* In front, since a traceback may follow the fields. */
+    /* The cluster comes first, since a traceback may follow the fields. */
     char *with = kl_sprintf("cluster=%s%s%s", kl_log_quoted(cluster), *fields ? " " : "", fields),
          *types = kl_sprintf("cluster=%%s %s", format);
     hand_over(level, message, types, with);

@@ -18,7 +18,7 @@
 
 static const char *const LEVELS[] = {"debug", "info", "warn", "error", "off"};
 
-/* Ours come first and once. */
+/* The members that we write ourselves: they come first and once. */
 static bool is_taken(const char *key, size_t n)
 {
     static const char *const OURS[] = {"ts", "level", "msg", "stacktrace"};
@@ -76,7 +76,7 @@ static size_t unquote(const char *s, kl_buf *out)
     return s[i] ? i + 1 : i;
 }
 
-/* One value at s; how much it took. A word that is no `key=` belongs to the value before it. */
+/* One value at s; how much it took. A word that is not `key=` belongs to the value before it. */
 static size_t read_value(const char *s, kl_buf *out)
 {
     size_t i = 0;

@@ -1,9 +1,9 @@
 /* loop.c - posted functions in fifos, timers in a heap, one lock that guards both and is never held over a
  * call.
  *
- * Each line counts the time that its functions have used, and the one with the least is next; `floor` is the
- * time of the last chosen line. A line that was empty starts there: it cannot save up unused time. So do
- * posts without a line. */
+ * Each line counts the time that its functions have used, and the line with the least time is next. `floor`
+ * is the time of the last chosen line. A line that was empty starts at `floor`, so it cannot save up unused
+ * time. Posts without a line do the same. */
 #include "base/loop.h"
 
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ typedef struct task {
 } task;
 
 struct kl_loop_line {
-    kl_list link, tasks; /* link: among those that have tasks */
+    kl_list link, tasks; /* link: in `lines`, while it has tasks */
     size_t n;
     kl_time used;
 };
@@ -154,7 +154,7 @@ static void loop_main(void *arg)
                 kl_unlock(&l->mu);
                 break;
             }
-            if (next > kl_clock_now(l->clock)) /* it may have been moved since */
+            if (next > kl_clock_now(l->clock)) /* the timer may have been moved meanwhile */
                 kl_cond_wait_until(&l->cond, &l->mu, next);
         }
         kl_unlock(&l->mu);
@@ -183,7 +183,7 @@ void kl_loop_free(kl_loop *l)
         kl_lock(&l->mu);
     }
     kl_unlock(&l->mu);
-    kl_heap_fini(&l->due); /* reads its nodes, so before they are freed */
+    kl_heap_fini(&l->due); /* reads its nodes, so it comes before they are freed */
     kl_list *n;
     while ((n = kl_list_shift(&l->timers)))
         kl_free(KL_CONTAINER(n, timer, link));
@@ -310,7 +310,7 @@ static void waited_run(void *arg)
     kl_unlock(&c->mu);
 }
 
-/* Takes a call back that the loop has not begun. */
+/* Removes a call that the loop has not begun; false if it has. */
 static bool withdraw(kl_loop *l, const waited_call *c)
 {
     bool found = false;

@@ -2,7 +2,7 @@
  *
  * A slot is empty (key NULL), dead (key == dead_key: probes go on, adds may reuse it) or live. Taking leaves
  * a tombstone, so iteration survives it; tombstones vanish at the next growth. Hashes are SipHash-1-3 under a
- * key drawn once per process: so names of objects in a cluster cannot be chosen to collide. */
+ * key drawn once per process, so nobody can choose object names that collide. */
 #include "base/map.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct kl_map {
     slot *slots; /* cap of them, a power of two */
     size_t cap;
     size_t live;
-    size_t used; /* live and dead */
+    size_t used; /* live and dead slots */
 };
 
 static char dead_key[1];

@@ -101,8 +101,8 @@ char *kl_vsprintf(const char *fmt, va_list ap)
 
 /* --- rest --------------------------------------------------------------------------------- */
 
-/* Segments that are never written are what the file says: without their pages they are read again, from
- * the page cache. A segment with relocations is not touched, nor one that a debugger may have written to. */
+/* Read-only segments equal the file, so their dropped pages are read again, from the page cache. Segments
+ * with relocations are left alone, and those that a debugger may have written to. */
 static int drop_clean_pages(struct dl_phdr_info *info, size_t size, void *arg)
 {
     (void)size;

@@ -19,7 +19,7 @@ char *kl_packed_text(const kl_packed *p)
     z.avail_out = (uInt)p->plain;
     if (rc == Z_OK)
         rc = inflate(&z, Z_FINISH);
-    /* the bytes are part of the binary: another answer is a broken build */
+    /* the bytes are part of the binary: a failure is a broken build */
     assert(rc == Z_STREAM_END && !z.avail_out);
     inflateEnd(&z);
     text[p->plain] = '\0';

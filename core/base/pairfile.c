@@ -40,7 +40,7 @@ static bool is_absent(const char *path)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* A text that leaves no copies in freed memory: no reallocation. */
+/* Reads without reallocation, so that no copy of a key stays in freed memory. */
 static kl_status read_all(int fd, const char *path, char **out, kl_err *err)
 {
     struct stat st;
@@ -135,12 +135,12 @@ static char *fresh_name(const char *dir, const char *name, kl_time now)
             return path;
         struct stat st;
         if (lstat(path, &st))
-            return path; /* writing says why */
+            return path; /* the write will fail and report why */
         kl_free(path);
     }
 }
 
-/* Where the link points, when that is one of our files beside it; caller frees. */
+/* The file that the link points to, if it is one of ours beside the link; caller frees. */
 static char *linked(const char *dir, const char *name, const char *current)
 {
     char target[PATH_MAX];
@@ -172,7 +172,7 @@ static kl_status move_link(const char *dir, const char *name, const char *path, 
             st = io(err, "move", updated);
     }
     if (!st && before && strcmp(before, path))
-        (void)unlink(before); /* its key is not used any more */
+        (void)unlink(before); /* its key is no longer used */
     kl_free(before);
     kl_free(updated);
     kl_free(current);

@@ -1,4 +1,4 @@
-/* pattern.c - a row of nodes and a stack of choices.
+/* pattern.c - compiles a pattern into a row of nodes, and matches it with a stack of choices.
  *
  *   "(%w+)=(%d*)$"  ->  open 0 | many %w, 1.. | close 0 | one '=' | open 1 | many %d, 0.. | close 1 | end |
  *   match
@@ -32,7 +32,8 @@ typedef enum op {
 } op;
 typedef enum kind { CHARACTER, ANY, SET } kind;
 
-/* a: the character; the capture; the first of %b. b: the last of %b; how many a MANY takes at least. */
+/* a: the character, the capture, or the opening character of %b. b: the closing character of %b, or the
+ * minimum of a MANY. */
 typedef struct node {
     uint8_t op, kind, a, b;
     uint32_t set;
@@ -55,7 +56,7 @@ struct kl_pattern {
     uint32_t n_nodes, n_sets;
     uint8_t n_captures;
     bool anchored;
-    /* the message of the WRONG node, or NULL for a capture that does not exist: */
+    /* the message of the WRONG node; NULL: the pattern refers to capture `missing`, which does not exist */
     const char *wrong;
     uint8_t missing;
 };
@@ -66,7 +67,7 @@ static bool repeats(char c) { return c == '*' || c == '+' || c == '-' || c == '?
 
 static size_t rounded(size_t n) { return (n + 15) & ~(size_t)15; }
 
-/* The parts lie behind each other in one piece; these are the most that a text can need. */
+/* All parts are in one allocation; these are the maximum sizes that a pattern text needs. */
 typedef struct extent {
     size_t nodes, sets, choices;
 } extent;
@@ -160,7 +161,7 @@ static set *new_set(maker *m, uint32_t *number)
     return memset(&m->p->sets[*number], 0, sizeof(set));
 }
 
-/* After the ] that ends the set at m->at, or NULL: a ] in first place, or after a %, is a character. */
+/* Just after the ] that ends the set at m->at, or NULL. A ] in first place, or after a %, is a character. */
 static const char *set_end(const maker *m)
 {
     const char *c = m->at + 1;
@@ -174,7 +175,7 @@ static const char *set_end(const maker *m)
     return NULL;
 }
 
-/* The set at m->at, which is left behind it. */
+/* Reads the set at m->at, and moves m->at past it. */
 static bool read_set(maker *m, uint32_t *number)
 {
     const char *last = set_end(m);
@@ -200,7 +201,7 @@ static bool read_set(maker *m, uint32_t *number)
     return true;
 }
 
-/* A single character class, and its repetition. */
+/* Reads a single character class and its repetition. */
 static bool read_single(maker *m)
 {
     node n = {.op = ONE};
@@ -393,7 +394,7 @@ static const char *run_of(const kl_pattern *p, const node *n, const char *s, con
     }
 }
 
-/* After the text that n->a opens at s and n->b closes, or NULL. */
+/* The end of the text that n->a opens at s and n->b closes, or NULL. */
 static const char *balanced(kl_matching *m, const node *n, const char *s)
 {
     if (s == m->end || (uint8_t)*s != n->a)
@@ -438,7 +439,7 @@ static const char *otherwise(const kl_pattern *p, const kl_matching *m, choice *
                 return ++c->now;
         } else {
             const char *s = c->now;
-            /* Only where the next required character is. */
+            /* Skips places where the required next character is not found. */
             bool known = c->after->op == ONE && c->after->kind == CHARACTER;
             do
                 s--;

@@ -15,11 +15,11 @@
 #include <unistd.h>
 #include "base/mem.h"
 
-#define BATCH 64 /* of epoll's answers: more come with the next look */
+#define BATCH 64 /* events per wait: the next wait returns the others */
 
 enum { AWAKE, ASLEEP, WOKEN };
 
-/* A socket that was removed since the last wait: libcurl often adds it again before the next, which then
+/* A socket that was removed since the last wait. libcurl often adds it again before the next wait, which then
  * costs one epoll call. */
 typedef struct loose {
     int fd, what;
@@ -65,8 +65,7 @@ static void tell(kl_poller *p, int fd, int what)
     struct epoll_event e = {
         .events = (what & KL_POLL_IN ? EPOLLIN | EPOLLRDHUP : 0u) | (what & KL_POLL_OUT ? EPOLLOUT : 0u),
         .data.fd = fd};
-    /* Not through libc: ThreadSanitizer would take it for a use of whatever has this number by now, in any
-     * thread. */
+    /* A system call, not libc's: ThreadSanitizer would see a use of the file that has this number now. */
     if (!what)
         syscall(SYS_epoll_ctl, p->epoll, EPOLL_CTL_DEL, fd, &e);
     else if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) && errno == ENOENT)

@@ -45,7 +45,7 @@ char *kl_shelf_home(void)
     const char *own = getenv("KUBELUA_CACHE_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (own && *own)
         return strcmp(own, "off") ? kl_strdup(own) : NULL;
-    /* the XDG specification requires to ignore relative ones */
+    /* the XDG specification says to ignore relative paths */
     if (cache && *cache == '/')
         return kl_sprintf("%s/kubelua", cache);
     return home && *home ? kl_sprintf("%s/.cache/kubelua", home) : NULL;
@@ -200,7 +200,7 @@ static bool write_whole(int fd, const kl_buf *b)
     return true;
 }
 
-/* errno says why not. */
+/* Writes the file; on failure errno has the reason. */
 static bool replace(const char *path, kl_time wall, const kl_buf *text)
 {
     char *temporary = kl_sprintf("%s.%ld.XXXXXX", path, (long)getpid());

@@ -59,7 +59,7 @@ const char *kl_suggest(const char *word, const char *const *candidates, size_t n
     char given[WORD_MAX + 1], other[WORD_MAX + 1];
     const char *best = NULL;
     size_t nearest = strlen(word) < 6 ? 1 : strlen(word) / 3; /* a third, and one letter of short words */
-    size_t begins = 0; /* of equally near ones: few mistype the first letter */
+    size_t begins = 0; /* prefers words with the same first letter: few people mistype it */
     if (!plain(word, given))
         return NULL;
     for (size_t i = 0; i < n; i++) {

@@ -15,12 +15,12 @@
 #include "base/mem.h"
 
 struct kl_thread {
-    pthread_t id; /* of one that is joined */
+    pthread_t id; /* only of a thread that is joined */
     bool alone;
     char name[16];
     void (*fn)(void *arg);
     void *arg;
-    const char *badge; /* inherited from its starter */
+    const char *badge; /* inherited from the thread that started it */
 };
 
 static void mutex_init(kl_mutex *m)
@@ -156,7 +156,7 @@ void kl_signal_unblock(int signo)
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
-/* By the kernel's number: a pthread_t must not be used after the thread's end. */
+/* Uses the kernel's thread id: a pthread_t must not be used after the thread's end. */
 void kl_thread_signal(uint64_t thread, int signo) { syscall(SYS_tgkill, getpid(), (pid_t)thread, signo); }
 
 static _Thread_local const char *badge;

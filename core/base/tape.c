@@ -58,7 +58,7 @@ static bool begins_so(const char *name, const char *begins)
     return n >= 0 && !memcmp(head, begins, (size_t)n < want ? (size_t)n : want);
 }
 
-/* A wrong file name would rename a foreign file, and remove it a few starts later. */
+/* With a wrong file name we would rename a foreign file, and remove it a few starts later. */
 static kl_status check(const char *path, const char *begins, kl_err *err)
 {
     kl_status st = KL_OK;

@@ -12,8 +12,8 @@
 /* n hex digits, not all of them zero. */
 static bool is_id(const char *s, size_t n) { return strspn(s, HEX) >= n && strspn(s, "0") < n; }
 
-/* version "-" trace "-" span "-" flags; a version above 00 may have more after another dash, ff is
- * invalid. */
+/* The header is version "-" trace "-" span "-" flags. Versions above 00 may have more after another dash; ff
+ * is invalid. */
 bool kl_trace_parse(const char *header, kl_trace *out)
 {
     size_t len = header ? strlen(header) : 0;

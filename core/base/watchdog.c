@@ -16,7 +16,7 @@
 
 #define LOOK_MIN KL_MILLISECONDS(1)
 #define LOOKS_PER_BUDGET 8
-/* Between two signals to a turn that is over: the first nearly always does. */
+/* The time between two signals to a turn that exceeds its budget; the first one nearly always works. */
 #define AGAIN KL_MILLISECONDS(5)
 
 typedef struct dog {
@@ -98,7 +98,7 @@ static kl_time look_at(kl_guard *g, kl_time now)
     if (!(turn & 1))
         return news ? now + latest : KL_NEVER;
     kl_over why = g->ended ? KL_OVER_CPU : judge(g, now);
-    if (atomic_load(&g->turn) != turn) /* what was read may be another turn's */
+    if (atomic_load(&g->turn) != turn) /* the values read may belong to another turn */
         return now + LOOK_MIN;
     if (why) {
         end(g, turn, why, now);
@@ -207,7 +207,7 @@ void kl_guard_enter(kl_guard *g, const kl_terms *t)
         kl_bell_ring(&d->bell);
 }
 
-/* After a turn that was over: waits for whoever tells of it just now. */
+/* After a turn that exceeded its budget: the lock waits for a watchdog that is reporting it. */
 static void come_back(kl_guard *g)
 {
     kl_lock(&all.mu);

@@ -105,8 +105,7 @@ static bool extend(X509 *x, X509 *issuer, X509_REQ *r, bool ca)
     return good;
 }
 
-/* issuer NULL: by its own key. */
-/* issuer NULL: what is signed signs itself. */
+/* issuer NULL: the certificate is self-signed. */
 typedef struct signer {
     X509 *issuer;
     EVP_PKEY *key;

@@ -1,6 +1,5 @@
-/* zone.c - a zone file is a list of moments with the offset that begins there, and a rule for what comes
- * after the last ("CET-1CEST,M3.5.0,M10.5.0/3"). The block with 64 bits is used; files without one are
- * refused.
+/* zone.c - a zone file has a list of moments, each with the offset that begins there, and a rule for the time
+ * after the last ("CET-1CEST,M3.5.0,M10.5.0/3"). We use the block with 64 bits, and refuse files without one.
  *
  *   header | block of 32 bits | header | moments, types of moments, types, names, leaps | \n rule \n */
 #include "base/zone.h"
@@ -110,7 +109,7 @@ static bool read_rule(kl_zone *z, const char *s)
 {
     if (!skip_name(&s) || !read_time(&s, &z->winter))
         return false;
-    z->winter = -z->winter; /* the rule counts to the west */
+    z->winter = -z->winter; /* the rule counts offsets westward */
     if (!*s)
         return true;
     z->summer = z->winter + 3600;
@@ -262,7 +261,7 @@ static int64_t offset_of_type(const kl_zone *z, size_t type)
 
 int64_t kl_zone_offset(const kl_zone *z, int64_t sec)
 {
-    size_t low = 0, high = z->nmoments; /* moments below `low` are not after sec */
+    size_t low = 0, high = z->nmoments; /* moments below `low` are at or before sec */
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (number(z->moments + 8 * mid, 8) <= sec)

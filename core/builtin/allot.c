@@ -116,7 +116,7 @@ static void normalize(const kl_value *old, const kl_value **o)
 
 static bool is_six(const char *ip) { return strchr(ip, ':') != NULL; }
 
-/* There is a single IPv4 range. */
+/* The server has a single IPv4 range. */
 static void check_stack(kl__causes *c, const kl_value *spec)
 {
     const kl_value *policy = kl_value_get(spec, "ipFamilyPolicy"), *ips = kl_value_get(spec, "clusterIPs"),

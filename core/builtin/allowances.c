@@ -1,5 +1,5 @@
-/* allowances.c - LimitRanges and ResourceQuotas: validation of LimitRanges and ResourceQuotas
- * (ValidateLimitRange, ValidateResourceQuota of pkg/apis/core). limits.c and quota.c enforce them. */
+/* allowances.c - validation of LimitRanges and ResourceQuotas (ValidateLimitRange, ValidateResourceQuota of
+ * pkg/apis/core). limits.c and quota.c enforce them. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/pod.h"
@@ -34,8 +34,7 @@ static void check_names(
     }
 }
 
-/* A quantity that must not exceed another: their names, and which of the two a complaint shows at which
- * place. */
+/* Pairs of quantities: `low` must not exceed `high`. A complaint stands at `place`, and shows `shown`. */
 static const struct {
     const char *low, *low_word, *high, *high_word, *place, *shown;
 } orders[] = {
@@ -47,7 +46,7 @@ static const struct {
     {"default", "default", "max", "max", "default", "max"},
 };
 
-/* The quantity of one resource in a member of the limit; the caller's, or NULL. */
+/* The quantity of one resource in a member of the limit, or NULL; the caller frees it. */
 static kl_quantity *amount(const kl_value *limit, const char *member, const char *name)
 {
     return kl__quantity_of(kl_value_str_at(limit, member, name, NULL));
@@ -194,7 +193,7 @@ static bool counts(const char *scope, const char *resource)
     return kl__one_of(resource, "pods cpu memory limits.cpu limits.memory requests.cpu requests.memory");
 }
 
-/* The number of resources that the quota's scope cannot count: each is a complaint. */
+/* The number of resources that the quota's scope cannot count; each causes one complaint. */
 static size_t uncounted(const kl_value *spec, const char *scope)
 {
     const kl_value *hard = kl_value_get(spec, "hard");
@@ -250,7 +249,7 @@ static void check_scopes(kl__causes *c, const kl_value *spec)
     check_conflicts(c, has_scope, list, list, at);
 }
 
-/* A selector as Go prints one; the caller's. */
+/* The selector in the form that Go prints; the caller owns the reference. */
 static const kl_value *shown_selector(const kl_value *list)
 {
     kl_builder *b = kl_builder_new();
@@ -273,7 +272,7 @@ static void check_selector(kl__causes *c, const kl_value *spec)
     const kl__place *at = KL_IN(KL_IN(SPEC, "scopeSelector"), "matchExpressions"),
                     *values_at = KL_IN(at, "values"), *op_at = KL_IN(at, "operator");
     const kl_value *shown = shown_selector(list);
-    for (size_t i = 0; i < kl_value_len(list); i++) { /* the real server does not name the item */
+    for (size_t i = 0; i < kl_value_len(list); i++) { /* kube-apiserver does not name the item */
         const kl_value *one = kl_value_item(list, i), *values = kl_value_get(one, "values");
         const char *scope = kl__text(one, "scopeName"), *op = kl__text(one, "operator");
         if (!kl__one_of(scope, scopes))

@@ -27,7 +27,7 @@ static void policy(kl_builder *b, const char *type, int64_t value)
     kl_build_end(b);
 }
 
-/* Up by four pods or by 100 %, down to nothing, every 15 seconds. */
+/* The default rules: up by four pods or by 100 %, down by 100 %, every 15 seconds. */
 static void rules(const kl_value **r, bool up)
 {
     kl__put_str(r, "selectPolicy", "Max");
@@ -237,7 +237,7 @@ static void check_metric(kl__causes *c, const kl_value *m, const kl__place *at)
         if (!strcmp(word, sources[i].type) && !kl_value_get(m, sources[i].member))
             kl__say_required(
                 c, KL_IN(at, sources[i].member), "must populate information for the given metric source");
-    if (!known) /* once for the type, once for what goes with it */
+    if (!known) /* kube-apiserver reports an unknown type twice */
         kl__say_unsupported(c, KL_IN(at, "type"), type, source_types);
     for (size_t i = 0; have > 1 && i < NSOURCES; i++)
         if (strcmp(word, sources[i].type) && kl_value_get(m, sources[i].member))

@@ -1,4 +1,4 @@
-/* begin.c - what the server writes into new Namespaces, volumes and the like, and what it warns of. */
+/* begin.c - what the server writes into new Namespaces, volumes and other objects, and its warnings. */
 #include "builtin/begin.h"
 
 #include <string.h>

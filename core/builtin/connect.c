@@ -1,4 +1,4 @@
-/* connect.c - a pod before its kubelet is asked: which container, on which node (pkg/registry/core/pod). */
+/* connect.c - finds a pod's container and node before the request to its kubelet (pkg/registry/core/pod). */
 #include "builtin/connect.h"
 
 #include <string.h>

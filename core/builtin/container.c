@@ -1,4 +1,4 @@
-/* container.c - containers in the order in which kube-apiserver complains of them. */
+/* container.c - validation of containers, with complaints in kube-apiserver's order. */
 #include "builtin/pod.h"
 
 #include <stdio.h>

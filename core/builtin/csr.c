@@ -41,7 +41,7 @@ static const kl_value *find(const kl_value *all, const char *type)
     return NULL;
 }
 
-/* The new conditions with the times that they lack; /status keeps decisions as they were. */
+/* The new conditions, with missing times filled in; writes to /status do not change decisions. */
 static const kl_value *dated(kl_time wall, const kl_value *old, const kl_value *o, bool keep_decisions)
 {
     char now[KL_TIME_MAX];

@@ -150,7 +150,7 @@ static bool tolerates(const kl_value *list, const char *key)
 /* Only for pods: a template stays as it was given. */
 static void pod_container(const kl_value **c) { kl__inside(c, "resources", limits_are_requests); }
 
-/* On the host's network a port is open as it is. */
+/* On the host's network, hostPort defaults to containerPort. */
 static void host_port(const kl_value **p)
 {
     const kl_value *number = kl_value_get(*p, "containerPort");
@@ -159,7 +159,7 @@ static void host_port(const kl_value **p)
 }
 static void host_ports(const kl_value **c) { kl__each_inside(c, "ports", host_port); }
 
-/* Admission's part: what DefaultTolerationSeconds adds; of the other plugins, plugins.h. */
+/* Includes what the admission plugin DefaultTolerationSeconds adds; other plugins are in plugins.h. */
 static void pod_spec(const kl_value **spec)
 {
     template_spec(spec);
@@ -335,7 +335,7 @@ static void service_port(const kl_value **p)
     if (number && none)
         KL_EDIT(p, kl_value_ref(number), "targetPort");
 }
-/* Three hours, where clients stay with one pod. */
+/* With session affinity, the default timeout is three hours. */
 static void session_affinity(const kl_value **s)
 {
     const char *affinity = kl_value_str(kl_value_get(*s, "sessionAffinity"));

@@ -55,7 +55,7 @@ static void limit_item(const kl_value **l)
 }
 static void limit_spec(const kl_value **s) { kl__each_inside(s, "limits", limit_item); }
 
-/* The first of the ranges is also said alone. */
+/* podCIDR and the first of podCIDRs are the same: each defaults to the other. */
 static void node_spec(const kl_value **s)
 {
     const kl_value *one = kl_value_get(*s, "podCIDR"), *list = kl_value_get(*s, "podCIDRs");

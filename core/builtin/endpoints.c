@@ -65,7 +65,7 @@ static void check_slice_address(
     if (c->len > before)
         return;
     if ((strchr(ip, ':') != NULL) != !strcmp(type, "IPv6"))
-        kl__say_invalid_text(c, list, ip, "must be an %s address", type); /* the real one says not which */
+        kl__say_invalid_text(c, list, ip, "must be an %s address", type); /* kube-apiserver names no item */
     check_reachable(c, ip, at);
 }
 

@@ -15,7 +15,7 @@
 #define WORD_MAX 128
 #define NOTE_MAX 1024
 
-/* The same field by its name in core/v1, whichever API the object speaks. */
+/* Reads a field by its core/v1 name from an object of either API. */
 static const kl_value *get(const kl_value *o, const char *field)
 {
     static const struct {
@@ -37,7 +37,7 @@ static const char *text(const kl_value *o, const char *a, const char *b)
     return s ? s : "";
 }
 
-/* The real server does not show the value there. */
+/* Complains about a field. `shown` is what kube-apiserver shows in place of the value. */
 static void invalid(kl__causes *causes, const char *field, const char *shown, const char *why)
 {
     const kl_value *v = kl_value_of_str(shown);
@@ -127,7 +127,7 @@ static void validate_create(const kl_value *o, kl__causes *causes)
         invalid(causes, "source", "", "needs to be unset");
 }
 
-/* A reference as Go prints one. */
+/* An object reference in the form that Go prints. */
 static const kl_value *reference(const kl_value *o)
 {
     static const struct {

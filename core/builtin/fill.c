@@ -1,4 +1,4 @@
-/* fill.c - defaults: a field that is absent gets a value, a field that is there stays. */
+/* fill.c - defaults: an absent field gets a value, a present field stays. */
 #include "builtin/fill.h"
 
 #include "schema/edit.h"

@@ -1,5 +1,4 @@
-/* habits.c - in which ways kinds differ when they are written: lists of kinds, as kube-apiserver's strategies
- * have them. */
+/* habits.c - how writes differ between kinds: lists of kinds, from kube-apiserver's strategies. */
 #include "builtin/habits.h"
 
 #include "model/object.h"
@@ -73,7 +72,7 @@ static generation generation_rule(const kl__kind *k)
     return kl__kind_among(k, "scheduling.k8s.io/priorityclasses /podtemplates") ? ALWAYS_ONE : NO_GENERATION;
 }
 
-/* Members other than metadata (and status where it stands apart) are equal. */
+/* Whether all members are equal, except for metadata, and for status where it is a subresource. */
 static bool same_content(const kl_value *a, const kl_value *b, bool status_apart)
 {
     static const char *const skip[] = {"apiVersion", "kind", "metadata", "status"};

@@ -160,7 +160,7 @@ static void check_run(kl__causes *c, const kl_value *spec, const kl__place *at)
 
 /* ------------------------------------------------------------------ Job */
 
-/* A selector that was not generated selects too few or too many. */
+/* Without manualSelector, selector and labels must be those that the server generates. */
 static void check_generated(const kl__write *w)
 {
     static const char *const keys[] = {
@@ -208,7 +208,7 @@ static void check_job_spec(const kl__write *w)
     kl_selector_free(s);
 }
 
-/* A template whose pods never began may be sent elsewhere. */
+/* While a suspended Job has not started, the scheduling fields of its template may change. */
 static void check_job_template(const kl__write *w)
 {
     static const char *const where[] = {"nodeSelector", "tolerations", "schedulingGates", "affinity"};
@@ -247,7 +247,7 @@ void kl__check_job(const kl__write *w)
     }
     if (!w->old)
         return;
-    check_job_spec(w); /* once for the job, once for its update: kube-apiserver reports it twice */
+    check_job_spec(w); /* kube-apiserver checks the job and then its update, so it reports each fault twice */
     if (!indexed)
         kl__check_same(w->causes, old, spec, SPEC, "completions");
     else if (completions && !kl_value_equal(completions, kl_value_get(old, "completions"))
@@ -277,8 +277,8 @@ static bool zone_like(const char *s)
     }
 }
 
-/* A zone of the machine's files; on a machine without them, a name outside of IANA's areas, or any place of
- * an area. */
+/* Whether the machine has the zone. Without zone files, any name within one of IANA's areas counts, and some
+ * others. */
 static bool zone_known(const char *s)
 {
     kl_zone *zone = kl_zone_open(s), *any = zone ? NULL : kl_zone_open("UTC");

@@ -128,7 +128,7 @@ static double number(const char *text)
     return x;
 }
 
-/* A request and a limit, "" where there is none, against one bound of one resource. */
+/* Checks request and limit ("": none) against the minimum of one resource. */
 static void check_min(struct checking *c, const char *type, const char *resource, const char *min,
     const char *request, const char *limit)
 {

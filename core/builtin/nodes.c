@@ -19,7 +19,7 @@ static void check_taint(kl__causes *c, const kl_value *t, const kl__place *at)
 
 static void check_taints(kl__causes *c, const kl_value *list)
 {
-    const kl__place *in = KL_IN(KL_IN(NULL, "metadata"), "taints"); /* so says the real one */
+    const kl__place *in = KL_IN(KL_IN(NULL, "metadata"), "taints"); /* the path that kube-apiserver shows */
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *t = kl_value_item(list, i);
         check_taint(c, t, KL_ITEM(in, i));

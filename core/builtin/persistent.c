@@ -1,6 +1,6 @@
 /* persistent.c - PersistentVolumes, storage classes, CSI drivers and what they attach
  * (ValidatePersistentVolumeSpec of pkg/apis/core, pkg/apis/storage/validation). Sources of vendors that have
- * left Kubernetes are taken as they are. */
+ * left Kubernetes are not checked. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/pod.h"
@@ -19,7 +19,7 @@
 #define DRIVER_MAX 63
 #define NODE_ID_MAX 256
 
-/* The caller's. */
+/* In lower case; the caller frees it. */
 static char *lowered(const char *name)
 {
     char *lower = kl_strdup(name);
@@ -149,7 +149,7 @@ static void check_volume_spec(kl__causes *c, const kl_value *spec)
     kl__check_member(c, spec, SPEC, "volumeAttributesClassName", KL_DNS_SUBDOMAIN);
 }
 
-/* The part of a spec that says where the volume is; the caller's. */
+/* The part of a spec that says where the volume is; the caller owns the reference. */
 static const kl_value *source_of(const kl_value *spec)
 {
     kl_builder *b = kl_builder_new();
@@ -351,7 +351,7 @@ void kl__check_csi_node(const kl__write *w)
 {
     const kl_value *now = kl_value_at(w->o, "spec", "drivers", NULL),
                    *old = kl_value_at(w->old, "spec", "drivers", NULL);
-    for (int i = 0; i < (w->old ? 2 : 1); i++) /* kube-apiserver says it twice */
+    for (int i = 0; i < (w->old ? 2 : 1); i++) /* kube-apiserver reports each fault twice */
         check_node_drivers(w->causes, now);
     for (size_t i = 0; i < kl_value_len(old); i++)
         for (size_t k = 0; k < kl_value_len(now); k++) {
@@ -395,7 +395,7 @@ void kl__check_attachment(const kl__write *w)
 {
     const kl_value *spec = kl_value_get(w->o, "spec"),
                    *name = kl_value_at(spec, "source", "persistentVolumeName", NULL);
-    for (int i = 0; i < (w->old ? 2 : 1); i++) /* kube-apiserver says it twice */
+    for (int i = 0; i < (w->old ? 2 : 1); i++) /* kube-apiserver reports each fault twice */
         check_attachment(w->causes, spec);
     if (!w->old) {
         check_driver(w->causes, kl__text(spec, "attacher"), KL_IN(SPEC, "attacher"));

@@ -146,7 +146,7 @@ static void check_spec(kl__pod_look *p, const kl__place *at)
     p->good = NULL;
 }
 
-/* An image's name with white space around it. */
+/* Rejects image names with white space around them. */
 static void check_images(kl__causes *c, const kl_value *spec, const char *member, const kl__place *at)
 {
     const kl_value *list = kl_value_get(spec, member);
@@ -160,7 +160,7 @@ static void check_images(kl__causes *c, const kl_value *spec, const char *member
     }
 }
 
-/* A token is somebody's. */
+/* A projected token requires a service account. */
 static void check_tokens(kl__causes *c, const kl_value *spec, const kl__place *at)
 {
     const kl_value *volumes = kl_value_get(spec, "volumes");
@@ -179,9 +179,9 @@ void kl__check_pod(kl__causes *c, const char *sub, const kl_value *old, const kl
     const kl_value *spec = kl_value_get(pod, "spec");
     const kl__place *at = KL_IN(NULL, "spec");
     if (sub && !strcmp(sub, "status"))
-        return; /* it cannot touch the spec */
+        return; /* a write to /status cannot change the spec */
     if (old && kl_value_equal(kl_value_get(old, "spec"), spec))
-        return; /* it was good, and still is */
+        return; /* an unchanged spec is valid */
     kl__pod_look p = {.causes = c, .spec = spec};
     check_spec(&p, at);
     check_tokens(c, spec, at);

@@ -16,7 +16,7 @@ static bool check_length(
     return false;
 }
 
-/* Repeats the spec's own checks of them. */
+/* kube-apiserver checks images of an update again. */
 static void check_images(kl__causes *c, const kl_value *spec, const char *member, const kl__place *at)
 {
     const kl_value *list = kl_value_get(spec, member);
@@ -82,7 +82,7 @@ static void check_gates(kl__causes *c, const kl_value *old, const kl_value *now,
     }
 }
 
-/* The containers with the images that the others have. */
+/* The containers in `now`, with the images of those in `old`. */
 static const kl_value *with_images(const kl_value *now, const kl_value *old)
 {
     kl_builder *b = kl_builder_new();
@@ -97,7 +97,7 @@ static const kl_value *with_images(const kl_value *now, const kl_value *old)
     return kl_builder_done(b);
 }
 
-/* The new spec with the old one's values where it may differ. A new reference. */
+/* The new spec, with the old values of all mutable fields. A new reference. */
 static const kl_value *munged(const kl_value *old, const kl_value *now)
 {
     static const char *const lists[] = {"containers", "initContainers"};

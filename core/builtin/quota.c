@@ -87,7 +87,7 @@ static kl_quantity *used_by_claim(const kl_value *o, const char *resource)
 static bool counts(const kl__kind *k, const char *resource)
 {
     size_t n = strlen(k->plural);
-    if (strncmp(resource, "count/", 6)) /* the old names of some */
+    if (strncmp(resource, "count/", 6)) /* some core kinds count under their plain name */
         return !*k->group && !strcmp(resource, k->plural)
             && kl__one_of(resource,
                 "services secrets configmaps persistentvolumeclaims replicationcontrollers resourcequotas");

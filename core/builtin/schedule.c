@@ -20,7 +20,7 @@ static const struct {
     {0, 6, "sun mon tue wed thu fri sat", 0},
 };
 
-/* Into *out; a failure is returned, and the caller frees it. */
+/* Reads a number into *out. Returns NULL, or a message that the caller frees. */
 static char *read_number(const char *s, unsigned *out)
 {
     char *end;

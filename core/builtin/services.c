@@ -183,7 +183,7 @@ static void check_external_ips(kl__causes *c, const kl_value *spec)
     }
 }
 
-/* A port as kube-apiserver shows its own struct. */
+/* A port in the form in which kube-apiserver prints its struct. */
 static const kl_value *go_port(const kl_value *p)
 {
     kl_builder *b = kl_builder_new();
@@ -234,7 +234,7 @@ static void check_balancer(kl__causes *c, const kl_value *spec)
 {
     static const char only[] = "may only be used when `type` is 'LoadBalancer'";
     const kl_value *ranges = kl_value_get(spec, "loadBalancerSourceRanges");
-    const kl__place *at = KL_IN(SPEC, "LoadBalancerSourceRanges"); /* written so by the real one */
+    const kl__place *at = KL_IN(SPEC, "LoadBalancerSourceRanges"); /* kube-apiserver spells it so */
     bool balanced = is(spec, "LoadBalancer");
     if (kl_value_len(ranges) && !balanced)
         kl__say_forbidden(c, at, "%s", only);

@@ -1,5 +1,4 @@
-/* small.c - kinds with little to say: Leases, ControllerRevisions, priority and runtime classes,
- * namespaces. */
+/* small.c - kinds with few rules: Leases, ControllerRevisions, priority and runtime classes, namespaces. */
 #include "check/forms.h"
 #include "builtin/kinds.h"
 #include "builtin/pod.h"
@@ -33,7 +32,7 @@ void kl__check_revision(const kl__write *w)
         kl__check_same(w->causes, w->old, w->o, NULL, "data");
 }
 
-/* Why a class may not be called "system-...": NULL when it is one of Kubernetes' own; caller frees. */
+/* Why the class must not have its "system-..." name, or NULL when it is a built-in class. Caller frees. */
 static char *system_fault(const char *name, const kl_value *class)
 {
     bool node = !strcmp(name, "system-node-critical"), cluster = !strcmp(name, "system-cluster-critical");

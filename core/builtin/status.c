@@ -8,7 +8,7 @@
 
 #define STATUS KL_IN(NULL, "status")
 
-/* Counters, and those that must not exceed another, in the order of the complaints. */
+/* Counters, and which counter must not exceed which, in the order of the complaints. */
 static const struct {
     const char *kinds, *counters;
     struct {
@@ -94,7 +94,7 @@ static void check_phase(const kl__write *w)
 {
     bool goes = kl_value_at(w->o, "metadata", "deletionTimestamp", NULL) != NULL;
     const char *phase = kl_value_str_at(w->o, "status", "phase", NULL);
-    const kl__place *at = KL_IN(STATUS, "Phase"); /* so says the real one */
+    const kl__place *at = KL_IN(STATUS, "Phase"); /* the path that kube-apiserver shows */
     phase = phase ? phase : "";
     if (goes && strcmp(phase, "Terminating"))
         kl__say_invalid_text(

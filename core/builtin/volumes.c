@@ -1,5 +1,5 @@
-/* volumes.c - a pod's volumes: one source each, and what each source needs. Sources of vendors that have
- * left Kubernetes are taken as they are. */
+/* volumes.c - a pod's volumes: one source each, and what each source needs. Sources of vendors that have left
+ * Kubernetes are not checked. */
 #include "builtin/pod.h"
 #include "builtin/storage.h"
 
@@ -93,7 +93,7 @@ static void check_downward(kl__causes *c, const kl_value *v, const kl__place *at
     check_mode(c, v, at, "defaultMode");
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *one = kl_value_item(list, i);
-        check_file(c, one, at); /* the real one does not say which item */
+        check_file(c, one, at); /* kube-apiserver does not name the item */
         if (!kl_value_get(one, "fieldRef") && !kl_value_get(one, "resourceFieldRef"))
             kl__say_required(c, at, "one of fieldRef and resourceFieldRef is required");
         check_mode(c, one, at, "mode");
@@ -124,7 +124,7 @@ static void check_projected(kl__causes *c, const kl_value *v, const kl__place *a
                 if (seconds && kl_value_int_at(seconds, 3600, NULL) < 600)
                     kl__say_invalid(c, KL_IN(token, "expirationSeconds"), seconds,
                         "may not specify a duration less than 10 minutes");
-                kl__check_present(c, source, at, "path"); /* the real one does not say of which */
+                kl__check_present(c, source, at, "path"); /* kube-apiserver does not name the source */
             }
         }
         if (n > 1)

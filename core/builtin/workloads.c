@@ -16,7 +16,7 @@
 
 /* ------------------------------------------------------------------ numbers and percentages */
 
-/* 0 for other types. */
+/* The number in a number or a percentage; 0 for other types. */
 static int64_t number_or_percent(const kl_value *v, bool *percent)
 {
     const char *text = kl_value_str(v);
@@ -115,7 +115,8 @@ static void check_selector_and_template(const kl__write *w)
         kl__say_invalid(w->causes, KL_IN(SPEC, "selector"), selector, "invalid label selector");
 }
 
-/* A strategy as kube-apiserver shows its own struct; a new reference. `members`: of the rolling update. */
+/* A strategy in the form in which kube-apiserver prints its struct; a new reference. `members`: of the
+ * rolling update. */
 static const kl_value *go_rolling(const kl_value *roll, const char *const members[2][2])
 {
     kl_builder *b = kl_builder_new();
@@ -274,7 +275,7 @@ static void check_claims(kl__causes *c, const kl_value *spec)
         kl__check_claim_spec(c, kl_value_get(kl_value_item(list, i), "spec"), KL_IN(KL_ITEM(in, i), "spec"));
 }
 
-/* The specs without the members that may change. */
+/* Compares the specs without their mutable members. */
 static void check_kept(const kl__write *w)
 {
     static const char *const free_to_change[] = {"replicas", "ordinals", "template", "updateStrategy",

@@ -9,7 +9,8 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* The part has reached rv; the store is at the version of its last part. NULL: unchanged. */
+/* The part has reached rv. Returns the store's version, which is that of its slowest part; NULL:
+ * unchanged. */
 static const char *reached(kl__follower *f, const char *rv)
 {
     kl_informer *i = f->i;
@@ -17,7 +18,7 @@ static const char *reached(kl__follower *f, const char *rv)
         return rv;
     kl_free(f->reached);
     f->reached = kl_strdup(rv);
-    if (i->least && i->least != f) /* who is last has not moved */
+    if (i->least && i->least != f) /* the slowest part has not moved */
         return NULL;
     i->least = f;
     bool ok = true;
@@ -31,7 +32,7 @@ static const char *reached(kl__follower *f, const char *rv)
     return i->least->reached;
 }
 
-/* The store shows it now. */
+/* The store now shows the state at rv. */
 static void shown(kl__follower *f, const char *rv)
 {
     uint64_t n = kl_rv_number(rv);
@@ -41,8 +42,8 @@ static void shown(kl__follower *f, const char *rv)
 }
 
 /* A repeated or reordered frame would roll the object back. Versions are compared where they are numbers, as
- * Kubernetes allows, and within one incarnation of the object; after a restore of the server comes a new
- * list, which is taken as it is. (client-go does not compare.) */
+ * Kubernetes allows, and within one incarnation of the object; after a restore the server sends a new list,
+ * which is accepted as it is. (client-go does not compare.) */
 static bool is_stale(kl_informer *i, const kl_value *o)
 {
     char key[KL_KEY_MAX];
@@ -102,7 +103,7 @@ void kl__apply_rv(kl_informer *i, kl__job *j)
 
 static bool is_gone(const kl_change *x) { return x->old && (!x->now || kl_object_reborn(x->old, x->now)); }
 
-/* Of one whose parts are fixed. */
+/* Whether every part was listed, for an informer whose parts do not change. */
 static bool all_listed(const kl_informer *i)
 {
     for (size_t k = 0; k < i->n_parts; k++)
@@ -162,7 +163,7 @@ void kl__apply_nothing(kl_informer *i, kl__job *j)
         change_all(j->from, NULL, 0, NULL);
 }
 
-/* No handler is called; only those that wait for its objects are released. */
+/* Removes the part's objects without calling handlers, and releases those that wait for the part. */
 void kl__apply_forget(kl_informer *i, kl__job *j)
 {
     kl_changes c;

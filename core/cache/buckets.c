@@ -129,14 +129,14 @@ static void leave_locked(kl_indexer *ix, uint32_t bucket, uint32_t number) KL_RE
 
 /* --- where an object stands --------------------------------------------------------------- */
 
-/* Numbers are appended as they come, and sorted before they are read: an object may have very many. */
+/* Numbers are appended unsorted, and sorted before they are read, since an object may have very many. */
 static int by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return x < y ? -1 : x > y;
 }
 
-/* In order, each once. */
+/* Sorts the numbers, and removes duplicates. */
 static void numbers_settle(kl__numbers *n)
 {
     size_t kept = 0;
@@ -148,7 +148,7 @@ static void numbers_settle(kl__numbers *n)
     n->len = kept;
 }
 
-/* Of settled numbers. */
+/* Whether the sorted numbers contain `number`. */
 static bool has_number(const kl__numbers *n, uint32_t number)
 {
     return n->len && bsearch(&number, n->v, n->len, sizeof *n->v, by_number);
@@ -185,7 +185,7 @@ static void stand_by_locked(
     }
 }
 
-/* The buckets for this part of an object. */
+/* Collects the buckets for this part of an object. */
 static void stand_by_part_locked(
     kl_indexer *ix, const kl__index *x, const kl_value *part, bool make, kl__numbers *out) KL_REQUIRES(ix->mu)
 {

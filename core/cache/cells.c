@@ -36,7 +36,7 @@ static node *node_new(kl__edit *e)
     return n;
 }
 
-/* A node of this edit in the place of *at. */
+/* The node at *at, replaced by a copy unless this edit has made it. */
 static node *own(kl__edit *e, void **at)
 {
     node *n = *at;

@@ -9,7 +9,7 @@
 #include "base/epoch.h"
 #include "base/mem.h"
 
-#define LIMBO_KEEP 1024 /* places kept for the next edit when nothing waits */
+#define LIMBO_KEEP 1024 /* capacity kept for the next edit when no node waits */
 
 static void wait_in(kl__limbos *l, void *p)
 {
@@ -33,7 +33,7 @@ void kl__edit_drop(kl__edit *e, void *p, uint64_t made)
 
 void kl__edit_drop_value(kl__edit *e, const kl_value *v) { wait_in(&e->values, (void *)v); }
 
-/* Nodes removed in this edit are invisible since `epoch`. */
+/* Marks the nodes removed in this edit: new readers cannot see them since `epoch`. */
 static void stamp(kl__limbos *l, uint64_t epoch)
 {
     for (size_t i = l->len; i-- > l->from && l->v[i].epoch == UINT64_MAX;)

@@ -44,9 +44,9 @@ static void collect(kl__follower *f, const kl_value *o)
     show_page(f);
 }
 
-/* --- initial events: ADDED for what there is, then perhaps news of it, then the bookmark --- */
+/* --- initial events: ADDED for existing objects, perhaps changes, then the bookmark -------- */
 
-/* From the first event that is not an ADDED on: the place of each object. */
+/* Needed from the first event that is not an ADDED: the place of each object in the page. */
 static void page_index(kl__follower *f)
 {
     char key[KL_KEY_MAX];
@@ -78,7 +78,7 @@ static void collect_initial(kl__follower *f, kl_event_type type, const kl_value 
     }
 }
 
-/* --- pages: in the order of keys, as etcd has them; what comes otherwise is looked up ------ */
+/* --- pages: in key order, as in etcd; objects out of order are looked up ------------------- */
 
 static bool is_behind_all(kl__follower *f, const char *key)
 {
@@ -192,7 +192,7 @@ static kl_status list_check(kl__follower *f, const kl_value *envelope, kl_err *e
     return KL_OK;
 }
 
-/* The server has sent something about the kind. */
+/* Records that the server has sent data about the kind. */
 static kl_time heard(kl__follower *f)
 {
     kl_time now = kl_clock_now(f->i->clock);
@@ -241,7 +241,8 @@ static const kl_value *last_known(void *arg, const char *ns, size_t nslen, const
 
 /* --- objects that are too large ----------------------------------------------------------- */
 
-/* The last state within the size limit, which stays: a new reference, or NULL. */
+/* Skips an object that is too large. Returns its last cached state, which stays, as a new reference, or
+ * NULL. */
 static const kl_value *skip_one(kl__follower *f, const kl_source_skipped *x)
 {
     const kl_value *known = x->namelen ? last_known(f, x->ns, x->nslen, x->name, x->namelen) : NULL;
@@ -261,7 +262,8 @@ static kl_status list_skipped(void *arg, const kl_source_skipped *x, kl_err *err
     return KL_OK;
 }
 
-/* The store's copy of a deleted object must be removed: a list tells so. */
+/* A deleted object must leave the store, also when its last state is too large: then a new list removes
+ * it. */
 static kl_status watch_skipped(void *arg, const kl_source_skipped *x, kl_err *err)
 {
     kl__follower *f = arg;
@@ -276,7 +278,7 @@ static kl_status watch_skipped(void *arg, const kl_source_skipped *x, kl_err *er
     else if (known && type == KL_DELETED)
         st = kl_fail(err, KL_EGONE, "%s, and was deleted: a list follows", x->message);
     kl_value_unref(known);
-    if (!st) /* the watch is alive; the next event tells its version */
+    if (!st) /* the watch is alive; the version moves with the next event */
         kl__follow_step(f, &(kl_reflector_input){.kind = KL_REFLECTOR_FRAME, .type = KL_ADDED});
     return st;
 }
@@ -485,7 +487,7 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
     if (a->complete)
         replace_store(f);
     if (a->what == KL_REFLECTOR_WATCH || kl_indexer_count(f->i->indexer))
-        /* what did not change since comes out as the very same nodes */
+        /* the decoder reuses the nodes of unchanged parts */
         sink.known = last_known;
     if (a->what != KL_REFLECTOR_GO_ON) {
         close_request(f);
@@ -494,7 +496,7 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
             drop_part(f);
         else if (a->what != KL_REFLECTOR_LIST || !a->list.continue_token)
             kl__follow_drop_page(f);
-        f->page_kept = f->n_page; /* what a LIST with a token finds, has come whole */
+        f->page_kept = f->n_page; /* the page that the continue token belongs to is complete */
         f->streaming = a->what == KL_REFLECTOR_WATCH && a->watch.initial;
     }
     uint64_t turn = a->what == KL_REFLECTOR_GO_ON ? f->turn : ++f->turn, request = 0;
@@ -506,7 +508,7 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
     else if (a->what == KL_REFLECTOR_WATCH)
         request = f->source.watch(f->source.self, &a->watch, &sink);
     if (turn != f->turn)
-        /* it failed at once, and its consequences are being handled */
+        /* the request failed at once, and the failure was already handled */
         return;
     if (request)
         f->request = request;
@@ -520,7 +522,7 @@ void kl__follow_stop(kl__follower *f)
     kl__follow_perform(f, &a);
 }
 
-/* State for other threads. */
+/* Publishes the state for other threads. */
 void kl__follow_publish(kl__follower *f)
 {
     kl_reflector *r = f->reflector;

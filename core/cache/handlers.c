@@ -1,4 +1,4 @@
-/* handlers.c - calls subscribers, and none after it has unsubscribed.
+/* handlers.c - calls subscribers, and never calls one that has unsubscribed.
  *
  * The apply context walks over its own list of subscriptions, brought up to date between rounds, so they
  * may come and go at any time. Around each callback the subscription is marked with the calling thread:
@@ -55,8 +55,8 @@ static void tell_synced(kl_informer *i, kl_subscription *s)
     leave(i, s);
 }
 
-/* The subscriptions as the apply context knows them. Handlers may come and go while it walks over them: its
- * own list changes only here. */
+/* Updates the apply context's own list of subscriptions, which changes only here: handlers may come and go
+ * while it walks over the list. */
 void kl__handlers_refresh(kl_informer *i)
 {
     kl_subscription **fresh = NULL, **old = i->active;

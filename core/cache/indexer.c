@@ -43,7 +43,7 @@ bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX])
     return key_text(kl_value_get(metadata, "namespace"), kl_value_get(metadata, "name"), out, &key);
 }
 
-/* The same in the apply context: the text, and the key as it stands in the object. */
+/* The same in the apply context: writes the text, and a key that points into the object. */
 bool kl__key_of(kl_indexer *ix, const kl_value *o, char out[KL_KEY_MAX], kl__key *key)
 {
     const kl_value *metadata = kl_value_find(o, &ix->metadata);
@@ -65,7 +65,7 @@ static bool is_text(kl__key k, const char *text)
              : !strcmp(text, k.name);
 }
 
-/* Equal strings of two objects are mostly one string. */
+/* Equal strings of two objects usually share one node. */
 static bool same_key(kl__key a, kl__key b)
 {
     return (a.ns == b.ns || !strcmp(a.ns, b.ns)) && (a.name == b.name || !strcmp(a.name, b.name));
@@ -80,8 +80,8 @@ static kl__key kept_key(const void *of, uint32_t number) { return *key_at((kl_in
 
 kl__order kl__order_of(kl_indexer *ix) { return (kl__order){kept_key, ix}; }
 
-/* For a number in the version: the key was written before the version was published, and stays until no
- * version with it is visible. */
+/* The key of a number in the version. It was written before the version was published, and stays until no
+ * visible version has the number. */
 static kl__key key_in(const void *of, uint32_t number)
 {
     const kl__version *v = of;
@@ -185,7 +185,7 @@ void kl_indexer_free(kl_indexer *ix)
 
 /* --- one object --------------------------------------------------------------------------- */
 
-/* Strings are equal when they are one; empty ones read as absent. */
+/* Equal strings share one node; empty strings count as absent. */
 static bool is_text_value(const kl_value *v) { return kl_value_type(v) == KL_STRING && kl_value_len(v); }
 static bool differ(const kl_value *a, const kl_value *b)
 {
@@ -197,7 +197,7 @@ bool kl_object_reborn(const kl_value *old, const kl_value *now)
     return differ(kl_value_at(old, "metadata", "uid", NULL), kl_value_at(now, "metadata", "uid", NULL));
 }
 
-/* Unchanged: the same value, or the same resourceVersion of the same incarnation. */
+/* Whether o is the same value, or has the same resourceVersion in the same incarnation. */
 static bool unchanged(kl_indexer *ix, const kl_value *old, const kl_value *now)
 {
     if (old == now)
@@ -238,7 +238,8 @@ static uint32_t add_locked(kl_indexer *ix, uint32_t tag, kl__key key, const kl_v
     return number;
 }
 
-/* The key stays valid for readers: equal strings are one node, and o holds them as old did. */
+/* Replaces an object. Its key stays valid for readers: equal strings share one node, which o holds as old
+ * did. */
 static void exchange_locked(
     kl_indexer *ix, uint32_t number, kl__key key, const kl_value *old, const kl_value *o) KL_REQUIRES(ix->mu)
 {
@@ -305,7 +306,7 @@ void kl__fns_forget(kl_indexer *ix)
     kl_buf_clear(&ix->said.text);
 }
 
-/* The present object, borrowed: only this thread removes objects. */
+/* The stored object, borrowed: only this thread removes objects. */
 static const kl_value *peek(kl_indexer *ix, const char *text, kl__key key)
 {
     kl_lock(&ix->mu);
@@ -330,7 +331,7 @@ static void ask_and_lock(kl_indexer *ix, const kl_value *o) KL_ACQUIRE(ix->mu)
     }
 }
 
-/* So that no script is called for unchanged objects. */
+/* Whether the stored object equals o: then no script needs to be called. */
 bool kl__fns_know(kl_indexer *ix, const char *text, kl__key key, const kl_value *o)
 {
     const kl_value *old = ix->n_fns ? peek(ix, text, key) : NULL;

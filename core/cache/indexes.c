@@ -10,7 +10,7 @@
 #include <string.h>
 #include "base/mem.h"
 
-/* Objects, and buckets, per lock: what a put may have to wait for. */
+/* Objects or buckets processed per lock: a put may have to wait for so many. */
 #define FILL_STEP 256u
 #define SWEEP_STEP 4096u
 
@@ -32,8 +32,7 @@ const struct kl__listed *kl__index_find_label(const kl__index_list *l, const cha
     return NULL;
 }
 
-/* A new list, to be shown: with `more` (NULL: none) behind, and without the one at `less` (SIZE_MAX:
- * none). */
+/* Publishes a new list: with `more` at its end (NULL: none), without the index at `less` (SIZE_MAX: none). */
 static void relist_locked(kl_indexer *ix, kl__index *more, bool ready, size_t less) KL_REQUIRES(ix->mu)
 {
     kl__index_list *old = ix->indexes;
@@ -79,7 +78,7 @@ static void set_ready(kl_indexer *ix, kl__index *x)
 
 void kl__indexes_init_locked(kl_indexer *ix) { index_new_locked(ix, KL_INDEX_NAMESPACE, true); }
 
-/* What only writers touch. Runs a script's destructor: not under the lock. */
+/* Frees what only writers use. Not under the lock: it may run a script's destructor. */
 static void index_clear(kl__index *x)
 {
     kl_path_free(x->path);
@@ -88,7 +87,7 @@ static void index_clear(kl__index *x)
     kl__index_forget(x);
 }
 
-/* What readers may be looking at, cleared of the rest. */
+/* Frees a cleared index, once no reader can see it. */
 static void index_free(kl__index *x, kl__edit *e)
 {
     kl__edit_drop(e, x->name, 0);
@@ -161,7 +160,7 @@ kl_status kl_indexer_add_path(kl_indexer *ix, const char *name, const char *path
         x->users++;
     }
     kl_unlock(&ix->mu);
-    if ((fresh || same) && !ready) /* the first one may not have finished: two may fill */
+    if ((fresh || same) && !ready) /* the first caller may still be filling: then two fill */
         fill_parts(ix, x);
     if (!fresh)
         kl_path_free(p);
@@ -206,7 +205,7 @@ kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, kl_index_fn *f
     return KL_OK;
 }
 
-/* On the apply context, so no object changes meanwhile; the index may be dropped. */
+/* Runs in the apply context, so no object changes meanwhile; the index may be dropped. */
 static void fill_fn(kl_indexer *ix, kl__index *x)
 {
     kl__sayings said = {0};
@@ -279,7 +278,7 @@ bool kl_indexer_drop(kl_indexer *ix, const char *name)
     return last;
 }
 
-/* Their buckets, some at a time: no object enters them any more. */
+/* Frees the buckets of dropped indexes, some per lock: no object enters them any more. */
 static void drop_buckets(kl_indexer *ix)
 {
     uint32_t end = 1;

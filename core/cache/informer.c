@@ -151,7 +151,7 @@ static void job_forward(void *arg)
 
 static void job_nothing(kl_informer *i, kl__job *j) { (void)i, (void)j; }
 
-/* Every job ends with a lull, except when others wait behind it. */
+/* An empty job: every job ends with a lull, unless others wait behind it. */
 void kl__job_lull(kl_informer *i) { kl__job_apply(i, kl__job_new(i, job_nothing)); }
 
 void kl__job_post_watch(kl_informer *i, kl__job *j) { i->home.post(i->home.self, job_run_on_watch, j); }
@@ -197,7 +197,7 @@ static void job_stopped(kl_informer *i, kl__job *j)
         j->call(j->call_arg);
 }
 
-/* The last in the apply context: what was queued before it has run, what comes after it finds `stopped`. */
+/* The last effective job of the apply context: earlier jobs have run, later ones find `stopped`. */
 static void job_last(kl_informer *i, kl__job *j)
 {
     i->stopped = true;
@@ -220,7 +220,7 @@ static void job_stop(kl_informer *i, kl__job *j)
     kl__follower **parts = kl__parts_copy(i, &n);
     for (size_t k = 0; k < n; k++)
         kl__follow_stop(parts[k]);
-    i->started = true; /* and will not be any more */
+    i->started = true; /* so that a later start does nothing */
     i->running = false;
     for (size_t k = 0; k < n; k++)
         kl__follow_publish(parts[k]);
@@ -230,11 +230,11 @@ static void job_stop(kl_informer *i, kl__job *j)
     k->call_arg = j->call_arg;
     kl__job_apply(i, k);
     if (was)
-        kl_informer_unref(i); /* the one of job_start */
+        kl_informer_unref(i); /* taken by job_start */
 }
 
 void kl_informer_start(kl_informer *i) { kl__job_post_watch(i, kl__job_new(i, job_start)); }
-/* After that the server's next message is a list: its effects come after this. */
+/* Clears parts whose kind is gone. The server's next message will be a list, which is applied after this. */
 static void job_clear(kl_informer *i, kl__job *j)
 {
     (void)j;
@@ -283,7 +283,7 @@ static void job_fill(kl_informer *i, kl__job *j)
 {
     if (!i->stopped)
         kl_indexer_fill(i->indexer);
-    if (j->call) /* even then: it may free what it was given */
+    if (j->call) /* also when stopped: the function may free its argument */
         j->call(j->call_arg);
 }
 
@@ -300,7 +300,7 @@ kl_status kl_informer_add_index_fn(kl_informer *i, const char *name, kl_index_fn
     kl_status st = kl_indexer_reserve_fn(i->indexer, name, fn, arg, free_arg, &fresh, err);
     if (st)
         return st;
-    /* When another user reserved it, its job runs before ours. */
+    /* If another caller reserved the index first, its job runs before ours. */
     kl__job *j = kl__job_new(i, job_fill);
     j->call = ready;
     j->call_arg = ready_arg;
@@ -322,7 +322,7 @@ static int trouble(const kl__follower *f)
     return f->parked ? 3 : f->message ? 2 : strcmp(f->state, "watching") != 0;
 }
 
-/* NULL: it has no parts. */
+/* The part in the greatest trouble; NULL: there are no parts. */
 static const kl__follower *worst(const kl_informer *i)
 {
     const kl__follower *f = i->n_parts ? i->parts[0] : NULL;
@@ -371,7 +371,7 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
         out->namespace_ = kl_strdup(f->ns);
         out->failure = f->failure;
     } else {
-        out->last_event = 0; /* there is no callback to call */
+        out->last_event = 0; /* without parts no source calls back */
     }
     kl_unlock(&i->mu);
     out->lists = sums.counts.lists;

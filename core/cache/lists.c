@@ -60,7 +60,7 @@ static bool note_lost(void *arg, uint32_t number)
     return true;
 }
 
-/* ns NULL: everywhere; else among the neighbours "ns/..." in the order of keys. */
+/* Removes the objects that were not listed: in all namespaces (ns NULL), or in the keys "ns/...". */
 static void remove_lost_locked(kl_indexer *ix, const char *ns, listing *l) KL_REQUIRES(ix->mu)
 {
     char text[KL_KEY_MAX];
@@ -126,7 +126,8 @@ static const kl_value **in_order(kl_indexer *ix, const kl_value **page, size_t *
 
 /* --- the whole ---------------------------------------------------------------------------- */
 
-/* The function indexes' values of each changed object: said.v[upto[k - 1] .. upto[k]] is of page[k]. */
+/* Gets the function indexes' values of each changed object; those of page[k] are said.v[upto[k - 1] ..
+ * upto[k]]. */
 static size_t *ask_fns_of_page(kl_indexer *ix, const kl_value **page, size_t n)
 {
     char text[KL_KEY_MAX];

@@ -1,9 +1,9 @@
 /* names.c - the map from a hash to numbers, and the tables of numbers.
  *
- * One array of 64-bit slots, {hash, number + 1}, probed in a line; 0 ends a probe, a slot with a hash
- * alone is dead. One writer changes slots while readers probe: a reader takes what it finds as a hint and
- * checks it in its version. A bigger array replaces a full one in the next version; readers of earlier
- * ones go on in the old array, which has all of theirs. */
+ * One array of 64-bit slots, {hash, number + 1}, probed linearly. 0 ends a probe; a slot with only a hash is
+ * dead. One writer changes slots while readers probe: a reader takes what it finds as a hint and checks it in
+ * its version. A bigger array replaces a full one in the next version; readers of earlier ones go on in the
+ * old array, which has all of theirs. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ static void enter(kl__slots *s, uint64_t slot)
     atomic_store_explicit(&s->v[at], slot, memory_order_relaxed);
 }
 
-/* Without the dead, at most half full. */
+/* Copies the live slots into an array that is at most half full. */
 static void rebuild(kl__edit *e, kl__names *n)
 {
     kl__slots *old = n->slots;

@@ -5,8 +5,8 @@
  *   watch thread    its reflector starts                             its reflector stops
  *   apply context   its lists and events become the store            its objects go, it is freed
  *
- * Each way has one order, so that a namespace which goes and comes back is swept before it is listed
- * again. */
+ * Both ways pass the threads in the same order, so a namespace that is dropped and added again is swept
+ * before it is listed again. */
 #include "cache/informer_impl.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static int find(const kl_informer *i, const char *ns)
 
 int kl_informer_part_of(const kl_informer *i, const char *ns) { return i->changing ? -1 : find(i, ns); }
 
-/* Under mu. */
+/* The part of a namespace, or NULL. Under mu. */
 static kl__follower *part_of(const kl_informer *i, const char *ns)
 {
     if (i->changing)
@@ -131,7 +131,7 @@ static void job_drop(kl_informer *i, kl__job *j)
     bool troubled = f->message;
     kl__follow_stop(f);
     kl__job_apply(i, kl__job_of(f, kl__apply_forget));
-    if (troubled && i->on_trouble) /* which is over */
+    if (troubled && i->on_trouble) /* its trouble is over */
         i->on_trouble(i->trouble_arg);
 }
 

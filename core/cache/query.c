@@ -12,24 +12,24 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* Searching a bucket for one object costs about as much as marking so many of it. */
+/* Searching a bucket for one object costs about as much as marking so many of its objects. */
 #define SEARCH_COST 16
-/* Several buckets must be sorted: the relative cost per object. */
+/* The relative cost per object of sorting, which a scan of several buckets needs. */
 #define SORT_COST 4
 /* A scan of this many objects with less than a quarter of results counts for an index; the fourth such scan
  * creates it. */
 #define WISH_SEARCH 512
 #define WISH_COUNT 4
-/* Label sets whose result is cached: objects of one owner have equal ones, and are neighbours. */
+/* The number of label sets whose result is cached: neighbours often have one owner, and equal labels. */
 #define KNOWN 64
 
 /* One term, or one requirement on a label that has an index. */
 typedef struct cond {
-    const kl__bucket **of; /* the existing ones; NULL: the namespace, which is read from the object */
+    const kl__bucket **of; /* the existing buckets; NULL: a namespace term, which is checked in the object */
     size_t n;
-    uint64_t size; /* members of all */
+    uint64_t size; /* members of all buckets */
     bool negated;
-    const char *const *values; /* of the namespace */
+    const char *const *values; /* of a namespace term */
     uint64_t *marks;           /* bit by number, once made */
 } cond;
 
@@ -40,17 +40,17 @@ typedef struct search {
     kl__order order;
     cond *conds; /* the query's terms, then labels */
     size_t n_terms, n_conds;
-    cond *by; /* whose buckets are looked at; NULL: the order of keys, from..to */
+    cond *by; /* whose buckets are scanned; NULL: the keys in order, from..to */
     uint32_t from, to;
-    const char *ns[2]; /* named beside the terms: all objects are in each */
+    const char *ns[2]; /* the query's namespaces: each result is in all of them */
     size_t n_ns;
     bool labels; /* the selector must be asked of each object */
-    /* of the selector, by the labels' number */
+    /* cached results of the selector, by the labels' number */
     struct {
         const kl_value *labels;
         bool match;
     } known[KNOWN];
-    bool keyed;      /* so must something that needs its key */
+    bool keyed;      /* something that needs the object's key must be checked, too */
     bool first_only; /* the limit may end the search */
     size_t seen;
     kl_objects *out;
@@ -168,7 +168,7 @@ static void conds_of_labels(search *s)
 
 /* --- the way ------------------------------------------------------------------------------ */
 
-/* The neighbours "ns/..." in the order of keys. */
+/* Limits the scan to the keys "ns/...". */
 static void take_namespace(search *s, const char *ns)
 {
     char end[KL_KEY_MAX];
@@ -338,7 +338,7 @@ static void go_through_buckets(search *s, const cond *c)
     for (size_t i = 0; i < c->n; i++)
         kl__set_walk(&c->of[i]->set, 0, c->of[i]->set.len, gather, &m);
     qsort(m.v, m.len, sizeof *m.v, by_key);
-    for (size_t i = 0; i < m.len; i++) /* an object with two of the values comes twice */
+    for (size_t i = 0; i < m.len; i++) /* an object with two of the values appears twice */
         if ((!i || m.v[i].number != m.v[i - 1].number) && !consider(s, m.v[i].number))
             break;
     kl_free(m.v);
@@ -363,7 +363,7 @@ static void go(search *s)
         kl__set_walk(&s->v->all, s->from, s->to, consider, s);
 }
 
-/* `where` is foreign code: called without the pin, on references. */
+/* `where` is the caller's code: it runs without the pin, on counted references. */
 static void ask_where(const kl_query *q, kl_objects *found)
 {
     size_t n = found->len;

@@ -19,7 +19,8 @@
 /* client-go's reflector: 800 ms doubling to 30 s, each drawn from [d, 2d). */
 #define BACKOFF_BASE KL_MILLISECONDS(800)
 #define BACKOFF_MAX KL_SECONDS(30)
-/* A refused or broken connection is cheap to retry, and the first one that works ends the outage for all. */
+/* A refused or broken connection is cheap to retry, and the first success ends the outage for all
+ * reflectors. */
 #define UNREACHED_MAX KL_SECONDS(4)
 /* The minimum time between two such early ends of a wait, for a flapping server. */
 #define ANSWERED_APART KL_SECONDS(10)
@@ -31,7 +32,7 @@
 /* How much later than requested a watch may end before we end it. */
 #define WATCH_OVERTIME KL_SECONDS(30)
 
-/* A watch that ended sooner was not a watch; one that lived longer shows that the server is well. */
+/* A watch that ends sooner counts as short; one that lived longer shows that the server is healthy. */
 #define WATCH_SHORT KL_SECONDS(1)
 #define WATCH_SUSTAINED KL_MINUTES(1)
 /* The number of short watches in a row with events that are resumed at once. */
@@ -43,7 +44,7 @@
 
 /* Servers fill their pages: after this many pages in a row without a new item the list will not end. */
 #define BARREN_PAGES 5
-/* Of 500 objects each, that is more than an etcd can hold. */
+/* At 500 objects per page, this is more than an etcd can hold. */
 #define PAGES_MAX 100000
 
 /* API servers send a bookmark about every 60 s. A watch that has shown one and then is silent for this
@@ -58,7 +59,7 @@
 #define STREAM_TRIES 3
 
 typedef enum state { IDLE, LISTING, STREAMING, WATCHING, WAITING, STOPPED } state;
-/* What follows a wait. */
+/* The action after a wait. */
 typedef enum next { SYNC, NEXT_PAGE, WATCH } next;
 
 struct kl_reflector {
@@ -85,7 +86,7 @@ struct kl_reflector {
     char *list_got;       /* the resourceVersion of its first page, or NULL */
     char *continue_token; /* of the next page, or NULL */
     int barren;           /* pages without an item that is new, in a row */
-    int pages;            /* that came of this list */
+    int pages;            /* pages received of this list */
 
     kl_time since;      /* when this watch was asked for */
     kl_time last_frame; /* or since */
@@ -102,7 +103,7 @@ struct kl_reflector {
     int stuck;            /* watches in a row that failed at the next event */
     bool parked, too_big; /* too_big: parked until something gets past the object */
     char *message;
-    kl_status failure; /* what kind of failure `message` tells of */
+    kl_status failure; /* the kind of failure that `message` describes */
     kl_reflector_counts counts;
 };
 
@@ -258,7 +259,7 @@ static kl_reflector_action resume(kl_reflector *r, kl_time now)
     return r->next == SYNC ? sync(r, now) : r->next == NEXT_PAGE ? list_request(r) : watch_again(r, now);
 }
 
-/* Nobody answered. */
+/* Whether no server answered. */
 static bool unreached(const kl_err *err)
 {
     kl_status st = err ? err->status : KL_OK;
@@ -304,15 +305,14 @@ static kl_reflector_action answered(kl_reflector *r, kl_time now)
     return wait_until(r, until < r->until ? until : r->until);
 }
 
-/* The history is gone. The first list comes at once; with a server that keeps losing it, lists are
- * delayed. */
+/* The server has dropped the history. The first new list is requested at once; repeated ones are delayed. */
 static kl_reflector_action relist(kl_reflector *r, const kl_err *err, kl_time now)
 {
     r->counts.relists++;
     return r->relists++ ? back_off(r, SYNC, err, now) : sync(r, now);
 }
 
-/* --- what it means ------------------------------------------------------------------------ */
+/* --- what an input means ------------------------------------------------------------------ */
 
 static void failed(kl_reflector *r, const kl_err *err)
 {
@@ -338,7 +338,7 @@ static void recovered(kl_reflector *r)
 
 static void sustained(kl_reflector *r) { r->failures = r->relists = r->shorts = 0; }
 
-/* The failure is transient, or of the network; the request is fine. */
+/* Whether the failure is transient, or of the network, and the same request may succeed later. */
 static bool passes(const kl_err *err)
 {
     switch (err ? err->status : KL_OK) {
@@ -424,7 +424,7 @@ static kl_reflector_action stream_failed(kl_reflector *r, const kl_err *err, kl_
         r->rv_unavailable = true;
         return stream(r, now);
     }
-    /* the server does not know sendInitialEvents, or has it turned off */
+    /* the server does not know sendInitialEvents, or the feature is off */
     if (st == KL_EREJECTED)
         r->stream = false;
     else if (st == KL_ETHROTTLED || st == KL_ECONNECT)

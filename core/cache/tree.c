@@ -116,7 +116,7 @@ static inner *inner_new(kl__edit *e, uint32_t height)
 
 static void drop(kl__edit *e, kl__tnode *t) { kl__edit_drop(e, t, t->made); }
 
-/* This leaf, or its copy, of this edit and with room for n. */
+/* This leaf, or a copy of it, made by this edit and with room for n. */
 static leaf *own_leaf(kl__edit *e, leaf *l, uint32_t n)
 {
     if (l->h.made == e->now && n <= l->h.cap)
@@ -153,7 +153,7 @@ static void move_children(inner *to, uint32_t at, const inner *from, uint32_t fi
     memmove(to->size + at, from->size + first, n * sizeof *to->size);
 }
 
-/* Where key stands in the leaf, or would. */
+/* The place of key in the leaf, or where it would be inserted. */
 static uint32_t leaf_place(const leaf *l, const kl__order *o, kl__key key, bool *there)
 {
     uint32_t from = 0, to = l->h.n;
@@ -175,7 +175,7 @@ static uint32_t leaf_place(const leaf *l, const kl__order *o, kl__key key, bool 
     return from;
 }
 
-/* The child that has key, or would. */
+/* The child that contains key, or would contain it. */
 static uint32_t child_place(const inner *t, const kl__order *o, kl__key key)
 {
     uint32_t from = 1, to = t->h.n;
@@ -193,7 +193,7 @@ static uint32_t child_place(const inner *t, const kl__order *o, kl__key key)
 
 /* --- adding ------------------------------------------------------------------------------- */
 
-/* last: nothing is behind it so far */
+/* last: the key would be the last of the tree */
 typedef struct adding {
     kl__edit *e;
     const kl__order *o;
@@ -320,7 +320,7 @@ typedef struct removing {
     bool done;
 } removing;
 
-/* The two as one, or NULL when that is more than half a node. */
+/* The two merged, or NULL when that is more than half a node. */
 static kl__tnode *merged(kl__edit *e, kl__tnode *a, kl__tnode *b)
 {
     uint32_t n = (uint32_t)a->n + b->n;
@@ -340,7 +340,7 @@ static kl__tnode *merged(kl__edit *e, kl__tnode *a, kl__tnode *b)
     return &l->h;
 }
 
-/* Child i of t, which is ours, has become smaller. */
+/* Child i of t has become smaller: merges it with a neighbour if possible. This edit has made t. */
 static void merge_around(kl__edit *e, inner *t, uint32_t i)
 {
     for (uint32_t at = i ? i - 1 : 0; at <= i && at + 1u < t->h.n; at++) {

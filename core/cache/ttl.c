@@ -18,7 +18,7 @@ typedef struct item {
     size_t bytes;
 } item;
 
-/* The memory of an item beside its key, which the map has once more, and its object. */
+/* The memory of an item without its object and its key, which the map stores a second time. */
 #define ITEM_BYTES (sizeof(item) + 64)
 
 struct kl_ttl {

@@ -45,7 +45,7 @@ static bool same_keys(kl__cev *e, const kl__ctype *t, kl__cval a, kl__cval b)
     return t->keys != NULL;
 }
 
-/* Sets and lists under keys are merged; others are one behind the other. */
+/* Sets and keyed lists (listType map) are merged; other lists are concatenated. */
 static kl__cval add_lists(kl__cev *e, const kl__clist *a, const kl__clist *b)
 {
     const kl__ctype *t = a->type;
@@ -248,7 +248,7 @@ static bool place(kl__cval v, int64_t *out)
     return true;
 }
 
-/* What lies at a key; false: nothing, and *out says so. */
+/* Gets the value at a key; false: there is none, and *out is the error. */
 static bool look(kl__cev *e, kl__cval from, kl__cval key, kl__cval *out)
 {
     kl_buf b = KL_BUF_INIT;

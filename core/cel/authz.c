@@ -1,12 +1,12 @@
-/* authz.c - authorizer.group("apps").resource("deployments").check("create").allowed(): what is asked is
- * gathered in a map; who evaluates answers it. */
+/* authz.c - authorizer.group("apps").resource("deployments").check("create").allowed(): the question is
+ * gathered in a map, and the owner of the evaluation answers it. */
 #include <string.h>
 
 #include "cel/cel_impl.h"
 
 static kl__cval text(const char *s) { return (kl__cval){.kind = KL_C_STRING, .s = {s, strlen(s)}}; }
 
-/* What was gathered, with one more. */
+/* A copy of the gathered map with one more entry. */
 static kl__cval with(kl__cev *e, kl__cval from, kl__ckind kind, const char *name, kl__cval v)
 {
     kl__cmap *m = kl__cmap_new(e, 4);

@@ -34,7 +34,7 @@ size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type
     return env->nvars++;
 }
 
-/* What others know of a variable's type: of Kubernetes' own types nothing. */
+/* The type of a variable that other expressions see; Kubernetes' own types are hidden. */
 static const kl__ctype *variable_type(kl__carena *a, const kl__ctype *t)
 {
     switch (t->kind) {
@@ -54,7 +54,7 @@ static const kl__ctype *variable_type(kl__carena *a, const kl__ctype *t)
     }
 }
 
-/* The levels of the variable that is meant by a field of `variables`; NULL: of any. */
+/* The levels of the variable `variables.name`; name NULL: the most levels of any variable. */
 static size_t levels_of(const kl_cel_env *env, const char *name)
 {
     size_t most = 0;
@@ -64,7 +64,7 @@ static size_t levels_of(const kl_cel_env *env, const char *name)
     return most;
 }
 
-/* Of the variables that an expression uses, the levels of the deepest. */
+/* The levels of the deepest variable that an expression uses. */
 static size_t levels_below(const kl_cel_env *env, const kl__cexpr *x)
 {
     size_t most = 0;

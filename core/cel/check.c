@@ -1,4 +1,4 @@
-/* check.c - types of an expression, as cel-go's checker finds them, and where its names lie. */
+/* check.c - finds the types of an expression, like cel-go's checker, and the slots of its names. */
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static const kl__ctype *type_named(checker *c, const char *name)
     return NULL;
 }
 
-/* A variable or a type of that name; e becomes it. */
+/* Turns e into the variable or the type of that name. */
 static const kl__ctype *named(checker *c, kl__cexpr *e, const char *name, bool global)
 {
     for (size_t i = c->n; i-- > 0 && !global;)
@@ -147,7 +147,7 @@ static void no_overload(
     kl_buf_fini(&b);
 }
 
-/* The result type of the first matching overload; all that fit stay. */
+/* The result type of the first matching overload; e keeps all matching overloads. */
 static const kl__ctype *resolve(checker *c, kl__cexpr *e, const kl__cfunc **fn, size_t count)
 {
     const kl__ctype **is = kl__carena_alloc(c->s->a, (e->n + 1) * sizeof *is), *result = NULL, *want[8];
@@ -177,7 +177,7 @@ static const kl__ctype *resolve(checker *c, kl__cexpr *e, const kl__cfunc **fn, 
     return result;
 }
 
-/* A constant text that would always fail. */
+/* Reports a literal argument with which the call would always fail. */
 static void check_literal(checker *c, const kl__cexpr *e)
 {
     const kl__cexpr *x = e->n ? e->arg[e->n - 1] : NULL;

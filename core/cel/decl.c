@@ -119,7 +119,7 @@ static const kl__ctype *map(
     if (!item)
         return NULL;
     kl__ctype *t = sized(a, KL_C_MAP, 0, 2);
-    t->p[0] = sized(a, KL_C_STRING, 0, 2); /* apiserver has no bound of keys */
+    t->p[0] = sized(a, KL_C_STRING, 0, 2); /* apiserver does not bound the size of keys */
     t->p[1] = item;
     if (!limit(s, "maxProperties", &t->max))
         t->max = (REQUEST - 2) / (item->min + 6);
@@ -161,7 +161,7 @@ static bool is(const kl_value *s, const char *type)
     return t && !strcmp(t, type);
 }
 
-/* The schema defines all of it. */
+/* Whether the schema defines the whole value. */
 static bool typed(const kl_value *p)
 {
     const kl_value *m = kl_value_at(p, "metadata", "properties", NULL);

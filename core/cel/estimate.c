@@ -1,6 +1,6 @@
 /* estimate.c - the worst cost of an expression, from the bounds of its types, as cel-go's checker and
  * Kubernetes' libraries estimate it. The real server decides by these numbers which rules a definition may
- * have, so they are the same, with what looks odd in them:
+ * have, so our numbers are the same, including these oddities:
  *
  * - The size of a value is known by its path from the root: the bounds of the type there. A path that begins
  *   at a computed value counts its first step as the root.
@@ -156,7 +156,7 @@ static bool written(const kl__cexpr *x, size *out)
     return true;
 }
 
-/* Finds the size of what is not sized yet. */
+/* Finds the size of an expression that has none yet. */
 static void measure(estimator *c, seen *s)
 {
     const struct local *l = s->x->node == KL_E_IDENT && s->x->slot >= 0 ? &c->local[s->x->slot] : NULL;
@@ -177,7 +177,7 @@ static void resize(seen *s, size n)
     s->size = n;
 }
 
-/* The size of the items of a list, where its path tells it; false where it is no container. */
+/* The size of a list's items, if its path gives it; false if the value is no container. */
 static bool items(estimator *c, const seen *list, const kl__ctype **type, size *out)
 {
     const kl__ctype *t = list->x->type;
@@ -197,7 +197,7 @@ static bool items(estimator *c, const seen *list, const kl__ctype **type, size *
 
 /* ---------------------------------------------------------------- functions */
 
-/* The call, the target (or NULL) and arguments, and what the overload makes of them. */
+/* The call, its target (or NULL) and arguments, and the overload's result. */
 typedef struct called {
     estimator *c;
     const kl__cfunc *f;
@@ -363,7 +363,7 @@ static uint64_t same_sets(called *k)
     return plus(1, times(n, 2));
 }
 
-/* What costs more than 1. A signature of NULL: all overloads of the name. */
+/* Functions that cost more than 1. A signature of NULL: all overloads of the name. */
 static const struct {
     const char *name, *sig;
     uint64_t (*cost)(called *k);
@@ -505,7 +505,7 @@ static seen call(estimator *c, const kl__cexpr *x)
 
 /* ---------------------------------------------------------------- loops */
 
-/* A loop's variable: the keys (or places) of the range, or its values. */
+/* Sets a loop's variable: the keys (or indices) of the range, or its values. */
 static void enter(estimator *c, const seen *range, size_t slot, bool list, bool values)
 {
     struct local *l = &c->local[slot];
@@ -514,7 +514,7 @@ static void enter(estimator *c, const seen *range, size_t slot, bool list, bool 
     l->path = longer(c, range->path, values ? list ? "@items" : "@values" : list ? "@indices" : "@keys");
 }
 
-/* optMap and optFlatMap: has it a value; a bound name for it. */
+/* optMap and optFlatMap: whether the optional has a value, and a bound name for it. */
 static seen optional(estimator *c, const kl__cexpr *x)
 {
     seen range = visit(c, x->arg[0]), s = {.x = x};

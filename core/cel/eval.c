@@ -331,7 +331,7 @@ static void quantify(kl__cev *e, loop *l, kl__cval v)
         l->failure = failed(v) ? v : kl__cval_err(e, "no such overload");
 }
 
-/* One round; the variables are set. */
+/* Runs one round; the variables are set. */
 static void turn(kl__cev *e, loop *l, kl__cval first)
 {
     const kl__cexpr *x = l->x;
@@ -426,7 +426,7 @@ static kl__cval fold(kl__cev *e, const kl__cexpr *x)
         if (x->var[1])
             e->local[slot + 1] = second;
         turn(e, &l, first);
-        if (l.decided && i + 1 < n) /* seen before the next round */
+        if (l.decided && i + 1 < n) /* cel-go checks this before the next round */
             kl__cev_charge(e, x->fold == KL_F_EXISTS ? 3 : 2);
         if (l.failure.kind != KL_C_NULL && x->fold > KL_F_EXISTS)
             return l.failure;

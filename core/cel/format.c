@@ -184,7 +184,7 @@ static void decimal(form *f, kl__cval v)
         wrong(f, "decimal", "integers", v);
 }
 
-/* One clause behind its "%"; how much of the text it is. */
+/* Formats one clause after its "%"; returns its length in the text. */
 static size_t clause(form *f, const char *s, size_t n, kl__cval v)
 {
     size_t i = 0;

@@ -117,7 +117,7 @@ static const char *skip(const char *s)
     return kind == KL_C_MAP ? skip(skip(s)) : s;
 }
 
-/* Lists of int are told from lists of string by what they begin with. */
+/* Whether v fits the type; lists of int and lists of string differ by their first item. */
 static bool value_fits(const char *s, kl__cval v)
 {
     kl__ckind want = kind_of(*s);

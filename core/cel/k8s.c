@@ -173,7 +173,7 @@ static const char *parse_semver(const char *s, size_t n, semver *v)
     return plus && !identifiers(plus + 1, n - end - 1, false) ? "Build meta data is empty or invalid" : NULL;
 }
 
-/* "v1.02" becomes "1.2.0". NULL where it cannot. */
+/* Normalises: "v1.02" becomes "1.2.0". NULL if that is impossible. */
 static char *normal(kl__carena *a, const char *s)
 {
     kl_buf b = KL_BUF_INIT;
@@ -297,7 +297,7 @@ static kl__cval less(kl__cev *e, const kl__cval *a, size_t n)
 typedef struct format {
     const char *name;
     const char *(*check)(const char *s); /* NULL, or what is wrong */
-    uint64_t regex;                      /* its length, for what it costs */
+    uint64_t regex;                      /* the length of its regular expression, for the cost */
 } format;
 
 static const char *check_uri(const char *s)
@@ -359,7 +359,7 @@ static const char *check_datetime(const char *s)
     return good ? NULL : "invalid datetime";
 }
 
-/* As kube-apiserver words it. */
+/* The error in kube-apiserver's words, or NULL. */
 static const char *worded(
     const char *why, const char *s, size_t most, const char *long_text, const char *text)
 {

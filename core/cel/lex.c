@@ -122,7 +122,7 @@ void kl__clex_negate(kl__clex *l, size_t at)
 {
     size_t start = l->at;
     l->at = at;
-    if (l->src->nissues) /* a number that is too large without its minus may be valid with it */
+    if (l->src->nissues) /* a number that is too large may be valid with a minus before it */
         l->src->nissues -= l->src->issue[l->src->nissues - 1].at == start;
     number(l, start, true);
 }

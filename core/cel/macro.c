@@ -24,7 +24,7 @@ static const struct form {
     size_t args;
     kl__cfold fold;
     bool two;          /* variables */
-    bool filter, made; /* what is behind the variables: a condition, a result */
+    bool filter, made; /* whether a condition, or a result, follows the variables */
 } forms[] = {
     {"all", 2, KL_F_ALL, false, true, false},
     {"all", 3, KL_F_ALL, true, true, false},

@@ -100,7 +100,7 @@ static void print(const address *a, kl_buf *out)
     int best = -1, len = 1;
     for (int i = 0; i < 8; i++)
         g[i] = (unsigned)a->b[2 * i] << 8 | a->b[2 * i + 1];
-    for (int i = 0; i < 8; i++) { /* the longest row of zeros */
+    for (int i = 0; i < 8; i++) { /* the longest run of zeros */
         int k = i;
         while (k < 8 && !g[k])
             k++;

@@ -17,7 +17,7 @@ typedef struct parser {
     kl__clex l;
     kl__csource *s;
     unsigned depth;
-    const char *first; /* what may come at this place; everywhere else it is EXPECTED */
+    const char *first; /* the tokens that may come at this place; elsewhere EXPECTED */
     size_t first_at;
 } parser;
 
@@ -70,7 +70,7 @@ static void show(const kl__csource *s, const struct kl__cissue *issue, kl_buf *o
 
 void kl__cel_issues(kl__csource *s, kl_buf *out)
 {
-    for (size_t i = 1; i < s->nissues; i++) /* by place, and as they were found */
+    for (size_t i = 1; i < s->nissues; i++) /* by place, then in the order of discovery */
         for (size_t k = i; k && s->issue[k].at < s->issue[k - 1].at; k--) {
             struct kl__cissue x = s->issue[k];
             s->issue[k] = s->issue[k - 1];
@@ -97,7 +97,7 @@ static kl__cexpr *node(parser *p, kl__cnode kind, size_t at, size_t n)
     return e;
 }
 
-/* Its arguments are there. */
+/* Sets the depth of e, once its arguments are parsed. */
 static kl__cexpr *grown(parser *p, kl__cexpr *e)
 {
     for (size_t i = 0; i < e->n; i++)
@@ -212,8 +212,7 @@ static void arguments(parser *p, items *to)
     must(p, ")");
 }
 
-/* A comma behind the last of a list or map, and the only one of an empty one, means nothing. False: the end.
- */
+/* Reads a comma; false: the list ends. A trailing comma is allowed, also alone in an empty list or map. */
 static bool goes_on(parser *p, const char *end)
 {
     if (!take(p, ","))

@@ -15,7 +15,7 @@ static size_t char_len(const char *s, size_t n)
     return len ? len : 1;
 }
 
-/* The byte of the i-th character; n behind the last. */
+/* The offset of the i-th character; n after the last one. */
 static size_t byte_of(kl__cval s, size_t i)
 {
     size_t at = 0;
@@ -97,8 +97,8 @@ static uint64_t cost_regex(const kl__cval *a, size_t n, kl__cval result)
     return tenth(1 + kl__cval_size(a[0])) * ((kl__cval_size(a[1]) + 3) / 4);
 }
 
-/* Borrowed until the next one, or NULL and why. `own`: for Kubernetes' functions, whose errors have their
- * name. */
+/* The compiled pattern, borrowed until the next call, or NULL and *failure. `own`: a function of Kubernetes,
+ * whose errors have other words. */
 static const kl_regex *regex_of(kl__cev *e, kl__cval pattern, bool own, kl__cval *failure)
 {
     kl_err err = KL_ERR_INIT;
@@ -151,7 +151,7 @@ static kl__cval find_all(kl__cev *e, const kl__cval *a, size_t n)
     kl__clist *l = kl__clist_new(e, 4);
     while ((limit < 0 || (int64_t)l->n < limit) && at <= a[0].s.n && kl__cev_works(e)
         && kl_regex_find(re, a[0].s.p, a[0].s.n, at, &from, &to)) {
-        if (to > from || (long)from != previous) /* nothing right behind a match is none */
+        if (to > from || (long)from != previous) /* an empty match right after a match does not count */
             kl__clist_add(e, l, slice(e, a[0], from, to));
         previous = (long)to;
         at = to > from ? to : to + (to < a[0].s.n ? char_len(a[0].s.p + to, a[0].s.n - to) : 1);

@@ -52,7 +52,7 @@ void kl__cel_time(kl__cval v, kl_buf *out)
     kl_buf_putc(out, 'Z');
 }
 
-/* Reading a zone's file counts as so many steps: a loop over changing names comes to an end. */
+/* Reading a zone's file counts as so many steps, so that a loop over changing names ends. */
 #define ZONE_WORK 2000
 
 static const kl_zone *zone_of(kl__cev *e, const char *name)

@@ -179,7 +179,7 @@ const kl_cel_type *kl_cel_type_optional(kl_cel_env *env, const kl_cel_type *t)
 
 /* ---------------------------------------------------------------- type variables
  *
- * As in cel-go's checker: a variable stands for the most general of the types that it met. */
+ * As in cel-go's checker: a variable stands for the most general of the types that it was matched with. */
 
 const kl__ctype *kl__cbind_fresh(kl__cbind *b)
 {
@@ -255,7 +255,7 @@ static void bind(kl__cbind *b, unsigned param, const kl__ctype *t)
     b->bound[param] = t;
 }
 
-/* Whether variable v may stand for t; *had: it stood for something. */
+/* Whether variable v may stand for t; *had: it already stood for a type. */
 static bool stands(kl__cbind *b, const kl__ctype *t, const kl__ctype *v, bool *had)
 {
     *had = true;

@@ -355,7 +355,7 @@ static bool lists_equal(kl__cev *e, const kl__clist *a, const kl__clist *b)
     if (n != kl__clist_len(b))
         return false;
     const kl__ctype *t = a->type ? a->type : b->type;
-    bool any_order = t && (t->set || t->keys); /* sets, and lists under keys */
+    bool any_order = t && (t->set || t->keys); /* sets and keyed lists compare in any order */
     for (size_t i = 0; i < n; i++) {
         if (!kl__cev_works(e))
             return false;

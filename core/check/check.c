@@ -76,8 +76,8 @@ static int by_key(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Go prints maps sorted by key, and structs in the order of declaration; our objects keep their order of
- * arrival. Objects that have only texts are treated as maps, unless kl__as_go made them. */
+/* Go prints maps sorted by key and structs in the order of declaration, while our objects keep the order of
+ * the input. Objects that have only strings count as maps, unless kl__as_go made them. */
 static void sorted(kl_builder *b, const kl_value *v)
 {
     size_t len = kl_value_len(v), n;

@@ -12,15 +12,15 @@
 
 /* The controller to find, and the action. `controller` may have its cluster before it, as in "west/maps". */
 typedef struct search {
-    const char *cluster;           /* of the manager that is looked at, or NULL */
+    const char *cluster;           /* of the searched manager, or NULL */
     const char *controller, *kind; /* either may be NULL */
     bool any; /* by kind: any controller that caches it; otherwise the one that reconciles it */
     void (*found)(struct search *s, kl_controller *c, const kl_controller_look *l, const char *kind);
     void *arg;
     size_t n;
-    const char **names; /* names of all, for a failed search; copies */
+    const char **names; /* names of all controllers, for a failed search; copies */
     size_t n_names;
-    char **kinds; /* the same of kinds */
+    char **kinds; /* the same for kinds */
     size_t n_kinds;
 } search;
 
@@ -217,7 +217,7 @@ static void say_paused(kl_manager *m, kl_control_request *q, bool pause)
 static void answer_pause(void *arg, kl_control_request *q) { say_paused(arg, q, true); }
 static void answer_resume(void *arg, kl_control_request *q) { say_paused(arg, q, false); }
 
-/* The key of the controller's own kind that is meant; the caller frees it. */
+/* The full key that the user means, in the controller's own kind; the caller frees it. */
 static char *placed_in(const kl_controller_look *l, const char *key)
 {
     return kl_why_key(l->published ? kl_cache_resource(l->wiring->needs[0].cache) : NULL, key);
@@ -284,7 +284,7 @@ static void answer_reconcile(void *arg, kl_control_request *q)
 /* --- a dry run ---------------------------------------------------------------------------- */
 
 typedef struct rehearsing {
-    kl_control_request *q; /* NULL: somebody answers it */
+    kl_control_request *q; /* NULL: the request is answered elsewhere */
     const char *key;
     kl_status status;
     kl_err err;
@@ -292,7 +292,7 @@ typedef struct rehearsing {
 
 static void rehearsed(void *arg, const kl_value *report) { kl_control_reply(arg, 200, report); }
 
-/* The first one that has the object. */
+/* Starts the dry run in the first controller that has the object. */
 static void rehearse(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
 {
     (void)kind;

@@ -32,7 +32,7 @@ struct kl_control {
     const kl_value *about;
     kl_httpd *httpd;
     char *path;
-    /* of the socket's name: what stands there later may be another's */
+    /* of the socket's file: a later file at the path may belong to another process */
     dev_t device;
     ino_t number;
     kl_mutex mu;
@@ -213,7 +213,8 @@ static void answer_unknown(kl_control *c, kl_control_request *q, const char *met
     kl_buf_fini(&methods);
 }
 
-/* "controller=a params={image,token}": strings as they are, of all else the names: values may be secrets. */
+/* "controller=a params={image,token}": strings are shown, other members only by name: values may be
+ * secrets. */
 static void outline(const kl_value *body, kl_buf *out)
 {
     for (size_t i = 0; i < kl_value_len(body); i++) {

@@ -22,7 +22,7 @@
 typedef struct viewer {
     kl_httpd_stream *stream;
     bool fresh;
-} viewer; /* fresh: it has got no snapshot yet */
+} viewer; /* fresh: no snapshot was sent to it yet */
 
 struct kl_dashboard {
     kl_dashboard_options o;
@@ -50,7 +50,7 @@ static void reply(kl_httpd_request *r, int code, const char *headers, const char
     kl_httpd_reply(r, code, TEXT, headers, text, strlen(text));
 }
 
-/* In the control API's form. */
+/* Refuses a request in the control API's form. */
 static void refuse(kl_httpd_request *r, int code, const char *headers, const char *message)
 {
     char *text = kl_sprintf("{\"error\":\"%s\"}\n", message);
@@ -199,7 +199,7 @@ static void serve_control(kl_dashboard *d, kl_httpd_request *r, bool change)
         refuse_right(r, may);
         return;
     }
-    /* Its answer shows a line of whatever file of this machine is named. */
+    /* The answer would show a line of any file of this machine that the client names. */
     if (change && !strcmp(kl_httpd_method(r), "POST") && !strcmp(kl_httpd_path(r), "/v1/shadow")) {
         refuse(r, 403, NO_SNIFF,
             "a candidate is a file of the machine that runs the process: start it there, with kubelua shadow "

@@ -180,7 +180,7 @@ static kl_status nobody(question *q, kl_err *err)
 typedef struct collecting {
     party *p;
     place like;
-    bool any; /* it leads to a key, which may be known already by another way */
+    bool any; /* the object leads to a key, which another way may already have found */
 } collecting;
 
 static void take_key(void *arg, const char *key)
@@ -307,7 +307,7 @@ static char *span(kl_time t)
     return kl_strdup(kl_duration_format((t > 0 ? t : 0) / unit * unit, text));
 }
 
-/* The object is absent: it does not exist, or is out of our view. */
+/* Explains an absent object: it does not exist, or is out of our view. */
 static char *say_absent(const kl_controller_look *l, const char *key)
 {
     const kl_controller_spec *s = kl_wiring_logic(l->wiring)->spec;
@@ -360,7 +360,7 @@ static char *say_queued(
     return text;
 }
 
-/* The gate rejects it. */
+/* Explains a key that the gate rejects. */
 static char *say_elsewhere(const kl_controller_look *l, const char *key)
 {
     kl_claims *c = kl_gate_claims(l->gate);

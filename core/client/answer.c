@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "wire/proto.h"
 
-#define BODY_SHOWN 2048 /* of a body that is not a Status, as client-go cuts it */
+#define BODY_SHOWN 2048 /* bytes shown of a body that is not a Status, as in client-go */
 #define GARBAGE_SHOWN 80
 #define REDIRECT_SHOWN 200
 #define RETRY_AFTER_MAX KL_SECONDS(24 * 3600)
@@ -98,7 +98,7 @@ static char *advice(
     return kl_strdup("");
 }
 
-/* The message of an answer: reason may be NULL, details as well. */
+/* What an answer says; reason and details may be NULL. */
 struct verdict {
     int code;
     const char *reason, *message;
@@ -135,7 +135,7 @@ static kl_status fail_with(const kl__request *q, const kl__answer *a, const kl_v
         retry_after = KL_SECONDS(after);
     if (reason && !*reason)
         reason = NULL;
-    /* The token with which an expired list continues is beside the details. */
+    /* The continue token for an expired list is outside of the details. */
     const kl_value *next = kl_value_at(status, "metadata", "continue", NULL);
     const kl_value *whole = kl_value_len(next) ? kl_value_with(details, "continue", next)
                                                : kl_value_ref(details);
@@ -249,7 +249,7 @@ kl_status kl__answer_garbage(
 
 static bool is_text(const kl_value *v) { return !v || kl_value_type(v) == KL_STRING; }
 
-/* An object with names that are text, as far as it has any. */
+/* Whether v is an object whose name and namespace, if present, are strings. */
 static bool is_item(const kl_value *v)
 {
     const kl_value *m = kl_value_get(v, "metadata");
@@ -257,7 +257,7 @@ static bool is_item(const kl_value *v)
         && is_text(kl_value_get(m, "name")) && is_text(kl_value_get(m, "namespace"));
 }
 
-/* The place of the first item that is not such an object, counted from 1; 0: all are. */
+/* The position of the first invalid item, counted from 1; 0: all items are valid. */
 static size_t stray(const kl_value *items)
 {
     for (size_t i = 0, n = kl_value_len(items); i < n; i++)

@@ -5,13 +5,13 @@
  *                                            |             +--------------------------+   401: once, if renewed credentials are others
  *                                            +------------------- waiting <-----------+   what retry.h says
  *
- * Queueing (turn.h) is for the limiter, where there is one, and for the pace that a busy server asks for.
+ * In QUEUEING (turn.h) a call waits for the limiter, if there is one, and for the pace of a busy server.
  * Waiting for the limiter does not count as the call's time; all other waiting does. Urgent calls (leases,
  * discovery) pass both.
  *
  * A call is made on the caller's thread and belongs to the calls thread from then on. The body stays until
- * the end, so that a replay can send it again. A write that may have reached the server is never repeated
- * on its own: only an answer (429, 5xx with Retry-After, 401) lets it be sent again. */
+ * the end, so that a replay can send it again. A write that may have reached the server is not repeated by
+ * itself: only an answer (429, 5xx with Retry-After, 401) lets it be sent again. */
 #include "client/content.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@
 #include "client/turn.h"
 
 #define CALL_TIMEOUT KL_SECONDS(60)     /* the default timeout of a call, its retries included */
-#define ANSWER_MAX ((size_t)512 << 20)  /* bytes of one answer that is held whole */
+#define ANSWER_MAX ((size_t)512 << 20)  /* bytes of one answer that is kept in memory */
 #define LOOK_AGAIN_AFTER KL_SECONDS(10) /* between two discoveries for unknown verbs */
 
 typedef enum call_state { RESOLVING, QUEUEING, AUTHORIZING, SENDING, WAITING } call_state;
@@ -40,7 +40,7 @@ typedef struct call {
     kl__request q;               /* empty until the kind is known */
     kl_mandate mandate;          /* the op's */
     kl_reply_fn *done;
-    kl__tagged_fn *tagged;  /* instead of done: a conditional GET */
+    kl__tagged_fn *tagged;  /* called instead of `done` for a conditional GET */
     char *condition, *etag; /* ... its header line or NULL, and the ETag of this attempt's answer */
     void *arg;
     kl_time deadline; /* real monotonic */
@@ -49,7 +49,7 @@ typedef struct call {
     char *own_type;   /* a raw call's Content-Type */
     int retries;
     bool replayed;              /* after a 401, once */
-    kl__credential *credential; /* what this attempt sent */
+    kl__credential *credential; /* the credential that this attempt sent */
     /* it was answered with 401, and another is asked for; the answer is in body */
     bool refused;
     uint64_t http_id, timer_id, ticket; /* ticket: for credentials that are being fetched */
@@ -133,7 +133,7 @@ static void call_conclude(call *x, kl_status st, int code, kl_err *err)
             kl_err_prefix(err, "%s (%s %s)", call_name(x), x->q.method, x->q.url);
         else
             kl_err_prefix(err, "%s", call_name(x));
-        code = 0; /* an answer that did not come whole is none */
+        code = 0; /* an incomplete answer does not count */
     } else if (code == 304 && x->condition)
         st = KL_OK; /* the caller's copy is valid */
     else if (code >= 200 && code < 300)
@@ -192,7 +192,7 @@ static kl_time retry_wait(call *x, kl_status st, int code, bool sent)
                                                    .sent = sent,
                                                    .retry_after = x->retry_after});
     if (wait > 0)
-        /* calls that were refused together must not return together */
+        /* calls that were refused together must not be retried together */
         wait += kl_random_between(&x->c->jitter, 0, wait / 4);
     return wait >= 0 && now() + wait < x->deadline ? wait : -1;
 }
@@ -242,8 +242,8 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         call_end_cancelled(x);
 }
 
-/* Between the door and the network are queues, retries and connections: the permission is checked again
- * now. */
+/* Queues, retries and connections lie between the door and the network, so the permission is checked
+ * again. */
 static kl_status permit(void *arg, kl_err *err)
 {
     call *x = arg;
@@ -328,7 +328,7 @@ static void call_send(call *x)
     uint64_t ticket = kl__credentials_get(
         c->credentials, c->calls, x->refused ? x->credential : NULL, on_credential, x);
     if (!ticket)
-        return; /* it continued, and may be freed */
+        return; /* the call went on, and may be freed */
     x->ticket = ticket;
     x->timer_id = kl_http_timer(c->calls, left, on_credential_late, x);
 }
@@ -527,7 +527,7 @@ uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *ar
             kl_verb_name(op->verb));
     else if (!r)
         x->op = kl__op_copy_new(op);
-    (void)st; /* told through done */
+    (void)st; /* reported through `done` */
     kl_http_post(c->calls, call_start, x);
     return id;
 }
@@ -607,7 +607,7 @@ void kl__calls_cancel_all(void *client)
         l = l->next;
         if (x->cancelled)
             continue;
-        call_cancel(x); /* may end other calls too: begin again */
+        call_cancel(x); /* may end other calls too: start over */
         l = c->active.next;
     }
 }

@@ -1,8 +1,8 @@
 /* catalog.c - discovery documents become a catalog: aggregated ones, and the lists of one group and
  * version each.
  *
- * The first of each group in the server's order is the group's preferred; a version that is stale, or
- * failed, comes after all others. The core group stands before the rest. */
+ * The first of each group in the server's order is the group's preferred; stale or failed versions come after
+ * all others. The core group comes before all other groups. */
 #include "client/catalog.h"
 
 #include <string.h>
@@ -141,7 +141,7 @@ static char **strings_of(const kl_value *list)
 
 static const char *or_empty(const char *s) { return s ? s : ""; }
 
-/* The server leaves a singular name out where it would be the kind in small letters. */
+/* The server omits a singular name that equals the kind in lower case. */
 static char *singular_of(const char *singular, const char *kind)
 {
     char *s = kl_strdup(singular && *singular ? singular : kind);
@@ -336,8 +336,7 @@ void kl__catalog_done(kl__catalog *c)
     keep_what_failed(c);
     keep_what_is_missed(c);
     c->old = NULL;
-    /* Those of versions that work, core first; then those of stale and failed versions, where no other has
-     * the kind. */
+    /* Kinds of working versions, core first; then kinds that only stale or failed versions have. */
     kl_resource **sorted = kl_new_array(kl_resource *, c->n + 1);
     size_t n = 0;
     for (int pass = 0; pass < 4; pass++)

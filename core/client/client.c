@@ -13,7 +13,7 @@
 #include "auth/oidc.h"
 #include "http/proxy.h"
 
-#define WARNINGS_MAX 256                /* texts remembered; then they may be logged again */
+#define WARNINGS_MAX 256                /* texts remembered; forgotten ones are logged again */
 #define WAIT_LOGGED KL_MILLISECONDS(50) /* as client-go */
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }

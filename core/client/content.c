@@ -8,7 +8,7 @@
 #include "wire/proto.h"
 
 #define JSON_TYPE "application/json"
-#define LIKE_MAX ((size_t)32 << 10) /* bytes of an answer that is kept as the next one's guide */
+#define LIKE_MAX ((size_t)32 << 10) /* bytes of an answer that is kept to decode the next one faster */
 
 static void choose(kl_client *c, const kl_op *op, const kl_resource *r, kl__request *q)
 {

@@ -69,9 +69,9 @@ struct kl__discovery {
     bool looked; /* on the shelf, once */
     kl_list waiters;
     fetch *running;
-    char *etags[DOCUMENTS]; /* of what `known` was made of; NULL: none, ask for all of it */
+    char *etags[DOCUMENTS]; /* of the documents in `known`; NULL: request the complete document */
 
-    /* of what follows; the calls thread alone writes `known` and `pool` */
+    /* guards what follows; only the calls thread writes `known` and `pool` */
     kl_mutex mu;
     kl__pool pool;
     kl__catalog *known; /* the last that a fetch or the shelf gave, or NULL */
@@ -117,7 +117,7 @@ static void fetch_free(fetch *f)
 
 static void fetch_step(fetch *f);
 
-/* A body that is not a discovery document says nothing about kinds: an empty one, foreign JSON. */
+/* A body that is not a discovery document (empty, foreign JSON) says nothing about kinds. */
 static kl_status document_check(const kl_value *body, const char *kind, kl_err *err)
 {
     const char *is = kl_value_str_at(body, "kind", NULL);
@@ -223,7 +223,7 @@ static void on_core(void *arg, kl_status st, int code, const kl_value *body, con
     fetch *f = arg;
     kl__catalog_group(f->catalog, "");
     bool aggregated = !st && code != 304 && kl__is_aggregated(body);
-    /* an aggregated API server alone has no core group */
+    /* a standalone aggregated API server has no core group */
     bool absent = st == KL_ENOTFOUND && !kl__catalog_knows_core(f->d->known);
     if (!st && code != 304 && !aggregated)
         st = document_check(body, "APIVersions", err);
@@ -293,7 +293,7 @@ static bool look_on_shelf(kl__discovery *d)
         kl__catalog_done(c);
         kl_lock(&d->mu);
         d->known = c;
-        /* as if found just too long ago: a miss sends a request */
+        /* as old as a miss may be, so that a miss sends a request */
         if (young)
             d->known_at = kl_clock_now(d->c->clock) - MISS_FRESH;
         kl_unlock(&d->mu);
@@ -434,7 +434,7 @@ static void on_wanted(void *arg)
     kl_lock(&d->mu);
     bool fresh = d->known_at >= 0 && kl_clock_now(d->c->clock) - d->known_at < MISS_FRESH;
     kl_unlock(&d->mu);
-    /* also when another fetch found it in between */
+    /* also when another fetch has found the kind meanwhile */
     if (fresh || kl_client_resolve_cached(d->c, w->kind))
         tell_waiters(d, w->epoch, NULL);
     else

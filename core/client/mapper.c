@@ -16,7 +16,7 @@
 #define SUGGESTIONS_MAX 3
 #define LETTERS_MAX 2      /* wrong characters that still count as a typo; at most a third */
 #define WORDS_MAX 1024     /* cached answers; a limit, since scripts may generate names */
-#define WORD_BYTES_MAX 512 /* a group has 253, version and kind 63 each */
+#define WORD_BYTES_MAX 512 /* a group has at most 253, version and kind 63 each */
 
 /* group "" with `core` is the core group, otherwise any; version "" is any. */
 typedef struct name {
@@ -45,7 +45,7 @@ static bool is_version(const char *s, size_t n)
 kl_status kl__word_check(const char *word, kl_err *err)
 {
     int slashes = 0;
-    if (strnlen(word, WORD_BYTES_MAX + 1) > WORD_BYTES_MAX) /* all kinds would be compared with it */
+    if (strnlen(word, WORD_BYTES_MAX + 1) > WORD_BYTES_MAX) /* a longer word is not compared with all kinds */
         return kl_fail(err, KL_EINVAL, "\"%.60s...\" names no kind: none has a name of more than %d bytes",
             word, WORD_BYTES_MAX);
     size_t n = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-./");
@@ -62,7 +62,7 @@ kl_status kl__word_check(const char *word, kl_err *err)
     return KL_OK;
 }
 
-/* With slashes: as kinds are written. */
+/* Parses a name with slashes, as in kinds. */
 static void parse_slashes(const char *text, const char *last, name *out)
 {
     const char *slash = memchr(text, '/', (size_t)(last - text));
@@ -80,7 +80,7 @@ static void parse_slashes(const char *text, const char *last, name *out)
     }
 }
 
-/* With dots: as kubectl has it, "word.version.group" or "word.group". */
+/* Parses a name with dots, as in kubectl: "word.version.group" or "word.group". */
 static void parse_dots(const char *text, name *out)
 {
     const char *dot = strchr(text, '.'), *rest = dot ? dot + 1 : "";
@@ -138,7 +138,7 @@ bool kl__resource_has_name(const kl_resource *r, const char *word)
     return has;
 }
 
-/* A name proper beats a short one: a CRD must not hide "pods" by its short name. */
+/* A full name beats a short one: a CRD with the short name "pods" must not hide pods. */
 static int rank(const kl_resource *r, const char *word)
 {
     return !strcmp(r->plural, word) || !strcmp(r->singular, word) || !strcmp(r->kind, word) ? 0 : 1;
@@ -170,7 +170,7 @@ bool kl__catalog_preferred(const kl__catalog *c, const kl_resource *r)
 
 /* --- what to say about a kind that is not there ------------------------------------------- */
 
-/* 0 is the nearest; -1: no match. */
+/* The distance of a name, 0 for the nearest; -1: no match. */
 static int nearness(const name *n, const kl_resource *r)
 {
     bool kind = is_capital(n->word),
@@ -188,7 +188,7 @@ static int nearness(const name *n, const kl_resource *r)
     return (other_name ? 0 : (int)letters) * 2 + !group;
 }
 
-/* How many it suggested. */
+/* Appends suggestions; returns their number. */
 static int suggest(const kl__catalog *c, const name *n, kl_buf *out)
 {
     int told = 0;

@@ -19,7 +19,7 @@
 #define FETCH_TIMEOUT KL_SECONDS(32)
 #define FAULT_FRESH KL_SECONDS(2) /* an index this young counts as current */
 #define INDEX_FRESH                                                                                          \
-    KL_MINUTES(10) /* then it is asked for again, so that conversions follow a changed CRD too */
+    KL_MINUTES(10) /* the age at which the index is requested again, so that conversions see changed CRDs */
 #define REFUSED_FRESH                                                                                        \
     KL_MINUTES(5) /* after a server without OpenAPI v3, or without access to it, the next try comes after    \
                      this time */
@@ -37,7 +37,7 @@ typedef struct group { /* one group version */
     kl_time ask_at;
     int asks;          /* failed attempts */
     char *loaded;      /* the url that `schema` came from; NULL: nothing yet */
-    kl_schema *schema; /* NULL with `loaded`: that url has none */
+    kl_schema *schema; /* NULL with `loaded`: the document has none */
     bool loading;      /* calls thread */
 } group;
 
@@ -49,7 +49,7 @@ typedef struct job {
     kl__checked_fn *done;
     void *arg;
     bool asked_again;
-    group *waits; /* for its document; NULL: for the index */
+    group *waits; /* the group whose document it waits for; NULL: it waits for the index */
 } job;
 
 struct kl__openapi {
@@ -57,7 +57,7 @@ struct kl__openapi {
     /* calls thread */
     kl_shelf *shelf;
     kl_time ttl;
-    kl_list jobs; /* those that wait for something under way */
+    kl_list jobs; /* checks that wait for a running fetch */
     bool indexing, looked;
     char *etag; /* of the index */
 
@@ -321,7 +321,7 @@ static bool look_on_shelf(kl__openapi *o)
         o->etag = NULL;
     }
     bool young = there && age < o->ttl;
-    if (young) /* not so young that faults are reported from it */
+    if (young) /* too old to report faults from it without asking the server */
         set_index_at(o, now(o) - FAULT_FRESH > 0 ? now(o) - FAULT_FRESH : 0);
     kl_value_unref(body);
     kl_buf_fini(&text);
@@ -400,7 +400,7 @@ static void on_document(void *arg, kl_status st, int code, const kl_value *body,
     if (answered)
         set_schema(o, e->g, e->url, s);
     else
-        set_index_at(o, -1); /* its hash may be yesterday's */
+        set_index_at(o, -1); /* the hash in the index may be outdated */
     group *g = e->g;
     kl_free(e->url);
     kl_free(e);

@@ -1,4 +1,4 @@
-/* pace.c - additive increase, multiplicative decrease, as TCP shares a line it does not know. */
+/* pace.c - additive increase, multiplicative decrease, as in TCP. */
 #include "client/pace.h"
 
 #define REST_DEFAULT KL_SECONDS(1) /* after a 429 that does not say how long */

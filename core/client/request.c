@@ -1,4 +1,4 @@
-/* request.c - a kl_op in the words of HTTP: URL, body, and its name in messages.
+/* request.c - turns a kl_op into an HTTP request: URL, body, and its name in messages.
  *
  * Invalid ops are refused here, before any I/O: a missing name or namespace, a body of the wrong form. */
 #include "client/request.h"
@@ -107,8 +107,8 @@ static kl__shape shape_of(const kl_op *op)
     return op->form == KL_AS_TABLE ? KL__TABLE : op->verb == KL_LIST ? KL__LIST : KL__OBJECT;
 }
 
-/* kube-apiserver knows these forms of every resource; no other is acceptable, because an object in place
- * of its metadata would be taken for more than was asked. */
+/* kube-apiserver has these forms of every resource. No other form is acceptable: a caller that asked for
+ * metadata must not get a full object. */
 static const char *accept_of(const kl_op *op)
 {
     if (op->form == KL_AS_TABLE)

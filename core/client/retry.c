@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define RETRIES_MAX 10            /* as client-go */
-#define BROKEN_WAIT KL_SECONDS(1) /* before a request is repeated whose connection broke, as client-go */
+#define BROKEN_WAIT KL_SECONDS(1) /* before the retry after a broken connection, as in client-go */
 
 kl_time kl__retry_wait(const kl__attempt *a)
 {

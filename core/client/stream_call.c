@@ -15,13 +15,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define ERROR_BODY_MAX ((size_t)1 << 20) /* of an answer that is an error */
+#define ERROR_BODY_MAX ((size_t)1 << 20) /* bytes of an error answer */
 #define WATCH_SLACK KL_SECONDS(30)       /* a watch beyond timeoutSeconds is ended after this extra time */
 #define LIST_SILENCE_MAX                                                                                     \
     KL_SECONDS(120) /* a list without a byte for this long is dead: servers send while encoding */
 #define SILENCE_CHECK KL_SECONDS(30)
-/* Some objects at once: lists of 155 MB need 2% less CPU than with 16 KB, and more than this brings
- * nothing. */
+/* Holds several objects: a list of 155 MB needs 2% less CPU than with 16 KB; larger buffers save nothing
+ * more. */
 #define GULP ((size_t)64 << 10)
 
 typedef struct stream {
@@ -30,10 +30,10 @@ typedef struct stream {
     uint64_t id, http_id, timer_id;
     kl_stream_call call;
     char *location; /* of an answer that redirects */
-    bool told;      /* garbage: its story names call and place already */
+    bool told;      /* the answer was garbage: its message already names call and place */
     bool limited;   /* waits for the limiter's timer */
     bool watch, cancelled, replayed;
-    bool refused; /* as a call's */
+    bool refused; /* as in call.c: answered with 401 */
     bool moved;   /* a watch that ends because our certificates changed */
     kl_time timeout;
     kl__request q;
@@ -44,7 +44,7 @@ typedef struct stream {
     kl_time retry_after;
     kl_time started, last_data;
     bool silent_too_long;
-    bool opened, delivered; /* the caller was told; an object was handed over */
+    bool opened, delivered; /* the caller was told of the answer; an object was delivered */
     kl_buf body;            /* of an error */
     kl_err early;
 } stream;
@@ -218,7 +218,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         s->moved = false;
         kl_err none = KL_ERR_INIT;
         if (s->decoder)
-            stream_end(s, KL_OK, s->code, NULL, &none); /* the next watch goes on where this one was */
+            stream_end(s, KL_OK, s->code, NULL, &none); /* the next watch resumes where this one ended */
         else
             stream_send(s);
         return;
@@ -327,7 +327,7 @@ static void stream_send(stream *s)
     uint64_t ticket = kl__credentials_get(
         c->credentials, c->watches, s->refused ? s->credential : NULL, on_credential, s);
     if (ticket)
-        s->ticket = ticket; /* otherwise it went on, and may be gone */
+        s->ticket = ticket; /* otherwise the stream went on, and may be freed */
 }
 
 static void stream_begin(stream *s)
@@ -382,7 +382,7 @@ uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *c
             kl_verb_name(op->verb));
     else
         st = kl__content_request(c, op, op->resource, &s->q, &s->early);
-    (void)st; /* told through done */
+    (void)st; /* reported through `done` */
     kl_list_push(&c->streams, &s->link);
     s->id = kl_slots_add(&c->stream_ids, s);
     uint64_t id = s->id;
@@ -421,7 +421,7 @@ void kl__streams_cancel_all(void *client)
         l = l->next;
         if (s->cancelled)
             continue;
-        stream_cancel(s); /* may end others too: begin again */
+        stream_cancel(s); /* may end other streams too: start over */
         l = c->streams.next;
     }
 }

@@ -31,7 +31,7 @@ static void let_in(kl_client *c)
     kl_time when = KL_NEVER;
     if (c->letting_in || atomic_load(&c->closing))
         return;
-    c->letting_in = true; /* a started call may end at once, and make room for the next */
+    c->letting_in = true; /* a started call may end at once, and re-enter here */
     while (!kl_list_empty(&c->held) && kl__pace_room(&c->pace, now(), &when)) {
         kl__turn *t = KL_CONTAINER(c->held.next, kl__turn, link);
         kl_list_remove(&t->link);

@@ -29,7 +29,7 @@ static void waiter_signal(waiter *w, kl_status st, kl_err *err)
     kl_cond_broadcast(&w->ended);
 }
 
-/* Every call ends at its deadline, so this does. */
+/* Waits for the end of the call, which comes at its deadline at the latest. */
 static kl_status waiter_end(waiter *w, kl_err *err)
 {
     kl_lock(&w->mu);

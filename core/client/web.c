@@ -93,7 +93,7 @@ static char *lower(const char *s, size_t n)
     return out;
 }
 
-/* The values that came under one name, in a row with a NUL after each. */
+/* The values received under one name, each with a NUL after it. */
 typedef struct came {
     kl_buf texts;
     size_t n;
@@ -111,7 +111,7 @@ static void add_header(kl_map *all, const char *line)
         c = kl_new(came);
         kl_map_set(all, name, c);
     }
-    if (!kl_buf_add(&c->texts, text, strlen(text) + 1)) /* what a head may have is bounded already */
+    if (!kl_buf_add(&c->texts, text, strlen(text) + 1)) /* the size of a head is bounded already */
         c->n++;
     kl_free(name);
 }
@@ -188,7 +188,8 @@ static bool same_server(const kl_reach *a, const kl_reach *b)
     return a->tls == b->tls && a->port == b->port && !strcmp(a->host, b->host);
 }
 
-/* A dry run, and a process that does not lead, may send reads. A redirect must not turn one into a write. */
+/* Dry runs and processes that do not lead may only send reads. A redirect must not turn a read into a
+ * write. */
 static kl_status still_reads(const kl_web_call *x, kl_err *err)
 {
     kl_op op = op_of(x);
@@ -255,7 +256,7 @@ static bool goes_on(kl_web_call *x, kl_status *st, const kl_value **v, kl_err *s
             send_call(x);
         return !*st;
     }
-    if (x->streams && expected) { /* whole at once: of a stand-in */
+    if (x->streams && expected) { /* a stand-in's answer is complete at once */
         x->ended = true;
         kl__web_stream_open(x);
         return true;
@@ -294,7 +295,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     kl_value_unref(v);
 }
 
-/* For another server only headers without information about us. */
+/* After a redirect to another server only headers without information about us are sent. */
 static bool goes_along(const kl_web_call *x, const char *name)
 {
     return !x->strayed || !strcasecmp(name, "accept") || !strcasecmp(name, "content-type")
@@ -465,7 +466,7 @@ static int64_t number(const kl_value *order, const char *key, int64_t dflt, int6
     return n < 0 ? 0 : n > most ? most : n;
 }
 
-/* Of anywhere the address counts. */
+/* Copies the rules; kl_web_anywhere stays, since it is compared by address. */
 static char *const *copy_rules(char *const *rules)
 {
     size_t n = 0;
@@ -490,7 +491,7 @@ static kl_web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void
 {
     kl_web_call *x = kl_new(kl_web_call);
     const char *rule = NULL;
-    (void)!kl__web_check_url(op->http, op->name, &rule, NULL); /* kl_web_check has let it in */
+    (void)!kl__web_check_url(op->http, op->name, &rule, NULL); /* kl_web_check has already accepted the URL */
     x->w = w;
     x->done = done;
     x->arg = arg;

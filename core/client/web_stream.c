@@ -3,7 +3,7 @@
  *   sent --head--> opened: nobody reads --read--> somebody reads --bytes, or the end--> nobody reads
  *   opened --the end was told, close, cancel, the web goes--> gone
  *
- * A stream belongs to the thread of its connections; one of a stand-in is complete from the start, and
+ * A stream belongs to the thread of its connections. A stand-in's stream is complete from the start, and
  * belongs to its reader. */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "client/web_impl.h"
 
-/* From this size on the server is paused: data on its way may still arrive. */
+/* From this size on we stop reading from the server; data on its way may still arrive. */
 #define HIGH ((size_t)256 << 10)
 
 void kl__web_stream_open(kl_web_call *x)

@@ -26,7 +26,8 @@ static kl_status check_method(const char *m, kl_err *err)
     return KL_OK;
 }
 
-/* Connection headers are reserved, and another Host would be another server. */
+/* Headers that a script must not set: those of the connection, and Host, which would select another
+ * server. */
 static bool is_ours(const char *name)
 {
     static const char *const names[] = {"host", "connection", "content-length", "transfer-encoding", "expect",
@@ -75,7 +76,7 @@ static kl_status check_headers(const kl_value *headers, kl_err *err)
         : kl_fail(err, KL_EINVAL, "a request has %d headers at most", KL__WEB_HEADERS - 4);
 }
 
-/* The name goes into a URL of libcurl's: more than a name would be another server. */
+/* The name goes into a URL for libcurl, where anything beyond a name could select another server. */
 static kl_status check_tls(const kl_value *tls, kl_err *err)
 {
     const char *name = kl_value_str_at(tls, "server_name", NULL);
@@ -84,7 +85,7 @@ static kl_status check_tls(const kl_value *tls, kl_err *err)
     return kl_fail(err, KL_EINVAL, "tls.server_name is the name of a server, such as \"dns.example.com\"");
 }
 
-/* Of a URL: scheme, name and port. */
+/* The length of scheme, name and port of a URL. */
 static int server_length(const char *url)
 {
     size_t scheme = strcspn(url, ":") + 3;
@@ -202,7 +203,8 @@ static void hide_header(char *text, const char *s)
         hide(text, word + 1, strlen(word + 1));
 }
 
-/* Servers often echo request headers. `text` NULL: what the longest header takes. */
+/* Hides request headers, which servers often echo, in `text`. `text` NULL: returns the length of the
+ * longest. */
 static size_t hide_headers(char *text, const kl_value *headers)
 {
     size_t most = 0;

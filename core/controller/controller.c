@@ -135,7 +135,7 @@ static bool has_come(void *arg, const char *key)
 {
     exchange *e = arg;
     bool was = kl_claims_own(e->before, e->controller, key), is = kl_claims_own(e->now, e->controller, key);
-    if (was == is || !kl_gate_covers_key(e->gate, key)) /* of what comes to be covered holding.c tells */
+    if (was == is || !kl_gate_covers_key(e->gate, key)) /* holding.c reports newly covered keys */
         return false;
     e->moves++;
     return is;
@@ -153,7 +153,7 @@ static void moved(void *arg, kl_claims *before)
     if (!g || !w)
         return;
     exchange e = {.gate = g, .controller = c->name, .before = before, .now = kl_gate_claims(g)};
-    if (e.now != before) /* otherwise a last run has ended, and `changed` is enough */
+    if (e.now != before) /* otherwise only a last run has ended, and `changed` is enough */
         kl_wiring_enqueue_where(w, KL_WHY_LEADING, has_come, &e);
     kl_claims_unref(e.now);
     kl_gate_moved(g, e.moves);
@@ -264,7 +264,7 @@ static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
 
 static kl_log_level news_level(const kl_controller *c) { return c->env.quiet ? KL_LOG_DEBUG : KL_LOG_INFO; }
 
-/* Such a script fails only when it asks, which may be days later. */
+/* Warns of hosts that cannot be reached: the script would fail only at its request, perhaps days later. */
 static void tell_unreachable(const kl_controller *c, const kl_controller_spec *spec)
 {
     if (!spec->http || !*spec->http || kl_client_reaches(c->env.client))
@@ -321,12 +321,12 @@ static void publish(kl_controller *c)
     kl_leftover_tell(fresh, finalizer);
     kl_free(finalizer);
     kl_lock(&c->mu);
-    for (size_t i = 0; i < c->n_workers; i++) /* each of them has to release the old generation */
+    for (size_t i = 0; i < c->n_workers; i++) /* each worker has to release the old generation */
         kl_worker_poke(c->workers[i]);
     kl_unlock(&c->mu);
 }
 
-/* A next generation that cannot take over is not a failure, but its author waits for it. */
+/* Logs why the next generation cannot take over yet: that is no failure, but its author waits for it. */
 static void tell_why(kl_controller *c)
 {
     bool parked = false;
@@ -349,7 +349,7 @@ static bool may_work(const kl_controller *c)
     return kl_office_open(c->office) && !(c->current && kl_wiring_spent(c->current));
 }
 
-/* Without a lease workers also end their runs: none of their writes would be allowed. */
+/* Ends the workers' runs when the lease is lost: none of their writes would be allowed. */
 static void hurry(kl_controller *c)
 {
     for (size_t i = 0; i < c->n_leaving; i++)
@@ -363,7 +363,7 @@ void kl__controller_rest(kl_controller *c)
     c->working = false;
 }
 
-/* To the office that the new generation wants, once the workers of the old one have ended. */
+/* Moves to the office of the new generation, once the workers of the old one have ended. */
 static void move(kl_controller *c)
 {
     kl__controller_rest(c);
@@ -382,7 +382,7 @@ static void begin_work(kl_controller *c, const kl_controller_spec *spec)
     kl__controller_fit(c, kl__controller_wanted(c, spec));
     kl_log(news_level(c), "controller is running", "controller=%s workers=%zu", c->name,
         kl__controller_wanted(c, spec));
-    if (t && c->terms++) /* the leader in between may have had requeued keys */
+    if (t && c->terms++) /* another leader in between may have requeued keys */
         enqueue_all(c, KL_WHY_LEADING);
 }
 
@@ -470,19 +470,19 @@ int kl_controller_generation(kl_controller *c)
     return c->current ? kl_wiring_logic(c->current)->generation : 0;
 }
 
-/* --- for people, and by their hand -------------------------------------------------------- */
+/* --- users' reads and commands ------------------------------------------------------------ */
 
 void kl_controller_pause(kl_controller *c, bool pause)
 {
     atomic_store(&c->paused, pause);
     kl_controller_wake(c);
-    if (c->env.changed) /* people are told */
+    if (c->env.changed) /* users are told */
         kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
 }
 
 bool kl_controller_paused(const kl_controller *c) { return atomic_load(&c->paused); }
 
-/* "image,token": values may be secrets, and stay out of the log. */
+/* Lists names only, as in "image,token": values may be secrets, and are not logged. */
 static void name_all(const kl_value *params, kl_buf *out)
 {
     for (size_t i = 0; i < kl_value_len(params); i++) {

@@ -1,4 +1,4 @@
-/* controller_look.c - the state of a controller, for people, for `why`, and for virtual time. Loop only. */
+/* controller_look.c - the state of a controller, for users, for `why`, and for virtual time. Loop only. */
 #include "controller/controller_impl.h"
 
 #include "base/mem.h"

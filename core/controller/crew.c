@@ -95,7 +95,7 @@ static void owner_event(void *arg, const kl_news *n)
     kl_controller *c = arg;
     kl_news named = *n;
     named.component = c->name;
-    /* of no term: an observation may be reported later, too */
+    /* without a term: an observation may also be reported later */
     named.mandate = (kl_mandate){kl_office_tenure(c->office), 0};
     c->env.event(c->env.event_arg, &named);
 }

@@ -19,7 +19,7 @@ typedef struct wish {
     const kl_resource *resource;
     const char *ns; /* into the op; NULL: cluster scope */
     char *controller, *key;
-    kl_overlay *overlay; /* NULL: of another cluster */
+    kl_overlay *overlay; /* NULL: the call is for another cluster */
     kl_door *door;
     kl_clock *clock;
     const kl_value *cached; /* the cached object, if it is complete, or NULL */
@@ -118,7 +118,7 @@ static void on_collection(void *arg, kl_status st, int code, const kl_value *bod
         one.verb = KL_DELETE;
         one.name = kl_object_name(o);
         w->ns = kl_object_namespace(o);
-        /* gone meanwhile, or not to be deleted as wished */
+        /* the object is gone, or its deletion is refused */
         if (simulate(w, &one, typed, &out, &mine))
             kl_err_fini(&mine);
         kl_simulated_fini(&out);
@@ -202,7 +202,7 @@ static void find(wish *w)
         return;
     }
     bool wrote = name && w->overlay && kl_overlay_wrote(w->overlay, w->resource, w->ns, name);
-    if (wrote || !name || w->known) { /* the server does not know simulated writes */
+    if (wrote || !name || w->known) { /* simulated writes are unknown to the server */
         if (w->how->ask && !wrote)
             ask(w);
         else
@@ -366,7 +366,7 @@ static bool read_own(kl_run *r, const kl_op *op, const kl_resource *res, kl_repl
 static uint64_t look(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, void *arg)
 {
     const kl_resource *res = at == KL_FLEET_NONE ? resource_of(r, at, op) : NULL;
-    if (!res) /* nothing was written of a kind that was not resolved */
+    if (!res) /* the run wrote no object of a kind that is not resolved */
         return kl_door_read(r->door, r->w->o.name, op, done, arg);
     if (read_own(r, op, res, done, arg))
         return 0;
@@ -378,7 +378,7 @@ static uint64_t look(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, v
 
 /* --- all of it ---------------------------------------------------------------------------- */
 
-/* A recorded answer enters the overlay. */
+/* Puts a recorded answer into the overlay. */
 static void take_over(kl_run *r, const kl_op *op, const kl_recalled *x)
 {
     const kl_resource *res = resource_of(r, KL_FLEET_NONE, op);

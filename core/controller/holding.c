@@ -16,7 +16,7 @@
 static void spaces_event(
     void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
-    (void)arg, (void)type, (void)old, (void)now, (void)flags; /* a lull follows */
+    (void)arg, (void)type, (void)old, (void)now, (void)flags; /* does nothing: a lull follows */
 }
 
 static void spaces_changed(void *arg)
@@ -109,7 +109,7 @@ static char **to_be_held(const kl_wiring *w, const kl_claims *c, bool drained)
     return set;
 }
 
-/* drained: no run in an unwanted namespace. */
+/* Updates the held namespaces. drained: no run is in an unwanted namespace. */
 static void hold(kl_wiring *w, const kl_claims *c, bool drained)
 {
     bool known;
@@ -125,7 +125,7 @@ static void hold(kl_wiring *w, const kl_claims *c, bool drained)
 
 /* --- what is covered ---------------------------------------------------------------------- */
 
-/* The first of its kinds that was not listed there; NULL: all were. */
+/* The wiring's first kind that is not listed in the namespace; NULL: all are. */
 static const kl_need *misses(const kl_wiring *w, const char *ns)
 {
     for (size_t i = 0; i < w->n_needs; i++)
@@ -228,7 +228,7 @@ static void cover(kl_wiring *w, kl_gate *g)
     kl_texts_free(names);
 }
 
-/* The gate's namespaces are those of the earlier wiring. */
+/* Begins the gate: it covers no namespace of a divided wiring, and everything otherwise. */
 void kl_holding_begin(kl_wiring *current, kl_gate *g)
 {
     kl_gate_cover(g, current->o.divided ? (char *[]){NULL} : NULL);

@@ -16,7 +16,7 @@
 
 /* --- priorities --------------------------------------------------------------------------- */
 
-/* Existing and resynced objects wait for those that were just changed. */
+/* Events of existing and resynced objects have a lower priority than changes. */
 static int priority_of(unsigned flags) { return flags & (KL_INITIAL | KL_RESYNC) ? KL_PRIORITY_LOW : 0; }
 
 /* The effect of an event on its keys. */
@@ -154,7 +154,7 @@ static verdict judge(const kl_when *when, const kl_value *old, const kl_value *n
         if (!before && !after)
             return NO;
         if (old && now && before != after)
-            return YES; /* it was added or deleted, from this controller's view */
+            return YES; /* for this controller the object was added or deleted */
     }
     if (!is_update(old, now, flags))
         return YES;
@@ -203,8 +203,7 @@ static void enqueue_same_name(kl_wiring *w, void *state, const kl_value *o, cons
     kl_free(key);
 }
 
-/* Where caches hold only the replica's own namespaces, the replica of the other one does not see this
- * object. */
+/* Warns once: with divided caches, the replica of another namespace does not see this object. */
 static void look_abroad(kl_wiring *w, const kl_value *from, const char *to)
 {
     const char *ns = w->o.divided ? kl_object_namespace(from) : NULL;
@@ -256,7 +255,7 @@ typedef struct pending_event {
     char *slot;
     const kl_value *old, *now;
     int priority; /* the highest of the events that joined */
-    kl_why why;   /* of the last of them */
+    kl_why why;   /* of the last event that joined */
     bool ask;     /* none of them passes without the predicate */
 } pending_event;
 
@@ -320,7 +319,7 @@ static bool predicate_passes(kl_wiring *w, void *state, const pending_event *e)
         : e->feed->role == KL_ROLE_WATCH ? of_kind("`when` function", e->feed->watch->kind)
                                          : kl_strdup("`when` function");
     if (st && kl__mapper_state_spent(w->mapper, st, which, e->now, &err)) {
-        pass = false; /* nothing more is done here */
+        pass = false; /* no further function is called */
     } else if (st) {
         complain(w, "the `when` function failed; the event is let through", e->now, &err);
         pass = true;
@@ -330,7 +329,7 @@ static bool predicate_passes(kl_wiring *w, void *state, const pending_event *e)
     return pass;
 }
 
-/* For changes; objects that were never ours do not count. */
+/* Reports a dropped change; objects that were never ours do not count. */
 static void tell_dropped(const kl_feed *f, const kl_value *old, const kl_value *now, const char *by)
 {
     const kl_wiring *w = f->w;

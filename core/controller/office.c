@@ -12,9 +12,9 @@ struct kl_office {
     kl_offices *o;
     kl_lead lead;
     char *owner;           /* KL_LEAD_OWN: the controller; else NULL */
-    kl_election *election; /* NULL: always open, or: */
+    kl_election *election; /* NULL: always open, unless `sharding` is set */
     kl_sharding *sharding;
-    /* of these, controllers with a gate; without any we leave the replicas */
+    /* controllers with a gate; without any we leave the replicas */
     size_t gates;
     size_t inside, working; /* loop only, as what follows; inside is also read under o->mu */
     bool campaigning;       /* from its start until the election has ended */
@@ -47,7 +47,7 @@ static void set_open(kl_office *f, bool open)
 
 /* --- one of two ways to come by a lease --------------------------------------------------- */
 
-/* Not a lease of a script: replicas share the keys. */
+/* A lead that scripts cannot choose: replicas share the keys. */
 #define LEAD_SHARED ((kl_lead)(KL_LEAD_NONE + 1))
 
 static bool is_contested(const kl_office *f) { return f->election || f->sharding; }
@@ -89,7 +89,7 @@ static void elected(void *arg)
     say_changed(f->o);
 }
 
-/* Writes are refused already, so remaining runs can only fail; the caches stay. */
+/* The lease is lost: writes are already refused, so remaining runs can only fail. Caches stay. */
 static void deposed(void *arg)
 {
     kl_office *f = arg;
@@ -154,7 +154,7 @@ static void share(kl_office *f)
         .stopped = deposed,
         .ended = ended,
         .arg = f};
-    if (kl_sharding_new(&env, &f->sharding, &err)) /* the options were looked at when we began */
+    if (kl_sharding_new(&env, &f->sharding, &err)) /* the options were checked at the start */
         kl_mem_die(kl_err_message(&err));
 }
 
@@ -177,7 +177,7 @@ static kl_office *office_new(kl_offices *o, kl_lead lead, const char *owner)
     env.stopped = deposed;
     env.ended = ended;
     env.arg = f;
-    if (kl_election_new(&env, &f->election, &err)) /* the options were looked at when we began */
+    if (kl_election_new(&env, &f->election, &err)) /* the options were checked at the start */
         kl_mem_die(kl_err_message(&err));
     kl_free(name);
     return f;

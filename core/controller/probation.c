@@ -10,10 +10,10 @@ struct kl_probation {
     kl_probation_options o;
     kl_trial *trial;
     atomic_int generation;                     /* the present one */
-    atomic_uint_fast64_t runs, errors, writes; /* of it, so far */
-    atomic_int refs;                           /* the owner's, and one for a look that is due on the loop */
+    atomic_uint_fast64_t runs, errors, writes; /* of this generation, so far */
+    atomic_int refs;                           /* the owner's, and one for a check posted to the loop */
     atomic_bool due;
-    bool freed; /* loop only, as are the next ones */
+    bool freed; /* loop only, like the next fields */
     kl_time since;
     uint64_t settle_timer, end_timer;
 };

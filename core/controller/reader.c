@@ -49,7 +49,7 @@ static kl_status ambiguous(const kl_wiring *w, const char *word, kl_err *err)
     return st;
 }
 
-/* In full, or by another name; NULL: not declared, or several have that name. */
+/* Finds a kind by its full or short name; NULL: it is not declared, or several have that name. */
 static kl_need *need_of(kl_reader *rd, const char *kind, size_t *named)
 {
     kl_need *n = kl__wiring_need(rd->w, kind);
@@ -162,7 +162,7 @@ const kl_resource *kl_reader_resource(kl_reader *rd, const char *kind)
     return n ? n->resource : NULL;
 }
 
-/* --- fields: paths read once per list, asked of every object ------------------------------ */
+/* --- fields: paths are parsed once per list, and read from every object ------------------- */
 
 /* path NULL: no path at all, absent everywhere */
 typedef struct field {
@@ -295,7 +295,7 @@ static kl_status list_by(kl_reader *rd, const kl_need *n, kl_query *query, const
     query->terms = terms;
     query->n_terms += more;
     kl_status st = kl_informer_list(n->informer, query, out, more ? NULL : err);
-    if (st && more) { /* such an index may be about to go, with this wiring */
+    if (st && more) { /* such an index may be dropped soon, with this wiring */
         query->n_terms -= more;
         st = kl_informer_list(n->informer, query, out, err);
     }

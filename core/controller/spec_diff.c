@@ -79,7 +79,7 @@ static void diff_texts(kl_buf *out, size_t start, const char *what, char **a, ch
             say(out, start, "no %s %s", what, *s);
 }
 
-/* A function counts as changed only where there was none before: its behaviour is in the source. */
+/* Functions are only compared by presence: their behaviour is in the source. */
 static bool same_when(const kl_when *a, const kl_when *b)
 {
     return same_texts(a->words, b->words) && !a->fn == !b->fn && !a->selector == !b->selector;
@@ -93,7 +93,7 @@ static bool same_text_of(const kl_text_of *a, const kl_text_of *b)
 
 /* --- what it looks at --------------------------------------------------------------------- */
 
-/* The i-th kind of which it needs a cache; NULL beyond. */
+/* The i-th kind that the spec needs a cache of; NULL beyond the last. */
 static const char *kind_at(const kl_controller_spec *s, size_t i)
 {
     if (!i--)
@@ -110,7 +110,7 @@ static const char *kind_at(const kl_controller_spec *s, size_t i)
     return NULL;
 }
 
-/* Whether one of the first `n` of them is this. */
+/* Whether one of the first `n` kinds is `kind`. */
 static bool needs(const kl_controller_spec *s, const char *kind, size_t n)
 {
     const char *k;

@@ -14,7 +14,7 @@ struct kl_triggers {
     void *arg;
     kl_time every, at; /* every 0: none; otherwise when it is due */
     kl_cron *crons;
-    int64_t *next; /* of each, in seconds since 1970 */
+    int64_t *next; /* the next time of each cron, in seconds since 1970 */
     size_t n;
     uint64_t timer;
 };

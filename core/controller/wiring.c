@@ -365,7 +365,7 @@ bool kl_wiring_advance(kl_wiring *w)
                     .on_lull = kl__feed_lull,
                     .on_synced = kl__feed_synced,
                     .arg = f});
-        /* else the first news would repeat what kl_wiring_activate enqueues */
+        /* otherwise the first events would repeat what kl_wiring_activate enqueues */
         ready &= f->sub && atomic_load(&f->told);
     }
     return ready && !w->problem && !kl_wiring_spent(w);
@@ -381,7 +381,7 @@ bool kl_wiring_outdated(const kl_wiring *w)
     return false;
 }
 
-/* Takes the problem over; NULL: there is none. */
+/* Appends a problem and frees it; NULL: there is none. */
 static void say(kl_buf *why, const kl_cache *c, char *problem)
 {
     if (problem)
@@ -502,13 +502,12 @@ void kl_wiring_activate(kl_wiring *w)
 void kl_wiring_retire(kl_wiring *w)
 {
     atomic_store(&w->active, false);
-    if (w->mapper && !atomic_load(&w->followed)) /* otherwise its unfinished events continue, for the next one
-                                                  */
+    if (w->mapper && !atomic_load(&w->followed)) /* else its unfinished events go on for the next wiring */
         atomic_store(&w->mapper->stopped, true);
     for (size_t i = 0; i < w->n_feeds; i++)
         if (w->feeds[i].sub)
             kl_informer_unsubscribe(w->feeds[i].sub);
-    if (w->n_feeds && w->o.release) /* a feed that was dropped within a batch gets no end of it */
+    if (w->n_feeds && w->o.release) /* a feed dropped within a batch does not get the batch's end */
         w->o.release(w->o.hold_arg);
     w->n_feeds = 0;
     kl__holding_retire(w);

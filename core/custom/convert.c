@@ -1,5 +1,5 @@
-/* convert.c - the conversions that one call asks for: what is known, what is noted, and the calls of
- * webhooks that come of it. */
+/* convert.c - the conversions that one call needs: known results, noted objects, and calls of webhooks for
+ * these. */
 #include "custom/convert.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ static void want(kl_conversions *c, const kl_value *webhook, const char *version
     for (size_t i = 0; i < c->nwanted && !other; i++)
         other = c->wanted[i] == o;
     if (c->asked || other || c->nwanted == BATCH)
-        return; /* it goes with the next call */
+        return; /* the next call converts it */
     if (!c->version) {
         c->version = kl_strdup(version);
         c->webhook = kl_value_ref(webhook);

@@ -184,7 +184,7 @@ void kl_names_check_bundle(const kl_value *old, const kl_value *crd, kl__causes 
             bundle_of(crd));
 }
 
-/* The status of a definition whose names nobody has judged yet. */
+/* Sets the status of a new definition, whose names are not yet checked. */
 static void begin(const kl_value **crd)
 {
     KL_EDIT(crd, kl_value_null(), "status", "conditions");

@@ -122,7 +122,7 @@ kl_status kl_convert_queue_next(kl_convert_queue *q, const kl_convert_entry **ou
     item *first = ITEM(q->items.next);
     q->out = first->entry;
     kl_status st = convert(q, &first->entry.change, &q->out.change, err);
-    if (st == KL_EAGAIN) { /* what is known is of those that were told */
+    if (st == KL_EAGAIN) { /* the known conversions belong to earlier changes */
         kl_conversions_forget(q->conversions);
         st = convert(q, &first->entry.change, &q->out.change, NULL);
     }

@@ -108,7 +108,7 @@ static char *http_failure(int code, const char *text, size_t len)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].code == code)
             return kl_strdup(known[i].words);
-    /* client-go shows a body that is text, and says no more of one that is not */
+    /* client-go shows a body only if it is text */
     if (code >= 500 && (!len || strchr("{[\"", *text)))
         return kl_strdup("an error on the server (\"unknown\") has prevented the request from succeeding");
     if (code >= 500)

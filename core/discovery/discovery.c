@@ -62,7 +62,7 @@ static bool first_of_group(const kl_discovery *s, size_t i)
     return *group != 0;
 }
 
-/* Takes what is built. */
+/* Fills the answer, and frees the builder. */
 static void reply(kl_discovery_answer *out, const char *type, kl_builder *b)
 {
     const kl_value *v = kl_builder_done(b);
@@ -71,14 +71,14 @@ static void reply(kl_discovery_answer *out, const char *type, kl_builder *b)
     out->type = kl_strdup(type);
 }
 
-/* The same; a client may keep it. */
+/* The same, with an ETag: a client may cache the answer. */
 static void reply_tagged(kl_discovery_answer *out, const char *type, kl_builder *b)
 {
     reply(out, type, b);
     out->tagged = true;
 }
 
-/* ------------------------------------------------------------------ groups that others serve */
+/* ------------------------------------------------------------------ groups that other servers serve */
 
 /* There is no aggregation, so an APIService with a service of the cluster counts as down: a group version
  * without known resources. */
@@ -86,7 +86,7 @@ typedef struct remote {
     const char *group, *version;
 } remote;
 
-/* i-th of them; false behind the last. */
+/* The i-th remote group version; false after the last. */
 static bool remote_at(const kl_discovery *s, size_t i, remote *out)
 {
     const kl__bucket *b = s->services;
@@ -214,7 +214,7 @@ static void legacy_resources(
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "APIResourceList");
-    kl_build_kstr(b, "apiVersion", *group ? "v1" : NULL); /* as the real one has it */
+    kl_build_kstr(b, "apiVersion", *group ? "v1" : NULL); /* as in kube-apiserver */
     kl_build_kstr(b, "groupVersion", gv);
     kl_build_key(b, "resources");
     kl_build_array(b);

@@ -31,9 +31,9 @@ struct kl_election {
     char *full; /* ns/name */
     kl_leader *leader;
     kl_time renew;
-    uint64_t serial, request, timer; /* loop only, as what follows */
+    uint64_t serial, request, timer; /* loop only, like the next fields */
     uint64_t expiry_timer;
-    kl_time expiry;        /* what that stands at; KL_NEVER: none */
+    kl_time expiry;        /* the time of `expiry_timer`; KL_NEVER: it is not set */
     kl_lease_watch *watch; /* while another process leads */
     bool cancelled;
     _Atomic kl_time lapse; /* kl_leader_lapse of the last step */
@@ -129,7 +129,7 @@ kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err 
     return KL_OK;
 }
 
-/* An election that has not ended has timers, a request and a watch. */
+/* Stops an election that has not ended: its timers, request and watch. */
 static void quiesce(void *arg)
 {
     kl_election *e = arg;
@@ -282,7 +282,7 @@ static void stand_by(kl_election *e, bool waits)
     }
 }
 
-/* --- what the brain says ------------------------------------------------------------------ */
+/* --- what leader.c decides ---------------------------------------------------------------- */
 
 static void tell(kl_election *e, unsigned events)
 {

@@ -3,11 +3,10 @@
  *   idle --start--> acquiring --won--> leading --lost--> stepping down --joined--> (release) --> done --start--> acquiring
  *   leading --cancel--> (release) --> done          acquiring --cancel--> done
  *
- * Inside, an attempt is one try to acquire or renew: an update with the Lease as we know it when it is
- * ours and valid, and otherwise (or when that failed) a get, followed by a create or an update when the
- * Lease is free, expired or ours. Acquiring makes one attempt every 1 to 2.2 retry periods; leading makes
- * one every retry period after the last success, and gives up when none succeeded within the renew
- * deadline. */
+ * An attempt is one try to acquire or renew. If the known Lease is ours and valid, it is an update of that.
+ * Otherwise, or when the update failed, it is a get, then a create or update if the Lease is free, expired or
+ * ours. Acquiring makes one attempt every 1 to 2.2 retry periods; leading makes one every retry period after
+ * the last success, and gives up when none succeeded within the renew deadline. */
 #include "election/leader.h"
 
 #include <string.h>
@@ -38,7 +37,7 @@ struct kl_leader {
     waiting_for reply; /* the request that is open */
 
     kl_leader_now attempt; /* when the running attempt began */
-    bool renewing;         /* it began with an update of what is ours */
+    bool renewing;         /* the attempt began with an update of our own Lease */
     kl_time sent;          /* boottime when the open request was sent */
     kl_time until;         /* the next attempt; KL_NEVER while one runs */
     kl_time tick;          /* leading: when the last attempt of this round was due */
@@ -51,9 +50,9 @@ struct kl_leader {
     kl_time duration;
     int64_t transitions;
     const kl_value *acquired; /* its acquireTime, or NULL */
-    kl_time observed;         /* boottime when it became so */
+    kl_time observed;         /* boottime when the record last changed */
 
-    const kl_value *body; /* of the open request */
+    const kl_value *body; /* the body of the open request */
     int64_t body_transitions;
     const kl_value *body_acquired;
     char *reported; /* the holder of the last KL_LEADER_NEW */
@@ -381,7 +380,7 @@ static kl_leader_action timer(kl_leader *l, kl_leader_now now)
         return lose(l);
     if (l->reply != NOTHING)
         return go_on(l);
-    if (now.boot < l->until) /* early: the owner's timer has fired, so it is requested again */
+    if (now.boot < l->until) /* early: the timer has fired before its time, so it is requested again */
         return wait_until(l, l->until);
     if (l->phase == LEADING && l->give_up == KL_NEVER)
         return round_begin(l, now);
@@ -402,7 +401,7 @@ static kl_leader_action end(kl_leader *l, kl_leader_now now)
     return l->release ? release(l, now) : done(l, true, 0);
 }
 
-/* Given up only while it is ours on the server too: the holder is nobody, and the duration short. */
+/* Releases the Lease only if it is ours on the server too: writes an empty holder and a short duration. */
 static kl_leader_action release_judge(kl_leader *l, const kl_value *lease, kl_leader_now now)
 {
     const char *holder = kl_value_str_at(lease, "spec", "holderIdentity", NULL);

@@ -32,7 +32,7 @@ typedef struct news {
     const kl_value *lease;
 } news;
 
-/* Posted before the informer has stopped, so that w is there. */
+/* Posted before the informer has stopped, so w still exists. */
 static void tell(void *arg)
 {
     news *n = arg;

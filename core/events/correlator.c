@@ -26,7 +26,7 @@ typedef struct record {
     kl_time last;
     uint64_t notes[NOTES_MAX]; /* a group: hashes of the notes it had, oldest first */
     int n;
-    kl_bucket bucket; /* of the other */
+    kl_bucket bucket; /* of the other table */
     bool refused;
 } record;
 
@@ -137,7 +137,7 @@ char *kl_correlator_see(kl_correlator *c, const kl_news *n, kl_time now, bool *c
     if (!has_note(g, hash)) {
         g->notes[g->n++] = hash;
         if (g->n == NOTES_MAX) {
-            /* One place always stays free, so that the next new note is the tenth again. */
+            /* Keeps one place free, so that the next new note is the tenth again. */
             memmove(g->notes, g->notes + 1, (NOTES_MAX - 1) * sizeof *g->notes);
             g->n--;
             *combined = true;

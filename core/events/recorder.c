@@ -47,7 +47,7 @@ typedef struct entry {
     kl_recorder *r;
     char *key, *name, *ns, *component;
     const kl_value *body;
-    kl_mandate mandate; /* of who said it last */
+    kl_mandate mandate; /* of the last reporter */
     kl_event_series seen;
     int64_t told;    /* the server's count; 0: it does not have the Event */
     int64_t telling; /* the count in the request under way */
@@ -76,7 +76,7 @@ struct kl_recorder {
     bool closing KL_GUARDED_BY(mu), flushing KL_GUARDED_BY(mu), pumping KL_GUARDED_BY(mu),
         told_full KL_GUARDED_BY(mu);
     kl_time armed KL_GUARDED_BY(mu); /* the time of the loop's timer, present or about to be set */
-    uint64_t timer;                  /* loop's thread */
+    uint64_t timer;                  /* loop's thread only */
 };
 
 kl_recorder *kl_recorder_new(kl_door *door, kl_clock *clock, kl_loop *loop)
@@ -305,7 +305,7 @@ typedef struct shot {
     const kl_value *body;
 } shot;
 
-/* The next request, made under the lock; false when none may go. The entry is busy: nobody frees it. */
+/* Makes the next request under the lock; false when none may be sent. A busy entry is not freed. */
 static bool next_locked(kl_recorder *r, shot *s) KL_REQUIRES(r->mu)
 {
     kl_list *n = r->under_way < UNDER_WAY_MAX && !r->closing ? kl_list_shift(&r->ready) : NULL;

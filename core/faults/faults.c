@@ -11,13 +11,13 @@
 #include "schema/status.h"
 
 #define SEED 1
-/* Rules that are used up are dropped beyond it; more that are not are a slip. */
+/* Beyond this number used-up rules are dropped; more active rules are probably a mistake. */
 #define RULES_MOST 1000
 
 typedef struct held {
     kl_list link;
     kl_httpd_request *http;
-    kl_time due; /* KL_NEVER: it was released */
+    kl_time due; /* KL_NEVER: the request was released */
     kl_fault_plan plan;
     const kl_value *rule; /* whose error it ends with, a reference; NULL: none */
     int64_t code, retry_after;
@@ -59,7 +59,7 @@ void kl_faults_free(kl_faults *f)
         return;
     while (!kl_list_empty(&f->held)) {
         held *h = KL_CONTAINER(f->held.next, held, link);
-        kl_httpd_reply(h->http, 503, NULL, NULL, NULL, 0); /* nobody hears it */
+        kl_httpd_reply(h->http, 503, NULL, NULL, NULL, 0); /* the server is stopping: no client gets this */
         held_free(h);
     }
     rules_free(&f->rules);
@@ -86,7 +86,7 @@ static void drop_used_locked(kl_faults *f) KL_REQUIRES(f->mu)
     }
 }
 
-/* Moves the rules to those that are there. */
+/* Adds the rules to the present ones. */
 static kl_status join_locked(kl_faults *f, kl_list *rules, size_t n, const int64_t *seed, kl_err *err)
     KL_REQUIRES(f->mu)
 {
@@ -347,7 +347,7 @@ kl_time kl_faults_tick(kl_faults *f)
     kl_unlock(&f->mu);
     while (!kl_list_empty(&gone)) {
         held *h = KL_CONTAINER(gone.next, held, link);
-        kl_httpd_reply(h->http, 503, NULL, NULL, NULL, 0); /* nobody hears it */
+        kl_httpd_reply(h->http, 503, NULL, NULL, NULL, 0); /* the server is stopping: no client gets this */
         held_free(h);
     }
     return again;

@@ -27,10 +27,10 @@ struct kl_fault_watch {
     kl_fault_write *write;
     void *arg;
     kl_httpd_stream *stream;
-    uint_fast64_t edition; /* of the rules that were looked at */
+    uint_fast64_t edition; /* the edition of the rules that were last read */
     kl_fault_plan plan;
     kl_random chance;
-    kl_time began; /* or when it met its latest rule */
+    kl_time began; /* when the watch began, or met its latest rule */
     kl_time last;  /* when the latest kept frame leaves */
     kl_time until; /* the end of a stall */
     bool stalled, expired;
@@ -86,7 +86,7 @@ void kl_fault_watch_free(kl_fault_watch *w)
 
 bool kl_fault_watch_expired(const kl_fault_watch *w) { return w->expired; }
 
-/* Rules came or went since the last look. */
+/* Reads the rules again, if they changed since the last look. */
 static void refresh(kl_fault_watch *w)
 {
     uint_fast64_t edition = atomic_load(&w->f->edition);

@@ -1,6 +1,6 @@
 /* gate.c - counts and a queue; it knows nothing about transfers.
  *
- * An idle server's connection may be dead without our knowing, so the first one always goes alone. */
+ * An idle server's connection may be dead unnoticed, so the first transfer always goes alone. */
 #include "http/gate.h"
 
 void kl__gate_init(kl__gate *g)

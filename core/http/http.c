@@ -163,7 +163,7 @@ static void leave_gate(kl__transfer *t, kl_status st, const kl_err *err)
     }
 }
 
-/* Ends those whose opener failed, then admits as many as fit. */
+/* Ends the transfers whose opener failed, then admits as many as fit. */
 static void run_gates(kl_http *h)
 {
     while (h->gates_changed) {
@@ -181,14 +181,14 @@ static void run_gates(kl_http *h)
             }
             for (kl__pass *p; (p = kl__gate_next(g, h->max_streams));)
                 admit(KL_CONTAINER(p, kl__transfer, pass));
-            /* every rotation of certificates leaves one */
+            /* each rotation of certificates leaves an unused server */
             if (!g->sockets && !g->admitted && kl_list_empty(&g->waiting))
                 kl_free(kl_map_take(h->servers, key));
         }
     }
 }
 
-/* Ends those whose timeout expired before they were admitted. */
+/* Ends the transfers whose timeout expired before they were admitted. */
 static void run_patience(kl_http *h)
 {
     kl_time now = kl_clock_now(kl_clock_real());

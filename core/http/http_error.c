@@ -60,7 +60,7 @@ static kl_status fail_proxy(kl__transfer *t, const char *why, kl_err *err)
         t->proxy, why);
 }
 
-/* libcurl does not tell that it could not open a socket, a pipe or a resolver: so we try. */
+/* libcurl does not report that the process is out of file descriptors, so we try to open one. */
 static bool no_descriptors(kl__transfer *t, kl_err *err)
 {
     struct rlimit limit = {0};

@@ -38,7 +38,7 @@ static char *take_part(CURLU *u, CURLUPart part)
     return mine;
 }
 
-/* Whatever the name comes to for libcurl. */
+/* Makes libcurl connect to host and port, whatever the URL's name is. */
 static void set_connect_to(kl__handle *x, const char *host, const char *port)
 {
     char *line = kl_sprintf("::%s:%s", host, port);

@@ -162,7 +162,7 @@ static size_t take_header(kl__transfer *t, const char *line, size_t n)
     return n;
 }
 
-/* What a callback takes is no part of libcurl's turn. */
+/* Runs a callback outside of libcurl's turn, so that its time does not count. */
 static size_t outside_turn(
     kl__transfer *t, size_t (*take)(kl__transfer *t, const char *data, size_t n), const char *data, size_t n)
 {

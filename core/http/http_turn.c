@@ -28,8 +28,8 @@ static void say_peer(kl_buf *out, int fd)
     kl_buf_printf(out, "%s%s port %s", out->len ? ", " : "", host, port);
 }
 
-/* On the watchdog's thread, while ours cannot leave its turn. Sockets are closed under the lock: each number
- * is ours. */
+/* On the watchdog's thread, while ours cannot leave its turn. Sockets are closed under this lock, so each
+ * number is still ours. */
 static void on_stuck(void *arg, kl_stuck *out)
 {
     kl_http *h = arg;
@@ -51,7 +51,7 @@ static void on_stuck(void *arg, kl_stuck *out)
 
 void kl__turns_init(kl_http *h)
 {
-    kl_mutex_init_as(&h->sockets_mu, KL_LOCK_POST); /* the watchdog's is held around on_stuck */
+    kl_mutex_init_as(&h->sockets_mu, KL_LOCK_POST); /* the watchdog holds its lock while it calls on_stuck */
     kl_guard_init(&h->turn, on_stuck, h);
 }
 

@@ -75,7 +75,7 @@ static bool is_name(const char *host)
         if (!islower((unsigned char)host[i]) && !isdigit((unsigned char)host[i]) && !strchr("-._", host[i]))
             return false;
     const char *dot = strrchr(host, '.');
-    if (dot && !dot[1]) /* the root's: example.com. */
+    if (dot && !dot[1]) /* the final dot of the root: example.com. */
         return false;
     return !isdigit((unsigned char)*(dot ? dot + 1 : host));
 }

@@ -241,7 +241,7 @@ kl_status kl_url_request_uri(const char *base, const char *uri, kl_buf *out, kl_
     return st;
 }
 
-/* Sorts stably: the order of one key's values is theirs. */
+/* Sorts by key, stably: the values of one key keep their order. */
 void kl_url_query(const kl_url_param *params, size_t n, kl_buf *out)
 {
     const kl_url_param **v = kl_new_array(const kl_url_param *, n + 1);

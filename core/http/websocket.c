@@ -16,11 +16,11 @@ struct kl_websocket {
     wslay_event_context_ptr ctx;
     kl_websocket_fn *on_message;
     void *arg;
-    const char *in; /* what feed was given and wslay has not taken */
+    const char *in; /* bytes that feed got and wslay has not read */
     size_t in_len;
     kl_buf out;
-    kl_status stopped; /* on_message's refusal */
-    kl_err *err;       /* feed's, while it runs */
+    kl_status stopped; /* the failure of on_message */
+    kl_err *err;       /* the caller's, while feed runs */
     bool resting, closing;
     /* last byte in; last ping; since when nothing of out went, while there is something */
     kl_time heard, pinged, stuck;

@@ -1,11 +1,12 @@
-/* connection.c - the time by which a connection has to send, or read, what is expected of it, be it in drops:
- * libmicrohttpd's own timeout begins anew with each byte. The thread of kl_hangup shuts down what is late. */
+/* connection.c - deadlines by which a connection has to send or read its data, also a slow one:
+ * libmicrohttpd's own timeout restarts with each byte. The thread of kl_hangup shuts down late
+ * connections. */
 #include "httpd/httpd_impl.h"
 
 #include <sys/socket.h>
 #include "base/mem.h"
 
-#define LATE_BY KL_SECONDS(1) /* between two looks for who is late */
+#define LATE_BY KL_SECONDS(1) /* between two checks for late connections */
 
 static void look_locked(kl_httpd *h, kl_time when) KL_REQUIRES(h->mu)
 {

@@ -34,7 +34,7 @@
 #define MAX_BODIES ((size_t)256 << 20) /* of all requests together */
 #define IDLE_SECONDS 600u              /* keep-alive connections; suspended ones do not count */
 #define READ_SECONDS 32u               /* of a head in all, and of a body or an answer that stands still */
-#define WHOLE_TIMES 2u /* so many of these has a body in all, or an answer and the time of its length */
+#define WHOLE_TIMES 2u /* times READ_SECONDS: a whole body, or an answer beyond the time of its length */
 #define SEND_RATE ((size_t)32 << 10) /* bytes a second, at which a client reads a large answer at least */
 #define CONNECTIONS                                                                                          \
     16384u /* libmicrohttpd's own default is for select(); the process' file limit decides first */
@@ -43,7 +43,7 @@
  * at the last piece again. The socket is open as long as the request is listed. */
 static void body_ended_locked(kl_httpd *h, kl_httpd_request *r) KL_REQUIRES(h->mu)
 {
-    (void)h; /* for the contract */
+    (void)h; /* only for KL_REQUIRES */
     char any;
     if (r->ended && recv(r->fd, &any, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         shutdown(r->fd, SHUT_RD);

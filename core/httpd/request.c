@@ -121,7 +121,7 @@ const char *kl_httpd_foreign(const kl_httpd_request *r)
 {
     const char *host = kl_httpd_header(r, MHD_HTTP_HEADER_HOST), *origin = kl_httpd_header(r, "Origin"),
                *sep = origin ? strstr(origin, "://") : NULL;
-    if (kl_httpd_peer(r, NULL, NULL)) /* no page gets at a socket in the file system */
+    if (kl_httpd_peer(r, NULL, NULL)) /* web pages cannot reach a Unix socket */
         return NULL;
     if (host && !kl_listen_loopback_name(host))
         return MHD_HTTP_HEADER_HOST;

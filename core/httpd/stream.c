@@ -1,4 +1,4 @@
-/* stream.c - an open answer: bytes that wait to be sent, and who is woken for them.
+/* stream.c - an open answer: a queue of bytes to send, and the connection that is woken for them.
  *
  * The reader, on the server's thread, takes queued bytes and suspends the connection when there are none; a
  * writer resumes it. `conn` is set exactly while libmicrohttpd may be told about the connection: detaching

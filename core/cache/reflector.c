@@ -97,7 +97,7 @@ struct kl_reflector {
     int failures;         /* steps of the backoff, until sustained success or the end of an outage */
     bool asked;           /* WAITING: the server said for how long */
     kl_time answered;     /* when an outage was last known to be over; -1: never */
-    int relists;          /* lists for lost history since then */
+    int relists;          /* lists for lost history since the last sustained success */
     int shorts;           /* short watches in a row */
     int silent;           /* silent watches in a row */
     int stuck;            /* watches in a row that failed at the next event */

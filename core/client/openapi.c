@@ -20,12 +20,10 @@
 #define FAULT_FRESH KL_SECONDS(2) /* an index this young counts as current */
 #define INDEX_FRESH                                                                                          \
     KL_MINUTES(10) /* the age at which the index is requested again, so that conversions see changed CRDs */
-#define REFUSED_FRESH                                                                                        \
-    KL_MINUTES(5) /* after a server without OpenAPI v3, or without access to it, the next try comes after    \
-                     this time */
-#define ABSENT_FIRST                                                                                         \
-    KL_SECONDS(1) /* between two requests for a group version that the index lacks: a CRD's is added with a  \
-                     delay  \ */
+/* The next try after a server without OpenAPI v3, or without access to it, comes after this time. */
+#define REFUSED_FRESH KL_MINUTES(5)
+/* Between two requests for a group version that the index lacks: a CRD is added with a delay. */
+#define ABSENT_FIRST KL_SECONDS(1)
 #define ABSENT_MAX KL_MINUTES(1)
 #define INDEX_SHELVED "openapi/index"
 #define UNTAGGED "-" /* on the shelf: kube-apiserver gives its index no ETag */

@@ -160,7 +160,7 @@ static void set_conditions(const kl_value **crd, const kl_value *names, const kl
     kl_value_unref(established);
 }
 
-/* The authority of the conversion webhook is no certificate. */
+/* The CA bundle of the conversion webhook, in base64, or NULL. */
 static const char *bundle_of(const kl_value *crd)
 {
     return kl_value_str_at(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle", NULL);

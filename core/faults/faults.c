@@ -110,7 +110,7 @@ static kl_status join_locked(kl_faults *f, kl_list *rules, size_t n, const int64
     return KL_OK;
 }
 
-/* A request cannot wait where time stands until whoever waits for it moves the clock. */
+/* Rejects latency under a clock that stands still: the client that waits may be the one who moves it. */
 static kl_status check_clock(const kl_faults *f, const fault_rule *r, kl_err *err)
 {
     if (!(r->effects.what & FAULT_LATENCY) || f->clock == kl_clock_real())

@@ -83,7 +83,7 @@ static bool is_address(const char *host)
     return *host == '[' || inet_pton(AF_INET, host, at) == 1;
 }
 
-/* The options of the connection. */
+/* Sets the name that is to be resolved, the proxy's or the server's; NULL for an address. */
 static void set_looked_up(kl__handle *x, const kl_http_request *r)
 {
     CURLU *u = kl__curl.url();

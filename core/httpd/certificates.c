@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/x509_sign.h"
 
-/* Larger than any clock error, and than the life of any process. */
+/* SKEW exceeds any clock error, LIFE the life of any process. */
 #define SKEW KL_MINUTES(60)
 #define LIFE KL_MINUTES(60 * 24 * 365)
 

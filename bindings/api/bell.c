@@ -1,4 +1,4 @@
-/* bell.c - a timer of the kernel is all there is to it: a ring is an alarm that goes off at once. */
+/* bell.c - a bell is a timer of the kernel (timerfd): to ring is to let it expire at once. */
 #include "api/bell.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct lkl_bell {
     atomic_int refs;
     int fd;
     kl_mutex mu;
-    bool rung KL_GUARDED_BY(mu); /* an alarm must not silence it */
+    bool rung KL_GUARDED_BY(mu); /* an alarm must not replace a pending ring */
 };
 
 kl_status lkl__bell_new(lkl_bell **out, kl_err *err)
@@ -47,7 +47,7 @@ void lkl__bell_unref(lkl_bell *b)
     kl_free(b);
 }
 
-/* 0: silence */
+/* Arms the timer; 0 disarms it. */
 static void set_timer(int fd, kl_time after)
 {
     struct itimerspec at = {.it_value = {.tv_sec = after / KL_SECONDS(1), .tv_nsec = after % KL_SECONDS(1)}};
@@ -71,7 +71,7 @@ void lkl__bell_hush(lkl_bell *b)
 {
     kl_lock(&b->mu);
     b->rung = false;
-    set_timer(b->fd, 0); /* which forgets that it went off, too */
+    set_timer(b->fd, 0); /* this also clears a pending expiry */
     kl_unlock(&b->mu);
 }
 

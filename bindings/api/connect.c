@@ -1,8 +1,8 @@
-/* connect.c - kube.connect's table as the sources of a configuration: everything that a kubeconfig can
- * say, so that a program needs none.
+/* connect.c - the table of kube.connect as sources of a configuration. It can say everything that a
+ * kubeconfig can, so a program needs none.
  *
- * lua/kubelua/client.lua has checked names and types; here the lists become C's. What is made for that are
- * userdata on the stack, alive as long as the caller's frame. */
+ * lua/kubelua/client.lua has checked names and types; this file turns its lists into C arrays. The arrays
+ * are userdata on the stack and live as long as the caller's frame. */
 #include "api/post.h"
 
 const char *lkl__field_text(lua_State *L, int t, const char *key)
@@ -21,7 +21,7 @@ bool lkl__field_flag(lua_State *L, int t, const char *key)
     return on;
 }
 
-/* The string on top, which its table keeps; popped. */
+/* Pops the string on top of the stack and returns it; its table keeps it alive. */
 static const char *take_string(lua_State *L, const char *key)
 {
     if (lua_type(L, -1) != LUA_TSTRING)
@@ -59,7 +59,7 @@ static size_t count_values(lua_State *L)
     return 2 * n;
 }
 
-/* { key = "value" or { "value", ... } } as key, value, key, value. */
+/* Turns { key = "value" or { "value", ... } } into key, value, key, value. */
 static const char *const *extra(lua_State *L, int t)
 {
     if (lua_getfield(L, t, "as_extra") != LUA_TTABLE)

@@ -1,4 +1,4 @@
-/* inbox.c - one entry per key and feed between the watch thread and the state's (inbox.h). */
+/* inbox.c - holds one entry per key and feed, between the watch thread and the state's thread (inbox.h). */
 #include <string.h>
 #include "state/border.h"
 #include "api/inbox.h"
@@ -8,14 +8,14 @@
 
 typedef struct entry {
     kl_list link;
-    lkl_feed *feed; /* NULL: trouble */
-    lkl_news news;  /* LKL_ADD for every change of a key: what it is, the states below tell */
+    lkl_feed *feed; /* NULL for trouble */
+    lkl_news news;  /* LKL_ADD for every change of a key; `known`, `last` and `now` tell which change */
     char *key;
     const kl_value *known; /* what the reader knows, or NULL */
-    const kl_value *last;  /* of the incarnation that the reader knows, when that is gone; or NULL */
-    const kl_value *now;   /* what there is, or NULL */
+    const kl_value *last;  /* last state of an object that the reader knows, deleted since; or NULL */
+    const kl_value *now;   /* the present object, or NULL */
     bool initial, resync;
-    kl_informer *informer; /* trouble: a reference */
+    kl_informer *informer; /* a reference; set for trouble only */
 } entry;
 
 lkl_inbox *lkl__inbox_new(void)
@@ -113,7 +113,7 @@ static void on_event(void *arg, kl_event_type type, const kl_value *old, const k
     lkl_inbox *b = f->inbox;
     char key[KL_KEY_MAX];
     if (!kl_indexer_key(now ? now : old, key))
-        return; /* the store has none of these */
+        return; /* the store has no object without a valid key */
     entry *dropped = NULL;
     kl_lock(&b->mu);
     entry *e = kl_map_get(f->pending, key);
@@ -153,7 +153,7 @@ void lkl__inbox_trouble(lkl_inbox *b, kl_informer *i)
     e->news = LKL_TROUBLE;
     e->informer = kl_informer_ref(i);
     kl_lock(&b->mu);
-    /* troubles are few: an informer has one, and tells of it when it waits */
+    /* trouble is rare, so this search is cheap; one entry per informer is enough */
     bool known = false;
     for (kl_list *n = b->ready.next; !known && n != &b->ready; n = n->next)
         known = KL_CONTAINER(n, entry, link)->informer == i;
@@ -166,7 +166,7 @@ void lkl__inbox_trouble(lkl_inbox *b, kl_informer *i)
 
 /* --- the state's thread ------------------------------------------------------------------- */
 
-/* What the entry says next, its references moved out; true when it has more to say. */
+/* Moves the entry's next event into `out`; returns true when the entry has another one. */
 static bool say(entry *e, lkl_event *out)
 {
     *out = (lkl_event){.feed = e->feed ? e->feed->id : 0, .news = e->news, .informer = e->informer};

@@ -1,5 +1,5 @@
-/* lcert.c - keys, requests and certificates in Lua, and the files that they stand in
- * (lua/kubelua/certificate.lua); bytes as text. */
+/* lcert.c - keys, certificate requests and certificates in Lua, and the files that hold them
+ * (lua/kubelua/certificate.lua). Bytes are Lua strings. */
 #include <arpa/inet.h>
 #include <string.h>
 #include "state/border.h"
@@ -11,8 +11,8 @@
 
 static int raise_io(lua_State *L, kl_err *err) { return lkl_raise(L, err, NULL, NULL, NULL); }
 
-/* The texts of the list in a field of the table at 1, in a userdata that is left on the stack; they stay
- * the table's. */
+/* The texts of the list in a field of the table at 1, as an array in a userdata that stays on the stack. The
+ * table keeps the texts alive. */
 static const char *const *texts(lua_State *L, const char *field)
 {
     lua_getfield(L, 1, field);
@@ -43,8 +43,8 @@ static void pair_free(void *ptr)
 
 static const lkl_class pair_class = {.name = "kubelua.pair", .free = pair_free};
 
-/* core.x509_request{ cn =, orgs =, dns =, ips = }: a new key and the request, as PEM; nil and why when it
- * makes none */
+/* core.x509_request{ cn =, orgs =, dns =, ips = }: a new key and its certificate request, as PEM; or nil and
+ * why it failed */
 static int x509_request(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -112,7 +112,7 @@ static int x509_facts(lua_State *L)
     return 1;
 }
 
-/* core.x509_pair(certificate, key): true, or nil and why they are none */
+/* core.x509_pair(certificate, key): true, or nil and why they do not match */
 static int x509_pair(lua_State *L)
 {
     kl_err err = KL_ERR_INIT;
@@ -180,7 +180,7 @@ static int ip(lua_State *L)
     return 1;
 }
 
-/* kube.base64_encode(bytes); of a secret it is a secret */
+/* kube.base64_encode(bytes): the text; the encoding of a secret is a secret */
 static int base64_encode(lua_State *L)
 {
     size_t n;

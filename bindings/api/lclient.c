@@ -2,9 +2,8 @@
  *
  *   client:begin(op) --> call:poll() --> false (nothing yet) ... then true and the answer, or a raised error
  *
- * Waiting is cut into slices so that the host keeps its say: the loop around poll is Lua (client.lua),
- * where ^C and other hooks work. Closing the client, or the state, joins its threads: nothing runs after
- * that. Watches are in lwatch.c. */
+ * Waiting is cut into slices: the loop around poll is Lua (client.lua), so ^C and other hooks work.
+ * Closing the client, or the state, joins its threads: nothing runs after that. Watches are in lwatch.c. */
 #include <stdlib.h>
 #include <string.h>
 #include "api/post.h"
@@ -14,7 +13,7 @@
 
 static lkl_hub *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__client_class); }
 
-/* Said to be false; what is not said is on. */
+/* Whether the field is false; an absent field is on. */
 static bool is_off(lua_State *L, int idx, const char *field)
 {
     bool off = lua_getfield(L, idx, field) == LUA_TBOOLEAN && !lua_toboolean(L, -1);
@@ -30,7 +29,7 @@ static double number_field(lua_State *L, int idx, const char *field)
     return n;
 }
 
-/* core.connect{ options }; what there is, and their types: lua/kubelua/client.lua. quiet: warnings are not
+/* core.connect{ options }: lua/kubelua/client.lua has the options and their types. quiet: warnings are not
  * logged */
 static int connect_client(lua_State *L)
 {
@@ -54,7 +53,7 @@ static int connect_client(lua_State *L)
     kl_client *client = NULL;
     if (lua_getfield(L, 1, "cache_ttl") != LUA_TNIL)
         options.cache_ttl = lkl_check_duration(L, lua_gettop(L), "cache_ttl");
-    /* false: nowhere */
+    /* false: no cache on disk */
     char *cache = lua_getfield(L, 1, "cache_dir") == LUA_TNIL ? kl_shelf_home() : NULL;
     options.cache_dir = cache ? cache : lua_tostring(L, -1);
     lua_pop(L, 2); /* the table keeps them */
@@ -76,11 +75,11 @@ static int connect_client(lua_State *L)
     h->client = client;
     h->warnings = warnings;
     box->ptr = h;
-    lua_settop(L, 2); /* the box; behind it is what the sources pointed to */
+    lua_settop(L, 2); /* keeps the box; drops what the sources pointed to */
     return 1;
 }
 
-/* client:namespace(): of the context, or "default" */
+/* client:namespace(): the context's, or "default" */
 static int client_namespace(lua_State *L)
 {
     lua_pushstring(L, kl_client_config(self(L)->client)->context_namespace);
@@ -214,8 +213,8 @@ static void free_strings(void *list)
 static const lkl_class array_class = {"kubelua.array", free_array, NULL, NULL};
 static const lkl_class strings_class = {"kubelua.strings", free_strings, NULL, NULL};
 
-/* core.resources(client): all that discovery knows, core and preferred versions first, or nil when nothing
- * is known yet; then what failed, { ["group/version"] = why } */
+/* core.resources(client): all resources that discovery knows, core and preferred versions first, or nil when
+ * it knows none yet; then the failures, { ["group/version"] = why } */
 static int resources(lua_State *L)
 {
     kl_client *c = self(L)->client;

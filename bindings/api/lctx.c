@@ -1,7 +1,7 @@
-/* lctx.c - ctx, as a userdata that has nothing but its run: methods come from lua/kubelua/context.lua,
- * fields from the run when they are asked for.
+/* lctx.c - ctx is a userdata that refers to its run: methods come from lua/kubelua/context.lua, fields come
+ * from the run when they are read.
  *
- * A ctx is good while its run is the one under way. A script that kept one hears so, instead of reading
+ * A ctx is valid while its run is under way. A script that uses a ctx after its run gets an error, not
  * another key's fields. */
 #include <string.h>
 #include "model/object.h"
@@ -17,7 +17,7 @@ typedef struct ctx {
 
 enum { CTX_OBJECT = 1 };
 
-/* Fields stand in the table of methods as these numbers. */
+/* The table of methods holds each field as one of these numbers. */
 enum {
     FIELD_KEY = 1,
     FIELD_NAMESPACE,
@@ -52,7 +52,7 @@ static const struct {
     {"try", FIELD_TRY},
 };
 
-/* The parameters of a generation do not change, so one view of them does for all runs. */
+/* The params of a generation do not change, so all its runs share one view of them. */
 static void push_params(lua_State *L, lkl_state *s)
 {
     const kl_value *params = kl_run_params(s->run);
@@ -118,7 +118,7 @@ static void set_text(lua_State *L, const char *name, const char *text)
     lua_setfield(L, -2, name);
 }
 
-/* ctx.trigger: what woke the key. A table of the script's own, made when it is asked for. */
+/* Pushes ctx.trigger, what woke the key: a plain table, made on demand. */
 static void push_trigger(lua_State *L, const kl_run *r)
 {
     const kl_value *o;
@@ -160,7 +160,7 @@ static int ctx_index(lua_State *L)
     lkl_state *s = lkl_state_of(L);
     kl_run *r = s->run;
     if (!r && t != LUA_TNUMBER)
-        /* what an ended run closes may log; methods that need a run refuse by themselves */
+        /* variables that close after the run may log; methods that need a run raise by themselves */
         return 1;
     if (!r || s->serial != c->serial)
         return lkl__error(L,
@@ -200,8 +200,8 @@ static int ctx_newindex(lua_State *L)
         lkl__shown(L, 2, NULL));
 }
 
-/* run.context(methods, missing, try): what ctx offers, the function that is called with a name which is
- * neither that nor a field, and the one that gives ctx.try of a ctx. */
+/* run.context(methods, missing, try): defines ctx. `missing` is called with a name that is neither a method
+ * nor a field; `try` makes ctx.try of a ctx. */
 static int context(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

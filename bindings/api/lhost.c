@@ -1,5 +1,5 @@
-/* lhost.c - what the library's own Lua files ask of the machine: the time, a rest, the names of files.
- * Scripts' states have the clocks of it, nothing else. */
+/* lhost.c - what the library's own Lua files need of the machine: clocks, sleep, names of files. Scripts'
+ * states get only the clocks. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ static int wall(lua_State *L)
     return 1;
 }
 
-/* core.rest(seconds): waits for one slice at most, so that ^C works between two; what is left of the
- * seconds */
+/* core.rest(seconds): sleeps for one slice at most, so that ^C works between two slices; returns the seconds
+ * that are left */
 static int rest(lua_State *L)
 {
     kl_time now = kl_clock_now(kl_clock_real()), until = now + lkl_check_duration(L, 1, "rest"),
@@ -65,8 +65,8 @@ static void listing_free(void *ptr)
 
 static const lkl_class listing_class = {.name = "kubelua.listing", .free = listing_free};
 
-/* core.files(path): { path } of a file; of a directory its .yaml, .yml and .json files by name; nil and
- * why when there is neither */
+/* core.files(path): { path } for a file; for a directory its .yaml, .yml and .json files, sorted by name;
+ * else nil and why */
 static int files(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
@@ -132,7 +132,7 @@ static int gather(paths *p, const char *path, const char *suffix)
         char *full = kl_sprintf("%s%s%s", path, ends_with(path, "/") ? "" : "/", names[i]->d_name);
         free(names[i]);
         if (!lstat(full, &st) && S_ISDIR(st.st_mode))
-            (void)gather(p, full, suffix); /* what may not be read below is passed by */
+            (void)gather(p, full, suffix); /* a directory that cannot be read is skipped */
         if (!S_ISDIR(st.st_mode) && ends_with(full, suffix)) {
             p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
             p->v[p->n++] = full;
@@ -145,8 +145,8 @@ static int gather(paths *p, const char *path, const char *suffix)
     return n;
 }
 
-/* core.tree(path, suffix): { path } of a file; of a directory all files below whose names end so, sorted,
- * but for hidden ones; nil and why */
+/* core.tree(path, suffix): { path } for a file; for a directory all files below it with that suffix, sorted,
+ * without hidden ones; else nil and why */
 static int tree(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1), *suffix = luaL_checkstring(L, 2);

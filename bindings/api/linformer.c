@@ -2,8 +2,8 @@
  *
  *   client:informers() --> set:informer{...} --> informer:feed(id...) ... set:start() ... set:take() gives one event after the other
  *
- * Stores are read where they are; what happens waits in the set's inbox until the state asks, so handlers
- * run in the host's own thread. Closing the client stops its sets; what was read can still be read. */
+ * Stores are read in place. Events wait in the set's inbox until the state asks for them, so handlers run
+ * in the host's own thread. Closing the client stops its sets; their stores can still be read. */
 #include <string.h>
 #include "api/inbox.h"
 #include "api/post.h"
@@ -12,11 +12,11 @@
 #include "model/selector.h"
 #include "informers/informers.h"
 
-/* The informers of one factory. Kept by the boxes that know it. State's thread. */
+/* The informers of one factory. Each box that uses the set holds a reference. State's thread. */
 typedef struct lkl_set {
     struct lkl_set *next, **at; /* in the hub's list, while informers is not NULL */
     int refs;
-    kl_informers *informers; /* NULL once it was closed, or its client was */
+    kl_informers *informers; /* NULL once the set or its client was closed */
     lkl_inbox *inbox;
 } lkl_set;
 
@@ -105,8 +105,8 @@ static const char *text(lua_State *L, const char *field)
 static void projection_free(void *p) { kl_projection_unref(p); }
 static const lkl_class projection_class = {.name = "kubelua.projection", .free = projection_free};
 
-/* A box with what {"spec.nodeName", ...} on top of the stack keeps; true instead of a list: all but
- * managedFields; nil: everything. */
+/* A box with the projection that the list {"spec.nodeName", ...} on top of the stack names; true: everything
+ * but managedFields; nil: everything. */
 static kl_projection *read_keep(lua_State *L)
 {
     lkl_box *box = lkl_box_new(L, &projection_class, 0);
@@ -129,8 +129,8 @@ static kl_projection *read_keep(lua_State *L)
     return box->ptr = p;
 }
 
-/* set:informer{ kind =, ns =, labels =, fields =, keep = }: the informer of that; the same for equal
- * wants. */
+/* set:informer{ kind =, ns =, labels =, fields =, keep = }: the informer for these; equal arguments give the
+ * same one. */
 static int set_informer(lua_State *L)
 {
     lkl_set *s = check_set(L);
@@ -165,7 +165,7 @@ static int set_start(lua_State *L)
     return 0;
 }
 
-/* The end of a wait of the seconds at 2 (none: a slice), or of a slice when that is less. */
+/* The end of a wait: after the seconds at 2, and after one slice at most. */
 static kl_time slice_end(lua_State *L)
 {
     lua_Number seconds = luaL_optnumber(L, 2, (lua_Number)LKL_SLICE);
@@ -175,7 +175,7 @@ static kl_time slice_end(lua_State *L)
     return kl_clock_now(kl_clock_real()) + wait;
 }
 
-/* set:wait(seconds): whether all that was started is synced; waits for one slice at most */
+/* set:wait(seconds): whether all informers that were started are synced; waits for one slice at most */
 static int set_wait(lua_State *L)
 {
     lua_pushboolean(L, kl_informers_wait(check_set(L)->informers, slice_end(L)));
@@ -212,7 +212,7 @@ static int push_event(lua_State *L, lkl_inbox *b, kl_time deadline)
  * most. */
 static int set_take(lua_State *L) { return push_event(L, check_set(L)->inbox, slice_end(L)); }
 
-/* set:ring(bell): from now on it rings with each event; nil: it does not */
+/* set:ring(bell): from now on each event rings the bell; nil: no bell */
 static int set_ring(lua_State *L)
 {
     lkl_bell *bell = lua_isnoneornil(L, 2) ? NULL : lkl_box_check(L, 2, &lkl__bell_class);
@@ -228,7 +228,7 @@ static int set_pending(lua_State *L)
 
 static void inbox_free(void *b) { lkl__inbox_unref(b); }
 
-/* core.inbox(): one for feeds that are read on their own */
+/* core.inbox(): an inbox for feeds that are read on their own */
 static int inbox(lua_State *L)
 {
     lkl_box *box = lkl_box_new(L, &lkl__inbox_class, 0);
@@ -268,8 +268,8 @@ static int one_id(lua_State *L)
     return 1;
 }
 
-/* informer:feed(inbox or nil): what happens to its objects, into the inbox (nil: the set's). feed, and its
- * number there. */
+/* informer:feed(inbox or nil): puts the informer's events into the inbox (nil: the set's). Returns the feed
+ * and its number there. */
 static int one_feed(lua_State *L)
 {
     one *o = running(L);
@@ -320,8 +320,8 @@ static void found_free(void *ptr)
 
 static const lkl_class found_class = {.name = "kubelua.objects", .free = found_free};
 
-/* What {ns, labels, index, value, terms, limit} at 2 (or nothing) finds, sorted by key, in a box on top of
- * the stack. */
+/* Pushes a box with what the query {ns, labels, index, value, terms, limit} at 2 (or none) finds, sorted by
+ * key. */
 static found *find(lua_State *L)
 {
     one *o = self(L);

@@ -16,7 +16,7 @@
 /* What the search for near names costs, in the steps of a script's budget. */
 #define SEARCH_STEPS (1 << 18)
 
-/* Made when it is first asked for; nothing in it changes then. */
+/* Made on first use, and constant after that. */
 static struct {
     kl_mutex mu;
     kl__pool pool KL_GUARDED_BY(mu);
@@ -29,7 +29,7 @@ static void read_page(const kl_discovery *d, kl__catalog *c, const char *path)
     kl_discovery_answer a;
     const kl_value *v = NULL;
     if (!kl_discovery_page(d, path, accept, &a) || kl_value_decode(a.body.data, a.body.len, &v, NULL))
-        abort(); /* the text is ours */
+        abort(); /* the catalog is our own text and has to parse */
     kl__catalog_aggregated(c, v);
     kl_value_unref(v);
     kl_discovery_answer_fini(&a);
@@ -52,7 +52,7 @@ static const kl__catalog *known_locked(void) KL_REQUIRES(builtin.mu)
 }
 
 #ifdef KL_DEBUG
-/* The process ends: what is still counted then is a leak. */
+/* At the end of the process: a value that is still counted afterwards is a leak. */
 __attribute__((destructor)) static void forget(void)
 {
     kl_lock(&builtin.mu);
@@ -63,7 +63,7 @@ __attribute__((destructor)) static void forget(void)
 }
 #endif
 
-/* The kind in full, which the caller frees; NULL: *err says why not. */
+/* The full name of the kind, which the caller frees; NULL: *err says why there is none. */
 static char *full_name(const char *word, kl_err *err)
 {
     const kl_resource *r = NULL;
@@ -93,7 +93,7 @@ static int kind(lua_State *L)
     const char *word = lkl__text(L, 1);
     lkl_box *box = lkl_box_new(L, &text_class, 0);
     box->ptr = full_name(word, &err);
-    lua_pushstring(L, box->ptr); /* nil of NULL */
+    lua_pushstring(L, box->ptr); /* a NULL pushes nil */
     if (box->ptr)
         return 1;
     lkl__push_message(L, &err);

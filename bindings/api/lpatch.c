@@ -1,6 +1,6 @@
-/* lpatch.c - what controllers compute about objects: patches between two of them, names, parts in percent.
+/* lpatch.c - what controllers compute about objects: patches between two objects, names, percentages.
  *
- * The types that strategic merge patches need are made once per state, when first asked for. */
+ * The types that strategic merge patches need are made once per state, on first use. */
 #include <string.h>
 #include "base/mem.h"
 #include "base/clock.h"
@@ -48,7 +48,8 @@ static builtin *builtin_of(lua_State *L)
     return b;
 }
 
-/* The schema of an object's kind; NULL of kinds that are not built in. Raises for what names no kind. */
+/* The schema of an object's kind; NULL for a kind that is not built in. Raises for an object without a
+ * kind. */
 static const kl__schema *known_schema(lua_State *L, int arg, const kl_value *v)
 {
     const char *api = kl_value_str_at(v, "apiVersion", NULL), *kind = kl_value_str_at(v, "kind", NULL),
@@ -60,7 +61,7 @@ static const kl__schema *known_schema(lua_State *L, int arg, const kl_value *v)
     return k ? k->schema : NULL;
 }
 
-/* The same; raises for kinds that are not built in. */
+/* The same, but raises for a kind that is not built in. */
 static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
 {
     const kl__schema *s = known_schema(L, arg, v);
@@ -73,7 +74,7 @@ static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
     return s;
 }
 
-/* A view of what was made, which is in the box on top of the stack. */
+/* Pushes a view of the patch. The box on top of the stack owns the patch. */
 static int push_patch(lua_State *L, lkl_box *box, const kl_value *patch)
 {
     box->ptr = (void *)patch;
@@ -100,7 +101,7 @@ static int json_patch(lua_State *L)
     return push_patch(L, box, kl_json_patch_create(from, to));
 }
 
-/* A strategic merge patch is put together field by field, and each costs what the object has already: so
+/* A strategic merge patch is built field by field, and the cost of a field grows with those before it: so
  * many fields take some ten milliseconds. */
 #define FIELDS_MAX 1000
 
@@ -140,8 +141,8 @@ static int strategic_patch(lua_State *L)
     return push_patch(L, box, patch);
 }
 
-/* core.patched(object, patch): a view of the object with a strategic merge patch; lists of a kind that is not
- * built in are replaced, as by a merge patch */
+/* core.patched(object, patch): a view of the object after the strategic merge patch. For a kind that is not
+ * built in, lists are replaced, as by a merge patch */
 static int patched(lua_State *L)
 {
     lua_settop(L, 2);
@@ -185,7 +186,7 @@ static int name_rules(lua_State *L)
 
 static unsigned roll(void *arg, unsigned below) { return (unsigned)(kl_random_next(arg) % below); }
 
-/* core.generate_name(base): the base, cut if need be, and five characters */
+/* core.generate_name(base): the base, shortened if it is too long, and five random characters */
 static int generate_name(lua_State *L)
 {
     char name[KL_NAME_GENERATED_MAX];

@@ -20,7 +20,7 @@ static const kl_quantity *get_quantity(lua_State *L, int idx)
 
 static lkl_box *new_quantity(lua_State *L) { return lkl_box_new(L, &lkl__quantity_class, 0); }
 
-/* The box has it from now on. */
+/* The box owns the quantity from now on. */
 static const kl_quantity *fill(lua_State *L, lkl_box *box, kl_quantity *q)
 {
     box->ptr = q;
@@ -46,12 +46,13 @@ static const kl_quantity *to_quantity(lua_State *L, int idx)
         double d = lua_tonumber(L, idx);
         if (!isfinite(d))
             luaL_argerror(L, idx, "a quantity is a finite number");
-        for (int digits = 1; digits <= 17; digits++) { /* the shortest that reads back */
+        for (int digits = 1; digits <= 17; digits++) { /* the shortest text that reads back as the same number
+                                                        */
             snprintf(text, sizeof text, "%.*g", digits, d);
             if (strtod(text, NULL) == d)
                 break;
         }
-        char *plus = strstr(text, "e+"); /* "1e+20": quantities know e20 */
+        char *plus = strstr(text, "e+"); /* "1e+20": a quantity is written 1e20 */
         if (plus)
             memmove(plus + 1, plus + 2, strlen(plus + 2) + 1);
     } else if (lua_type(L, idx) == LUA_TSTRING) {
@@ -103,8 +104,8 @@ static int neg(lua_State *L)
     return 1;
 }
 
-/* By an integer, on either side. A ratio has no exact product: say how to round with :value() or :milli()
- * first. */
+/* Multiplies by an integer, on either side. The product with a ratio would not be exact: the message says to
+ * round with :value() or :milli() first. */
 static int mul(lua_State *L)
 {
     int number = get_quantity(L, 1) ? 2 : 1, isint;

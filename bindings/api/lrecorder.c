@@ -1,13 +1,13 @@
 /* lrecorder.c - Events for programs that are no controllers: a recorder with a door and a loop of its own,
  * as a guest of a client.
  *
- * A client that is closed first makes the recorder tell what it has and leave; its userdata then only says
- * so. */
+ * A client that is closed first lets the recorder send what it has, then ends it; calls on the userdata
+ * then say that it is closed. */
 #include "api/post.h"
 #include "base/mem.h"
 #include "events/recorder.h"
 
-/* What the end of a program, or of a client, may take. */
+/* The longest flush at the end of a program or of a client. */
 #define FLUSH_MAX KL_SECONDS(2)
 
 typedef struct recorder {

@@ -8,7 +8,8 @@
 #include "run/witness.h"
 #include "state/state.h"
 
-/* A run whose lease is gone ends at its next call, whatever that is: who else may have it acts already. */
+/* A run whose lease is lost ends at its next call, whatever call that is: a new leader may be at work
+ * already. */
 static void end_if_deposed(lua_State *L, kl_run *r)
 {
     if (!kl_run_deposed(r))
@@ -42,7 +43,8 @@ static kl_reader *reader_of(lua_State *L)
     return r;
 }
 
-/* A text in the table at idx, which stays there, or NULL: no metamethod may raise while an error is held. */
+/* A text in the table at idx, or NULL; the table keeps it alive. Raw: no metamethod may raise while an error
+ * is held. */
 static const char *raw_text(lua_State *L, int idx, const char *name)
 {
     const char *text = NULL;
@@ -63,7 +65,7 @@ static int raise_reply(lua_State *L, kl_err *err, int idx)
     char verb[32] = "", kind[128] = "", key[512] = "";
     const char *s;
     if ((s = raw_text(L, idx, "verb")) && !strcmp(s, "http")) {
-        /* the URL may have in it what nobody should read; the message has what may be shown */
+        /* the URL may contain secrets; the message has the form that may be shown */
         snprintf(verb, sizeof verb, "%s", (s = raw_text(L, idx, "subresource")) ? s : "");
         return lkl_raise(L, err, verb, NULL, NULL);
     }
@@ -75,8 +77,8 @@ static int raise_reply(lua_State *L, kl_err *err, int idx)
     return lkl_raise(L, err, verb, kind, *key ? key : NULL);
 }
 
-/* To wait is to yield to the worker. Below a C function that calls back nothing can yield, and a thread that
- * slept there would hold up all other keys of its worker. */
+/* Waiting means yielding to the worker. Below a C function that calls back nothing can yield, and a sleeping
+ * thread would block all other keys of its worker. */
 static void must_wait(lua_State *L, const char *what, const char *kind)
 {
     if (!lkl__may_wait(L))
@@ -101,7 +103,7 @@ static int call_done(lua_State *L, int status, lua_KContext ctx)
     return 1;
 }
 
-/* The number at idx of a cluster that there is. */
+/* The number of a cluster, from idx; raises when there is no such cluster. */
 static size_t cluster_at(lua_State *L, const kl_run *r, int idx)
 {
     lua_Integer n = luaL_checkinteger(L, idx);
@@ -222,7 +224,8 @@ static int resource(lua_State *L)
     return lkl__wait(L, 0, resource_done);
 }
 
-/* owns(kind) -> whether it does, and whether an apply of that kind takes fields from other managers. */
+/* owns(kind) -> whether the controller owns it, and whether an apply of that kind takes fields from other
+ * managers. */
 static int owns(lua_State *L)
 {
     const kl_owned_spec *owned = kl_run_owned(run_of(L), lkl__text(L, 1));
@@ -362,7 +365,7 @@ static int event(lua_State *L)
     return 0;
 }
 
-/* run.answer(decision): a webhook's (kubelua/webhook.lua) */
+/* run.answer(decision): the answer of a webhook (kubelua/webhook.lua) */
 static int answer(lua_State *L)
 {
     kl_run_answer(run_of(L), lkl__value_at(L, 1, "the decision"));
@@ -384,7 +387,7 @@ static int clusters(lua_State *L)
 
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 
-/* run.logs(level): whether anybody reads it. */
+/* run.logs(level): whether anybody reads records of this level. */
 static int logs(lua_State *L)
 {
     lua_pushboolean(L, kl_log_enabled((kl_log_level)luaL_checkoption(L, 1, NULL, levels)));
@@ -408,7 +411,7 @@ static int log_line(lua_State *L)
     return 0;
 }
 
-/* run.priority(n): of the key when it comes back. */
+/* run.priority(n): the key's priority when it is queued again. */
 static int priority(lua_State *L)
 {
     kl_run_set_priority(run_of(L), (int)luaL_checkinteger(L, 1));
@@ -425,8 +428,8 @@ static int quote(lua_State *L)
     return 1;
 }
 
-/* run.believed(kind, namespace or nil, name): the object of the cache, when nothing later is known of it;
- * or nil. */
+/* run.believed(kind, namespace or nil, name): the cached object, if no later state of it is known; else
+ * nil. */
 static int believed(lua_State *L)
 {
     kl_run *r = run_of(L);
@@ -436,7 +439,7 @@ static int believed(lua_State *L)
     return 1;
 }
 
-/* run.elided(): a change that was not sent is counted. */
+/* run.elided(): counts a change that was not sent. */
 static int elided(lua_State *L)
 {
     kl_run_elided(run_of(L));

@@ -53,7 +53,7 @@ static const luaL_Reg methods[] = {{"matches", matches}, {"is_empty", is_empty},
 static const luaL_Reg meta[] = {{"__tostring", tostring}, {"__eq", eq}, {NULL, NULL}};
 const lkl_class lkl__selector_class = {"kubelua.selector", free_selector, methods, meta};
 
-/* {app = "x"} is a likely slip, and as a LabelSelector it would select everything. */
+/* {app = "x"} is probably a mistake: as a LabelSelector it would select everything. */
 static void check_fields(lua_State *L, const kl_value *v)
 {
     if (v && kl_value_type(v) != KL_OBJECT)
@@ -68,7 +68,7 @@ static void check_fields(lua_State *L, const kl_value *v)
     }
 }
 
-/* Bytes of a selector for each of its text: a value is at least "a,", and a block of its own. */
+/* Bytes that a selector takes for each byte of its text: a value is at least "a,", and has its own block. */
 #define TAKES 16
 
 /* kube.selector(x): a text, or a table or view {matchLabels =, matchExpressions =}; nil selects nothing,

@@ -43,7 +43,7 @@ static int shared_get(lua_State *L)
     return push_boxed(L, box, kl_shared_get(s, name));
 }
 
-/* The value at idx, in a box that is pushed; NULL for nil. */
+/* The value at idx, owned by a box that is pushed; NULL for nil. */
 static const kl_value *given(lua_State *L, int idx, const char *what)
 {
     if (!lua_isnoneornil(L, idx))

@@ -1,10 +1,10 @@
-/* lstream.c - sessions (session/session.h) for any Lua state: begun, read and written in slices, so that
- * ^C and other hooks keep their say.
+/* lstream.c - sessions (session/session.h) for any Lua state: begun, read and written in slices, so that ^C
+ * and other hooks work.
  *
  *   client:session{...} --> s:read() --> false (nothing yet), channel and bytes ..., then nil and the exit status, or a raised error
  *
- * A session that is collected or closed lets go of its connection. One whose client was closed has ended:
- * it says "cancelled". */
+ * A session that is collected or closed releases its connection. Closing the client ends its sessions;
+ * they report "cancelled". */
 #include <string.h>
 #include "api/post.h"
 #include "api/stream.h"
@@ -58,7 +58,8 @@ static const char **command_field(lua_State *L)
     return words;
 }
 
-/* What an error will need is on the stack before there is one: raising must find nothing to leak. */
+/* What an error message will need is put on the stack before there is an error: raising must find nothing to
+ * leak. */
 typedef struct blame {
     const char *verb, *key;
 } blame;
@@ -139,7 +140,7 @@ static int session_read(lua_State *L)
         kl_err err = KL_ERR_INIT;
         lua_getiuservalue(L, 1, USER_OPTIONS);
         blame who = blame_prepare(L, lua_gettop(L));
-        /* it has ended, so it says the same again */
+        /* an ended session repeats how it ended */
         if (!kl_session_read(s, 0, &channel, NULL, 0, &n, &err))
             err.status = st;
         return lkl_raise(L, &err, who.verb, "v1/Pod", who.key);

@@ -30,7 +30,7 @@ static lkl_time *self(lua_State *L)
     return t;
 }
 
-/* A number becomes nanoseconds, rounded; raises outside of what a duration holds (292 years). */
+/* A number of seconds as nanoseconds, rounded; raises outside the range of a duration (292 years). */
 static kl_time nanoseconds(lua_State *L, int idx, const char *what)
 {
     if (lua_isinteger(L, idx)) {
@@ -108,7 +108,7 @@ static void split(kl_time ns, int64_t *sec, int32_t *nsec)
     }
 }
 
-/* What a time may hold, far beyond the years that can be written and far from the end of 64 bits:
+/* The largest time: far beyond the years that can be written, and far from the end of 64 bits, so that
  * differences and sums fit. */
 #define SECONDS_MAX 9000000000000000
 
@@ -188,7 +188,7 @@ static int time_add(lua_State *L)
     return add_nanoseconds(L, get_time(L, at), 3 - at, 1);
 }
 
-/* RFC 3339 text; no text of a duration is one. */
+/* Whether the text at idx is RFC 3339; no text of a duration is. */
 static bool is_time_text(lua_State *L, int idx)
 {
     int64_t sec;

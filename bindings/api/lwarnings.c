@@ -1,8 +1,8 @@
-/* lwarnings.c - what the API server warned of: kept by the client's threads, read by the state when it
- * likes.
+/* lwarnings.c - warnings of the API server: the client's threads store them, the state reads them at any
+ * time.
  *
- * At most WARNINGS_MAX wait; of more only the number is known. The client tells each text once
- * (client/client.h), so who reads now and then misses nothing. */
+ * At most WARNINGS_MAX wait; further ones are only counted. The client reports each text once
+ * (client/client.h), so a state that reads seldom misses nothing. */
 #include <string.h>
 #include "api/post.h"
 #include "base/log.h"
@@ -12,7 +12,7 @@
 
 struct lkl_warnings {
     bool log;    /* set once */
-    kl_mutex mu; /* of the rest */
+    kl_mutex mu; /* guards the rest */
     struct {
         char *text, *call;
     } v[WARNINGS_MAX];
@@ -77,7 +77,7 @@ static bool push_part(lua_State *L, lkl_warnings *w, size_t i, bool call)
     return part != NULL;
 }
 
-/* client:warnings(): {{ text =, call = }, ...} since the last time, and how many more there were */
+/* client:warnings(): {{ text =, call = }, ...} since the last call, and how many more were dropped */
 int lkl__client_warnings(lua_State *L)
 {
     lkl_hub *h = lkl_box_check(L, 1, &lkl__client_class);

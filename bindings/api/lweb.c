@@ -1,5 +1,5 @@
-/* lweb.c - kube.http of a program of one's own: requests to servers that are no API server, on a thread and
- * connections of their own (client/web.h).
+/* lweb.c - kube.http of a program: requests to servers that are no API server, on a thread and connections of
+ * their own (client/web.h).
  *
  *   web:begin(op) --> call:poll() --> false (nothing yet) ... then true and the answer, or a raised error */
 #include "api/post.h"
@@ -8,7 +8,7 @@
 
 static const lkl_class web_class;
 
-/* web:begin(op): a call. The URL is not in its messages but as it may be shown. */
+/* web:begin(op): a call. Its messages have the displayable form of the URL, not the URL. */
 static int begin(lua_State *L)
 {
     lkl_hub *h = lkl_box_check(L, 1, &web_class);
@@ -32,7 +32,7 @@ static int begin(lua_State *L)
 static const luaL_Reg web_methods[] = {{"begin", begin}, {"close", lkl__box_close}, {NULL, NULL}};
 static const lkl_class web_class = {"kubelua.web", lkl__hub_free, web_methods, NULL};
 
-/* core.web(): its thread begins with the first request, and ends with the state. */
+/* core.web(): its thread starts with the first request, and ends with the state. */
 static int web(lua_State *L)
 {
     lkl_box *box = lkl_box_new(L, &web_class, 0);

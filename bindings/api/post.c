@@ -3,8 +3,8 @@
 #include "api/post.h"
 #include "base/mem.h"
 
-/* A watch whose reader is this far behind is ended, with an error: memory is not endless and HTTP/2
- * streams cannot be paused. */
+/* A watch whose reader is this far behind ends with an error: memory is limited, and HTTP/2 streams cannot be
+ * paused. */
 #define QUEUE_MAX 100000
 
 static void free_item(lkl_item *i)
@@ -54,7 +54,7 @@ kl_status lkl__post_add(lkl_post *p, const char *type, const kl_value *taken, kl
     return KL_OK;
 }
 
-/* Takes the item, unless NULL, and the end together. */
+/* Adds the item (unless NULL) and the end in one step. */
 static void done(lkl_post *p, lkl_item *i, kl_status st, kl_err *err)
 {
     kl_lock(&p->mu);
@@ -233,7 +233,7 @@ void lkl__hub_free(void *ptr)
     kl_client_free(h->client);
     kl_web_free(h->web);
     lkl__warnings_free(h->warnings);
-    /* Its threads have ended: what they were still to do will not happen. */
+    /* The client's threads have ended, so no post that is still open will be answered. */
     for (lkl_post *p = h->posts, *next; p; p = next) {
         next = p->next;
         if (p->orphan) {

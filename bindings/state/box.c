@@ -2,7 +2,9 @@
  *
  *   empty --ptr set--> full --__gc, __close or lkl_box_close--> empty
  *
- * A box is made before the thing it will own, so that no Lua error can come between making and owning.
+ * Lua calls a finaliser once, and drops it when that call finds no stack or no memory; a script can arrange
+ * that. So boxes are linked in a list of the script's state, outside their userdata. What no finaliser has
+ * freed is freed after the state. Until then it stays charged, and marks the state as worn.
  *
  * Lua calls a finaliser once, and gives it up where that call finds no stack or no memory: a script can
  * arrange that. So boxes stand outside of the userdata that have them, in a list of the script's state, and
@@ -74,7 +76,7 @@ static lkl_border *checked(lkl_border *b)
     return b;
 }
 
-/* The border goes with its state, but finalisers of the host may come after it. */
+/* The border ends with its state, but finalisers of the host may run after it. */
 static int border_gc(lua_State *L)
 {
     lkl_border *b = lua_touserdata(L, 1);

@@ -17,7 +17,7 @@
 #include "state/state.h"
 
 #define ALWAYS (LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT)
-/* Instructions between two looks of the hook that stands in for signals. */
+/* Instructions between two checks by the hook that replaces signals. */
 #define LOOK_EVERY 1000
 
 static _Atomic lkl_budget_way chosen;
@@ -28,8 +28,8 @@ static _Thread_local lkl_state *volatile here; /* whose turn it is on this threa
 static const char LOADING_IS_LATE[] =
     "the top level only builds tables and functions; do the work in reconcile";
 
-/* Of the load: in processor time, which is what it may spend, and by the clock on the wall, which is what
- * somebody waited for. */
+/* The message for a load: it has the processor time, which is limited, and the wall-clock time that somebody
+ * waited. */
 static char *text_of_load(const lkl_state *s, kl_over why)
 {
     char cpu[KL_DURATION_MAX], wall[KL_DURATION_MAX];
@@ -69,7 +69,8 @@ static int push_traceback(lua_State *L)
     return 0;
 }
 
-/* Its own stories are not the script's memory. A traceback calls, and there may be no room for calls. */
+/* The message about a spent budget is not charged to the script. A traceback needs calls, and there may be no
+ * room for calls. */
 static void tell_first(lkl_state *s, lua_State *L)
 {
     bool counted = s->ceiling.on;
@@ -90,7 +91,7 @@ static void tell_first(lkl_state *s, lua_State *L)
 
 static void at_end(lua_State *L, lua_Debug *ar);
 
-/* Once for a coroutine: lua_sethook walks through all its calls. */
+/* Once per coroutine: lua_sethook walks through all its calls. */
 static void arm(lua_State *L)
 {
     if (lua_gethook(L) != at_end)
@@ -105,18 +106,18 @@ static void tell(lkl_state *s, lua_State *L)
     s->budget.ended = true;
 }
 
-/* When there was no room on the stack to say more. */
+/* The message when the stack has no room for a longer one. */
 static const char SPENT[] = "the budget is spent";
 
-/* Here and at every instruction of L after it. */
+/* Raises here, and at every later instruction of L. */
 static void raise_error(lkl_state *s, lua_State *L)
 {
     lua_pushstring(L, s->budget.message ? s->budget.message : SPENT);
     lua_error(L);
 }
 
-/* A hook can yield between two instructions of a Lua function. As a function is called or returns it
- * cannot; its next instruction comes soon. */
+/* A hook can yield between two instructions of a Lua function. It cannot while a function is called or
+ * returns, but that function's next instruction comes soon. */
 static void end_in_hook(lkl_state *s, lua_State *L, const lua_Debug *ar)
 {
     bool yields = lua_isyieldable(L);
@@ -133,7 +134,7 @@ static void end_in_hook(lkl_state *s, lua_State *L, const lua_Debug *ar)
         raise_error(s, L);
 }
 
-/* In a C function: it does not return. */
+/* Ends the turn in a C function; does not return. */
 static void end_in_function(lkl_state *s, lua_State *L)
 {
     tell(s, L);
@@ -142,7 +143,7 @@ static void end_in_function(lkl_state *s, lua_State *L)
     raise_error(s, L);
 }
 
-/* The hook that a signal armed. One that comes too late finds another turn, and goes. */
+/* The hook that a signal armed. If its turn has ended already, it does nothing. */
 static void at_end(lua_State *L, lua_Debug *ar)
 {
     lkl_state *s = lkl_state_of(L);
@@ -152,7 +153,7 @@ static void at_end(lua_State *L, lua_Debug *ar)
         lkl_budget_clean(s, L);
 }
 
-/* The hook that needs no signal. */
+/* The hook that works without signals. */
 static void look(lua_State *L, lua_Debug *ar)
 {
     lkl_state *s = lkl_state_of(L);
@@ -181,9 +182,9 @@ void lkl_budget_spend(lua_State *L, size_t steps)
 
 /* --- signals ------------------------------------------------------------------------------ */
 
-/* A thread that is stuck in a C function holds still while the watchdog reads where that was called: the
- * watchdog asks and sends a signal, whose handler answers and waits to be let go, for a while. So the
- * handler needs atomics and poll alone, which a handler may use. */
+/* A thread that is stuck in a C function must hold still while the watchdog reads where that function was
+ * called. The watchdog asks and sends a signal; the signal handler answers, then waits for a limited time to
+ * be released. So the handler needs only atomics and poll, which are safe in a handler. */
 enum { NOBODY_ASKS, ASKED, HOLDS_STILL };
 #define LOOKS_FOR_ANSWER 50 /* a millisecond each */
 #define HOLDS_STILL_FOR 1000
@@ -204,7 +205,7 @@ static void hold_still(lkl_budget *b)
         pause_for_a_millisecond();
 }
 
-/* On the thread whose turn is over, between any two of its instructions: lua_sethook is made for that. */
+/* Runs on the thread whose turn is over, between any two instructions; lua_sethook may be called there. */
 static void interrupt(void)
 {
     lkl_state *s = here;
@@ -215,7 +216,7 @@ static void interrupt(void)
     hold_still(&s->budget);
 }
 
-/* The line that called what does not come back; false: nobody answered. On the dog's thread. */
+/* Finds the line that called the stuck function; false: the thread did not answer. Watchdog's thread. */
 static bool ask_where(lkl_state *s, char *where, size_t size)
 {
     lkl_budget *b = &s->budget;
@@ -233,7 +234,7 @@ static bool ask_where(lkl_state *s, char *where, size_t size)
     return found;
 }
 
-/* On the dog's thread; the state's own is in its turn and cannot leave it now. */
+/* Watchdog's thread; the state's own thread is inside its turn and cannot leave it now. */
 static void tell_stuck(void *arg, kl_stuck *out)
 {
     lkl_state *s = arg;

@@ -98,7 +98,7 @@ static void choose(choice *c, const char *name)
     c->scripts++;
 }
 
-/* The chosen name, the caller's; ends the choice. */
+/* Ends the choice. Gives the chosen name, which the caller owns. */
 static kl_status chosen(choice *c, const char *where, char **out, kl_err *err)
 {
     char **best = c->main ? &c->main : c->init ? &c->init : c->scripts == 1 ? &c->only : NULL;
@@ -281,7 +281,7 @@ kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **
             module, file, init);
     if (!st) {
         if (err)
-            kl_err_fini(err); /* the first place was not a mistake, for the second had it */
+            kl_err_fini(err); /* the module was found, so its absence from the first place is no error */
         keep(b, module, &s);
         *out = &b->sources[b->n - 1];
     }

@@ -1,8 +1,8 @@
-/* ceiling.c - counts between Lua and its allocator, and what C holds beside it.
+/* ceiling.c - counts the bytes between Lua and its allocator, and what C holds for Lua values.
  *
- * Lua's collector paces itself by Lua's bytes and does not see what hangs on them: a view of 40 bytes may
- * hold megabytes. So charges bring about collections of their own: when they have grown by a part of the
- * ceiling since the last one, and before anything is refused. */
+ * Lua's collector counts Lua's bytes alone: it does not see that a view of 40 bytes may hold megabytes. So
+ * charges start collections: when they have grown by a part of the ceiling since the last one, and before
+ * a block is refused. */
 #include "state/ceiling.h"
 
 #include <stdint.h>
@@ -12,30 +12,29 @@
 #include "state/border.h"
 #include "state/depth.h"
 
-/* The part of the ceiling by which charges may grow between two collections: garbage that nobody has
- * looked for yet. */
+/* The part of the ceiling by which charges may grow between two collections, since they may be garbage. */
 #define GARBAGE_MAX(c) ((c)->max / 8)
 
-/* The record of a call is smaller, in every Lua 5.4. */
+/* The record of a call is smaller than this in every Lua 5.4. */
 #define CALL_MOST 128
 
 static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
-    /* while a stack unwinds there is no line; the one before stays */
+    /* while a stack unwinds there is no current line; the last known one stays */
     if (L && !lkl_depth_in_place(p, had, n))
         (void)lkl__place(L, 0, c->where, sizeof c->where);
 }
 
-/* Whether one of our finalizers is being called. It needs some room on the stack, which is never refused: for
- * each refusal Lua would collect all garbage, and then drop the finalizer. */
+/* Whether one of our finalizers is running. It needs some stack, which is never refused: after each refusal
+ * Lua would collect all garbage, and then drop the finalizer. */
 static bool finalizes(const lkl_ceiling *c)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
-    return L && lua_gc(L, LUA_GCISRUNNING) < 0; /* says so since 5.4.4 */
+    return L && lua_gc(L, LUA_GCISRUNNING) < 0; /* reports this since 5.4.4 */
 }
 
-/* Debug builds hand every block to `next`. */
+/* In debug builds every block goes to `next`. */
 static void set_deep(lkl_ceiling *c, bool deep)
 {
     c->deep = deep;
@@ -58,8 +57,8 @@ static bool too_deep(lkl_ceiling *c, lua_State *L, const void *p, size_t had, si
     return slots > LKL_DEPTH_STACK;
 }
 
-/* A block to be refused for what it would be: the stack of a recursion without end, or the hash part of a
- * table whose keys crowd in it. */
+/* Why a block is refused for its likely use: the stack of an endless recursion, or the hash part of a table
+ * whose keys collide. */
 static const char *misfit(lkl_ceiling *c, const void *p, size_t had, size_t n)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
@@ -89,7 +88,7 @@ static bool take_note(lkl_ceiling *c, void *p, size_t had, size_t n)
  * or shrink, that do not fit, or that come while the stack is deep. */
 __attribute__((noinline)) static void *count_any(lkl_ceiling *c, void *p, size_t had, size_t n)
 {
-    /* without a block `had` is the kind of thing that is wanted */
+    /* without a block, `had` is the type of the wanted object */
     size_t before = p ? had : 0, used = c->used - before + n;
     if (__builtin_expect(used + c->held > c->max, 0) && n > before && c->on && !finalizes(c)) {
         refused(c, p, had, n);
@@ -179,7 +178,8 @@ static void collect(lua_State *L, lkl_ceiling *c)
     c->held_before = c->held;
 }
 
-/* Only the allocator can make Lua raise its memory error: it is asked for what it has to refuse. */
+/* Only the allocator can make Lua raise its memory error, so this asks it for a block that it has to
+ * refuse. */
 static void refuse(lua_State *L, const lkl_ceiling *c)
 {
     if (c->on)

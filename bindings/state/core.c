@@ -36,8 +36,8 @@ void lkl__push_script_core(lua_State *L)
     lkl__open_secret(L);
 }
 
-/* What only a program of one's own may call: clients, files, certificates, stores without a bound, servers
- * for tests. */
+/* What only a program's own state may call: clients, files, certificates, stores without a bound, servers for
+ * tests. */
 static void open_host(lua_State *L)
 {
     lkl__open_client(L);
@@ -71,8 +71,8 @@ int luaopen_kubelua_core(lua_State *L) { return lkl_open(L); }
 
 /* --- our own states carry the library in the binary --------------------------------------- */
 
-/* A source is compiled once in a process: every script has states of its own, and most of the time that a
- * state takes to make is the compiler's. Debug information is kept: errors show lines as ever. */
+/* A source is compiled once per process: every script has several states, and compiling is most of the time
+ * that a new state takes. Debug information is kept, so errors show lines. */
 typedef struct lkl_compiled {
     size_t len;
     char code[];

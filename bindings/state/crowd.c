@@ -1,5 +1,5 @@
-/* crowd.c - what Lua 5.4 makes of a number key: its place in a hash part of n places is what is left of it
- * when it is divided by n - 1. lkl_crowd_known sees for itself. */
+/* crowd.c - where Lua 5.4 puts a number key in a hash part of n places: at the key modulo n - 1.
+ * lkl_crowd_known checks this at run time. */
 #include "state/crowd.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-/* Steps through chains that a growing table may take: some 100 ms. */
+/* The most steps through chains that a growing table may take: some 100 ms. */
 #define STEPS_MAX ((size_t)1 << 24)
 
 /* A place of a hash part: a value with its kind, the key's kind, the next place of the chain, the key. */
@@ -38,7 +38,7 @@ static atomic_int known; /* 0: not looked at; 1: yes; -1: no */
 
 /* --- what is known ------------------------------------------------------------------------ */
 
-/* The places in a hash part of so many bytes, a power of two; 0: it is none. */
+/* The number of places in a hash part of that many bytes, a power of two; 0: no hash part has that size. */
 static size_t places_of(size_t bytes)
 {
     size_t n = bytes / sizeof(place);

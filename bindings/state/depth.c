@@ -1,13 +1,14 @@
-/* depth.c - the slots in use, from the calls under way. A call's record (`i_ci` of a lua_Debug) begins
- * with the address of its function on the stack, in every Lua 5.4; lkl_depth_known sees for itself. */
+/* depth.c - the stack slots in use, computed from the calls under way. A call's record (`i_ci` of a
+ * lua_Debug) begins with the address of its function on the stack, in every Lua 5.4; lkl_depth_known checks
+ * it. */
 #include "state/depth.h"
 
 #include <limits.h>
 #include <stdatomic.h>
 
-/* Of a value on the stack. */
+/* Bytes of a value on the stack. */
 #define SLOT 16
-/* So few are always granted by Lua's own limit. */
+/* Lua's own limit always grants this many. */
 #define FEW 1000
 
 static atomic_int known; /* 0: not looked at; 1: yes; -1: no */
@@ -41,7 +42,7 @@ size_t lkl_depth_used(lua_State *L)
     return (size_t)(function_of(&top) - function_of(&bottom)) / SLOT + (size_t)lua_gettop(L) + 1;
 }
 
-/* The slots that Lua adds to each stack for itself. */
+/* The slots that Lua adds to each stack for its own use. */
 #define EXTRA 5
 
 /* A stack grows to twice its size, in place or in a new block. The extra slots make that an odd number of
@@ -71,7 +72,7 @@ bool lkl_depth_room(lua_State *L, size_t n)
 
 /* --- seeing for itself -------------------------------------------------------------------- */
 
-/* Called with nothing, right above its caller's three values. */
+/* Called without arguments, right above the three values of its caller. */
 static int distance(lua_State *L)
 {
     lua_Debug mine, callers;

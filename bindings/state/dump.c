@@ -29,7 +29,7 @@ static unsigned byte(input *in)
     return p ? *p : 0;
 }
 
-/* Seven bits a byte, the highest first; the last one is marked. */
+/* Reads a number: seven bits a byte, the highest first; the last byte is marked. */
 static size_t number(input *in)
 {
     size_t x = 0;
@@ -41,7 +41,7 @@ static size_t number(input *in)
     return in->is_bad ? 0 : x;
 }
 
-/* How many things follow that take at least a byte each. */
+/* Reads a count of things that take at least a byte each. */
 static size_t count(input *in)
 {
     size_t n = number(in);
@@ -70,7 +70,7 @@ static lkl_dump_text constant(input *in)
     return (lkl_dump_text){NULL, 0};
 }
 
-/* Lines are differences; one of -128 says that the next absolute line counts. */
+/* Lines are stored as differences; a difference of -128 means that the next absolute line counts. */
 static void read_lines(input *in, lkl_dumped *f, int line)
 {
     size_t n = count(in);

@@ -1,7 +1,7 @@
 /* fail.c - a kl_err as the table that Lua code sees raised: code, kind, reason, message, details,
  * conflicts, retry_after, verb, resource, key.
  *
- * Such a table says what the world did; what the caller did wrong is an ordinary argument error. kube.try
+ * Such a table reports what the world did; a mistake of the caller is an ordinary argument error. kube.try
  * in lua/kubelua/init.lua tells the two apart by lkl_is_error. */
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static int error_tostring(lua_State *L)
     }
     lua_getfield(L, 1, "message"); /* 5 */
     if (begins_with_word(lua_tostring(L, 5), lua_tostring(L, 2)))
-        n = 0;                    /* the message tells what was tried itself */
+        n = 0;                    /* the message itself names what was tried */
     lua_getfield(L, 1, "code");   /* 6 */
     lua_getfield(L, 1, "reason"); /* 7 */
     luaL_buffinit(L, &b);
@@ -84,8 +84,8 @@ static void set_string(lua_State *L, const char *field, const char *s)
     }
 }
 
-/* Who owns what an apply wanted: conflicts = {{ manager =, field = }, ...}. The server says so in words:
- * `conflict with "NAME" using apps/v1`. */
+/* The owners of the fields that an apply wanted: conflicts = {{ manager =, field = }, ...}. The server
+ * reports them as text: `conflict with "NAME" using apps/v1`. */
 static void set_conflicts(lua_State *L, const kl_value *details)
 {
     const kl_value *causes = kl_value_get(details, "causes");
@@ -109,7 +109,7 @@ static void set_conflicts(lua_State *L, const kl_value *details)
         lua_setfield(L, -2, "conflicts");
 }
 
-/* Details come from a server: what does not decode is left out. */
+/* Details come from a server: details that do not decode are left out. */
 static void set_details(lua_State *L, const char *json)
 {
     const kl_value *details = NULL;
@@ -125,8 +125,8 @@ static void set_details(lua_State *L, const char *json)
     set_conflicts(L, details); /* the view keeps them */
 }
 
-/* Servers tell in their own words that they got {} where a list belongs; Lua's way out is not theirs to
- * know. */
+/* A server's message may say that it got {} where a list belongs. It does not know the way out in Lua: this
+ * adds it. */
 static void set_message(lua_State *L, const char *message)
 {
     bool list = strstr(message, "must be of type array: \"object\"") || strstr(message, "expected list, got")
@@ -175,7 +175,7 @@ static int push_story(lua_State *L)
     return 1;
 }
 
-/* Runs fn(story) where running out of memory does not lose err; leaves its result, or Lua's own error, on
+/* Runs fn(story) so that running out of memory does not leak err; leaves its result, or Lua's own error, on
  * the stack. */
 static int tell(lua_State *L, lua_CFunction fn, const story *s, kl_err *err)
 {
@@ -207,7 +207,7 @@ int lkl__fail(lua_State *L, kl_err *err)
 
 int lkl__given(lua_State *L, kl_status st, kl_err *err) { return st ? lkl__fail(L, err) : 0; }
 
-/* A body that does not fit its schema is the caller's mistake, and told as that: with his line. */
+/* A body that does not fit its schema is the caller's mistake, so the error has the caller's line. */
 int lkl_raise(lua_State *L, kl_err *err, const char *verb, const char *resource, const char *key)
 {
     bool mistake = err->reason && !err->http_code && !strcmp(err->reason, KL_REASON_SCHEMA);
@@ -259,8 +259,8 @@ static bool ours(const char *source)
     return false;
 }
 
-/* Calls of our own that may lie between a script's line and what went wrong. Lua counts each level from the
- * innermost call, so a look through a whole deep stack would take the square of its calls. */
+/* The most calls of our own that may lie between a script's line and the failure. Lua counts each level from
+ * the innermost call, so walking a whole deep stack would take the square of its calls. */
 #define OUR_CALLS_MAX 200
 
 bool lkl__place(lua_State *L, int level, char *out, size_t size)
@@ -296,7 +296,7 @@ char *lkl__traceback(lua_State *L)
     const char *text = lua_tostring(L, -1);
     char *out = kl_strdup(text), *to = out;
     for (const char *from = text; *from;) {
-        size_t n = strcspn(from + 1, "\n") + 1; /* with the line's beginning */
+        size_t n = strcspn(from + 1, "\n") + 1; /* from one newline up to the next */
         if (strncmp(from, OURS, strlen(OURS)) != 0) {
             memmove(to, from, n);
             to += n;
@@ -319,7 +319,7 @@ int lkl__error(lua_State *L, const char *fmt, ...)
     return lua_error(L);
 }
 
-/* core.blame(message): raises it with the place of whoever called the library */
+/* core.blame(message): raises it with the place of the library's caller */
 static int blame(lua_State *L) { return lkl__error(L, "%s", luaL_checkstring(L, 1)); }
 
 /* core.is_error(x) */

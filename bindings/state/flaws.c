@@ -1,5 +1,5 @@
-/* flaws.c - published bugs of Lua 5.4.4, and what is done about each: those that lua.org lists, those that
- * came to light in later releases and are in 5.4.4, too, and one of Debian's. mend.c has two of the answers.
+/* flaws.c - published bugs of Lua 5.4.4, and what is done about each: bugs that lua.org lists, bugs that were
+ * found in later releases but are in 5.4.4 too, and one of Debian's. mend.c answers two of them.
  *
  * Debian's lua5.4 5.4.4-3 has the upstream fixes of CVE-2022-28805 (_ENV <const>) and CVE-2022-33099
  * (errors in error handling). The second one brought a worse bug: a __concat that makes the Lua stack grow
@@ -85,10 +85,10 @@ const lkl_closed_field lkl_flaws_fields[] = {
     {NULL, NULL},
 };
 
-/* The interpreter looks for the string that it made when the state began, by its address, and short
- * strings are found again by their bytes. With other bytes in it nobody finds that string any more, and a
- * script's "__concat" is another one. They are bytes that nobody can guess; none is NUL, for then the
- * string, which Lua remembers by our text's address, would begin like an empty one. */
+/* The interpreter finds the metamethod's name by the address of the string that it made at its start; short
+ * strings are interned by their bytes. With other bytes the interned string is never found, so a script's
+ * "__concat" is a different string. The new bytes cannot be guessed. None is NUL: Lua remembers the string by
+ * our text's address, and would take it for an empty one. */
 static void change_word(lua_State *L, const char *name)
 {
     char *word = (char *)(uintptr_t)lua_pushstring(L, name);
@@ -106,7 +106,8 @@ static const char in_handler;
 
 void lkl_flaws_close(lua_State *L)
 {
-    lua_pushliteral(L, "error in error handling"); /* kept, so that nothing is allocated for it then */
+    lua_pushliteral(L, "error in error handling"); /* kept in the registry, so that nothing is allocated when
+                                                      it is needed */
     lua_rawsetp(L, LUA_REGISTRYINDEX, &in_handler);
     for (const lkl_closed_field *f = lkl_flaws_fields; f->name; f++)
         change_word(L, f->name);

@@ -19,8 +19,8 @@
 #define YOUNG_IDLE ((size_t)32 << 10)
 #define YOUNG_BUSY ((size_t)64 << 10)
 #define YOUNG_PART 64
-/* What outlived young collections is looked through when the state has grown by this part of what a full
- * collection left. */
+/* The old generation is collected when the state has grown by this part of what the last full collection
+ * left. */
 #define OLD_IDLE(left) ((left) / 4)
 #define OLD_BUSY(left) (left)
 /* Per cent of the state's size after which Lua collects by itself; 100 is the most it takes. */
@@ -32,7 +32,7 @@ static size_t young_at(const lkl_state *s, bool idle)
     return part > least ? part : least;
 }
 
-/* Lua's, and what C holds for it. */
+/* The bytes of Lua and those that C holds for it. */
 static size_t bytes(const lkl_state *s)
 {
     return ((size_t)lua_gc(s->L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(s->L, LUA_GCCOUNTB) + s->ceiling.held;
@@ -40,14 +40,14 @@ static size_t bytes(const lkl_state *s)
 
 void lkl_gc_start(lkl_state *s)
 {
-    lua_gc(s->L, LUA_GCGEN, BY_ITSELF, BY_ITSELF); /* collects all on the way */
+    lua_gc(s->L, LUA_GCGEN, BY_ITSELF, BY_ITSELF); /* this collects everything */
     s->gc_last = s->gc_full = bytes(s);
 }
 
 bool lkl_gc_rest(lkl_state *s, bool idle)
 {
     size_t now = bytes(s);
-    if (now < s->gc_last) /* Lua was faster */
+    if (now < s->gc_last) /* Lua has collected by itself */
         s->gc_last = now;
     if (now - s->gc_last < young_at(s, idle))
         return false;

@@ -1,7 +1,7 @@
-/* lagain.c - what a script is told of time and chance, so that a recorded run can be told it again:
- * os.time, date and clock by the runtime's clock, in UTC on every machine; math.random and
- * kube.generate_name out of numbers that follow from the run's reconcileID. Outside of runs (mapping
- * functions, the top level) there is nothing to tell again: they have the real ones. */
+/* lagain.c - time and chance as a script sees them, so that a replayed run gets the same values: os.time,
+ * date and clock use the runtime's clock, in UTC on every machine; math.random and kube.generate_name use
+ * numbers that follow from the run's reconcileID. Outside of runs (mapping functions, the top level) nothing
+ * is replayed, so these use the real ones. */
 #include <time.h>
 
 #include "base/random.h"
@@ -45,7 +45,7 @@ static void set(lua_State *L, const char *key, int value)
     lua_setfield(L, 1, key);
 }
 
-/* os.time([table]): the table is a time of UTC, and put right. */
+/* os.time([table]): the table is a time in UTC, and is normalised. */
 static int os_time(lua_State *L)
 {
     if (lua_isnoneornil(L, 1)) {
@@ -102,7 +102,7 @@ static int os_clock(lua_State *L)
 
 /* --- chance ------------------------------------------------------------------------------- */
 
-/* A number from 0 to most, each as likely: numbers beyond are drawn again. */
+/* A random number from 0 to most, each equally likely: larger ones are drawn again. */
 static uint64_t up_to(kl_run *r, uint64_t most)
 {
     uint64_t mask = most;
@@ -154,7 +154,7 @@ static int math_randomseed(lua_State *L)
         return lua_gettop(L);
     }
     if (!n)
-        return 0; /* "more or less random", which it is */
+        return 0; /* stock Lua seeds at random here; the run's numbers are random already */
     int is;
     lua_Integer seed = lua_tointegerx(L, 1, &is);
     if (!is) {
@@ -183,7 +183,7 @@ static int generate_name(lua_State *L)
 
 /* --- putting it there --------------------------------------------------------------------- */
 
-/* fn instead of the function `name` of the library on top, with that as its upvalue. */
+/* Replaces the function `name` of the library on top by fn, which gets the old one as its upvalue. */
 static void instead(lua_State *L, const char *name, lua_CFunction fn)
 {
     lua_getfield(L, -1, name);

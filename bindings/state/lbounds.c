@@ -1,8 +1,8 @@
 /* lbounds.c - string.rep, and what walks through a table: concat, insert, remove, move, sort.
  *
- * A length comes from __len and a range from arguments, so a loop over them may have no end in sight; a
- * table that is sorted may be all that memory holds. The loops count (bounds.h). string.rep of nothing is
- * nothing, however often; of something, memory ends it. */
+ * A length comes from __len and a range from arguments, so a loop over them may be endless; a table to
+ * sort may fill the memory. The loops count their steps (bounds.h). string.rep of an empty text is empty,
+ * however often; of another text, memory limits it. */
 #include <limits.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 /* --- strings ------------------------------------------------------------------------------ */
 
-/* Fills `to` with what stands in its first `unit` bytes. */
+/* Fills `to` with copies of its first `unit` bytes. */
 static void fill(char *to, size_t unit, size_t total)
 {
     for (size_t have = unit; have < total;) {
@@ -48,7 +48,7 @@ static int rep(lua_State *L)
     return 1;
 }
 
-/* A place in a text of len bytes as `string` counts: from its end when negative. */
+/* A position in a text of len bytes, as `string` counts: negative ones from the end. */
 static lua_Integer place(lua_Integer at, size_t len)
 {
     if (at >= 0)
@@ -77,7 +77,7 @@ static int byte(lua_State *L)
     return (int)n;
 }
 
-/* utf8.codepoint, the upvalue, of so many bytes as there is room for results. */
+/* utf8.codepoint, the upvalue, for as many bytes as there is room for results. */
 static int codepoint(lua_State *L)
 {
     size_t len;
@@ -97,7 +97,7 @@ static int codepoint(lua_State *L)
 
 enum { READ = 1, WRITE = 2, LENGTH = 4 };
 
-/* A step of a loop: every few thousand of them the budget is asked. */
+/* A step of a loop: every few thousand steps it checks the budget. */
 static inline void count(lua_State *L, size_t *steps)
 {
     if (++*steps % LKL_BUDGET_STEPS == 0 && lua_toboolean(L, lua_upvalueindex(1)))
@@ -112,12 +112,13 @@ static bool has_field(lua_State *L, const char *name)
     return has;
 }
 
-/* A table, or what can do what is asked of one. */
+/* Accepts a table, or a value with the metamethods for what is asked of it. */
 static void check_table(lua_State *L, int idx, int uses)
 {
     if (lua_istable(L, idx))
         return;
-    bool good = !lua_isnil(L, idx) && lua_getmetatable(L, idx); /* absent is absent, though it can be asked */
+    bool good = !lua_isnil(L, idx) && lua_getmetatable(L, idx); /* nil is no table, although it has a
+                                                                   metatable here */
     if (good) {
         good = (!(uses & READ) || has_field(L, "__index")) && (!(uses & WRITE) || has_field(L, "__newindex"))
             && (!(uses & LENGTH) || has_field(L, "__len"));
@@ -152,7 +153,7 @@ static int concat(lua_State *L)
     luaL_buffinit(L, &b);
     for (size_t steps = 0; i <= last; i++) {
         add_element(L, &b, i);
-        if (i == last) /* which may be the last integer there is */
+        if (i == last) /* `last` may be the largest integer */
             break;
         luaL_addlstring(&b, sep, sep_len);
         count(L, &steps);
@@ -211,8 +212,8 @@ static int remove_at(lua_State *L)
     return 1;
 }
 
-/* next(t, key), of what pairs goes through, too. A draft may change on the way and says only whether there is
- * anything: next(draft). */
+/* next(t, key) of what pairs walks through. A draft may change on the way, so next(draft) only says whether
+ * it has anything. */
 static int next_of(lua_State *L)
 {
     lua_settop(L, 2);
@@ -227,7 +228,7 @@ static int next_of(lua_State *L)
         return luaL_argerror(
             L, 2, "iterate over a draft with pairs(draft); next(draft) returns only its first field");
     lua_pushvalue(L, 1);
-    lua_call(L, 1, 2); /* a function, and what it goes through */
+    lua_call(L, 1, 2); /* a function, and what it walks through */
     lua_pushvalue(L, 2);
     lua_call(L, 2, 2);
     if (lua_isnil(L, -2)) {
@@ -269,10 +270,9 @@ static int unpack(lua_State *L)
 
 /* --- sort --------------------------------------------------------------------------------- */
 
-/* Merging, bottom up, of the elements' numbers: few comparisons, no bad case, an order function that
- * contradicts itself can do no more than give a bad order, and equal elements stay as they were. An error
- * on the way leaves the table as it was. The elements lie on the stack, as far as that goes, else in a
- * table of ours. */
+/* A bottom-up merge sort of the elements' indexes: few comparisons, no worst case, stable. A contradictory
+ * order function gives a bad order and nothing worse. An error on the way leaves the table as it was. The
+ * elements lie on the stack if they fit there, else in a table of ours. */
 /* places on the stack; the last is the table, or the first element */
 enum { FUNCTION = 2, NUMBERS, ELEMENTS };
 #define STACK_MAX 10000

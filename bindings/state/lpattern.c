@@ -1,8 +1,8 @@
 /* lpattern.c - string.find, match, gmatch and gsub over core/base/pattern.
  *
- * A pattern that comes again is kept made, as a script uses a few of them over and over: in a userdata,
- * found by where Lua keeps its text, which the userdata holds on to, so that the place can mean no other
- * text. What comes once is made on the C stack. */
+ * A compiled pattern is kept for reuse, since a script uses a few of them over and over: in a userdata,
+ * found by the address of its text in Lua. The userdata keeps the text alive, so the address can mean no
+ * other text. A pattern that is used once is compiled on the C stack. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "state/budget.h"
 
 #define KEPT 64
-#define KEPT_TEXT_MAX 256 /* a longer pattern is made each time: those that are built, not written */
+#define KEPT_TEXT_MAX 256 /* longer patterns are compiled each time: they are probably generated */
 
-/* p NULL: a text was there once, and may be gone. */
+/* p NULL: the text was seen once, and may be gone. */
 typedef struct kept {
     const char *text;
     size_t n;
@@ -123,7 +123,7 @@ static size_t begin_at(lua_State *L, int idx, size_t n)
 
 /* --- find, match -------------------------------------------------------------------------- */
 
-/* memmem takes a while to begin; in a short text nothing can take long. */
+/* memmem has a start-up cost; in a short text no search takes long. */
 static const char *plain(const char *s, size_t n, const char *what, size_t len)
 {
     if (n > 1024 || len < 2)
@@ -188,7 +188,7 @@ static int match(lua_State *L) { return search(L, false); }
 typedef struct iteration {
     kl_pattern *p;
     kl_matching m;
-    /* where the next search begins; the end of the match before: an empty one there is no match */
+    /* the start of the next search; the end of the last match, where an empty match does not count */
     const char *at, *last;
 } iteration;
 
@@ -243,7 +243,7 @@ static void add_text(lua_State *L, luaL_Buffer *b, const kl_pattern *p, const kl
     const char *t = lua_tolstring(L, 3, &n), *behind = t + n;
     for (const char *mark; (mark = memchr(t, '%', (size_t)(behind - t))); t = mark + 2) {
         luaL_addlstring(b, t, (size_t)(mark - t));
-        char c = mark[1]; /* the 0 behind the text, if need be */
+        char c = mark[1]; /* may be the NUL after the text */
         if (c == '%')
             luaL_addchar(b, '%');
         else if (c == '0')
@@ -257,7 +257,7 @@ static void add_text(lua_State *L, luaL_Buffer *b, const kl_pattern *p, const kl
     luaL_addlstring(b, t, (size_t)(behind - t));
 }
 
-/* Pushes what a function or a table has in place of a match. */
+/* Pushes what the function or the table gives as the replacement of a match. */
 static void push_answer(lua_State *L, int type, const kl_pattern *p, const kl_matching *m, const char *end)
 {
     if (type == LUA_TTABLE) {
@@ -274,7 +274,7 @@ static void push_answer(lua_State *L, int type, const kl_pattern *p, const kl_ma
     lua_call(L, n, 1);
 }
 
-/* Adds what comes in place of a match; false: it stays. */
+/* Adds the replacement of a match; false: the match stays. */
 static bool replace(
     lua_State *L, luaL_Buffer *b, int type, const kl_pattern *p, const kl_matching *m, const char *end)
 {

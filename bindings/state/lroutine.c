@@ -5,7 +5,9 @@
  * carries a mark, and resume hands it on instead of returning it, and resumes its coroutine again when it
  * is resumed itself.
  *
- *   worker --resume--> key --resume--> script's coroutine --call--> yield(mark) --> key yields(mark) --> worker
+ * Meanwhile other keys of the state run. The coroutines of a waiting run are tagged, and only the runtime
+ * resumes or closes them. A script that finds one in a variable sees the status `normal`, as of a coroutine
+ * that resumed another.
  *
  * Meanwhile other keys of the state run. The coroutines of a run that waits are tagged, and nobody but the
  * runtime resumes or closes them: to whoever finds one in a variable they are `normal`, as one is that
@@ -58,7 +60,7 @@ static const char *status_of(lua_State *L, lua_State *co)
     }
 }
 
-/* The pending variables of a coroutine are closed: code of it may run for that. */
+/* Closes the pending variables of a coroutine, which may run its code. */
 static int closed(lua_State *L, lua_State *co)
 {
     lkl_state *s = lkl_state_of(L);
@@ -102,10 +104,10 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
     int st = lua_resume(co, L, narg, n);
     (void)lkl_budget_switch(s, before);
     s->unyieldable -= alone;
-    /* it was the key's turn that ended: no other key finds this coroutine alive */
+    /* the key's turn has ended: this coroutine is closed, so that no other key finds it alive */
     if (lkl_budget_is_over(L))
         (void)closed(L, co);
-    if (st == LUA_ERRMEM) { /* nor is that the script's to catch, but for a stack overflow */
+    if (st == LUA_ERRMEM) { /* a script cannot catch this either, except for a stack overflow */
         lua_xmove(co, L, 1);
         if (!lkl__was_too_deep(L))
             lua_error(L);
@@ -129,7 +131,7 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
     return RAISED;
 }
 
-/* What the coroutine waited for is there. */
+/* Goes on: what the coroutine waited for has arrived. */
 static outcome drive_on(lua_State *L, lua_State *co, int *n)
 {
     lkl__tag(co, LKL_TAG_WAITS, false);
@@ -184,7 +186,7 @@ static int wrapped(lua_State *L, lua_State *co, outcome o, int n)
     int st = lua_status(co);
     if (st != LUA_OK && st != LUA_YIELD) { /* an error in it: close its pending variables */
         closed(L, co);
-        if (st != LUA_ERRMEM) { /* of that the text is there */
+        if (st != LUA_ERRMEM) { /* the message for that exists already */
             lua_pop(L, 1);
             lua_xmove(co, L, 1);
         }
@@ -220,8 +222,8 @@ static int body_done(lua_State *L, int status, lua_KContext ctx)
     return status == LUA_OK || status == LUA_YIELD ? lua_gettop(L) : lua_error(L);
 }
 
-/* A coroutine that an error of a hook ends never runs a hook again, and the variables that are closed at
- * its end could not be stopped. Under a protected call it is that call which ends. */
+/* After an error of a hook a coroutine never runs a hook again, so variables that close at its end could not
+ * be stopped. With a protected call around it, only that call ends. */
 static int body(lua_State *L)
 {
     lua_pushvalue(L, lua_upvalueindex(1));

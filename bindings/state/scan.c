@@ -1,4 +1,4 @@
-/* scan.c - what is wrong with a script's text that Lua would compile. */
+/* scan.c - finds what is wrong in a script's text although Lua would compile it. */
 #include "state/scan.h"
 
 #include <ctype.h>
@@ -11,11 +11,11 @@ typedef struct scan {
     const char *at, *end;
     size_t line;
     size_t chain;      /* fields so far */
-    size_t outer[256]; /* of what brackets are open: more are more than Lua compiles */
+    size_t outer[256]; /* the chains of open brackets; Lua compiles no more than this */
     size_t open;
-    bool dot;    /* the last token: what follows is a field's name */
-    bool wants;  /* the last token: what follows is a part of an expression, so no statement begins here */
-    size_t lost; /* the line of a verdict that nobody gets */
+    bool dot;    /* of the last token: a field's name follows */
+    bool wants;  /* of the last token: an expression goes on, so no statement begins here */
+    size_t lost; /* the line of a verdict whose result is not used */
 } scan;
 
 static void skip_to(scan *s, const char *to)
@@ -84,7 +84,7 @@ static void open_bracket(scan *s)
     s->chain = 0;
 }
 
-/* (a.b).c is one chain; of the arguments of a call the longest counts. */
+/* (a.b).c is one chain; a call's longest argument counts. */
 static void close_bracket(scan *s, char c)
 {
     if (s->open)
@@ -120,7 +120,7 @@ static bool take_word(scan *s, const char *word)
     return strlen(word) == (size_t)(s->at - start) && !memcmp(start, word, strlen(word));
 }
 
-/* kube.fail or kube.retry begins here. */
+/* Whether kube.fail or kube.retry begins here. */
 static bool is_verdict(scan s)
 {
     if (!take_word(&s, "kube"))

@@ -1,8 +1,8 @@
 /* shown.c - a value as text, without its place in memory.
  *
- * Lua writes a table as "table: 0x55d0c3a5a2b0". Whoever looks for a hole in this process could use such an
- * address, so scripts see another number instead: the same one for the same value as long as it lives, and
- * nothing can be computed from it (kl_hash has a seed per process). */
+ * Lua writes a table as "table: 0x55d0c3a5a2b0". Such an address helps an attacker of this process, so
+ * scripts see another number: the same for the same value as long as it lives, and of no use for computing
+ * an address (kl_hash has a seed per process). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,15 +1,15 @@
-/* state.c - a state for a script: what it can see, how its modules are found, and its load.
+/* state.c - a script's state: what the script can see, how its modules are found, and its load.
  *
- * The state is a closed set: nothing in it, whoever reaches it by whatever way, touches files, processes
- * or the network; the API is reached through ctx, while a key is reconciled. spec/bindings/closed_spec.lua
- * walks through everything there is and knows it by name.
+ * The state is a closed set: nothing that is reachable in it touches files, processes or the network. The API
+ * is reached through ctx, while a key is reconciled. spec/bindings/closed_spec.lua walks through everything
+ * reachable and knows it by name.
  *
  *   globals       the library's Lua files run in them; scripts never see them
  *   environment   the script's, with copies of the libraries
  *
- * In the environment a global that does not exist is an error, for reading and for writing: the commonest
- * slip in Lua is found at once. A metatable that the script did not set itself does not show, and a table
- * that has one cannot be changed behind its back. */
+ * In the environment, reading or writing a global that does not exist is an error: this finds the
+ * commonest mistake in Lua at once. A script sees only the metatables that it set itself, and cannot
+ * change a table that has another one. */
 #include "state/state.h"
 
 #include <stdio.h>
@@ -25,15 +25,15 @@
 #include "state/mend.h"
 #include "state/scan.h"
 
-/* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds.
- * The clock on the wall is for a machine that has no processor to give. */
+/* The processor time for a load, which runs a script's top level: tables and functions, milliseconds. The
+ * wall clock limits it too, for a machine that has no processor to give. */
 static _Atomic kl_time load_max = KL_SECONDS(2);
 #define LOAD_WALL_MAX KL_SECONDS(60)
 
 static const char env_key, loaded_key, library_key, metatables_key, script_key, controllers_key;
 
-/* The word beside each coroutine: where its state is, and in the lowest bits what it is (lkl_tag). A new
- * one has that of the main thread. */
+/* The word beside each coroutine: the address of its state, and in the lowest bits its tags (lkl_tag). A new
+ * coroutine copies the main thread's. */
 static uintptr_t *word(lua_State *L) { return lua_getextraspace(L); }
 
 lkl_state *lkl_state_of(lua_State *L)
@@ -52,7 +52,7 @@ bool lkl__is_key(lua_State *L) { return lkl__has_tag(L, LKL_TAG_KEY) || L == lkl
 
 /* --- globals ------------------------------------------------------------------------------ */
 
-/* Why a name that people expect is not there. */
+/* Why a name that people expect does not exist here. */
 static const char *missing(const char *name)
 {
     static const struct {
@@ -111,8 +111,8 @@ static int print_to_log(lua_State *L)
 
 /* --- metatables --------------------------------------------------------------------------- */
 
-/* The metatable on top of the stack is one that the script set: the weak keys of the table at upvalue 1
- * are those. */
+/* Whether the metatable on top of the stack is one that the script set. The weak keys of the table at upvalue
+ * 1 are those metatables. */
 static bool is_scripts_own(lua_State *L)
 {
     lua_pushvalue(L, -1);
@@ -121,8 +121,7 @@ static bool is_scripts_own(lua_State *L)
     return own;
 }
 
-/* The table at 1 has a metatable that the runtime gave it: it is the runtime's, and the script may not
- * change how it works. */
+/* Whether the table at 1 has a metatable of the runtime: then the script may not change how it works. */
 static bool is_runtimes(lua_State *L)
 {
     if (!lua_getmetatable(L, 1))
@@ -132,20 +131,20 @@ static bool is_runtimes(lua_State *L)
     return !own;
 }
 
-/* getmetatable(x): of what the script did not make there is nothing to see but a name. */
+/* getmetatable(x): the metatable if the script made it; of any other its __metatable field, or false. */
 static int get_metatable(lua_State *L)
 {
     luaL_checkany(L, 1);
     lua_settop(L, 1);
     if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL || !lua_getmetatable(L, 1))
-        lua_settop(L, 2); /* that name; or nil, or nothing, where there is no metatable */
+        lua_settop(L, 2); /* the __metatable name; or nil, or nothing, where there is no metatable */
     else if (!is_scripts_own(L))
         lua_pushboolean(L, false);
     return 1;
 }
 
-/* Raises when the metatable at 2 has a field that Lua gets wrong. One that comes later is ignored
- * (flaws.h). */
+/* Raises when the metatable at 2 has a field that Lua handles wrongly. Such a field that is set later is
+ * ignored (flaws.h). */
 static void check_flaws(lua_State *L)
 {
     for (const lkl_closed_field *f = lkl_flaws_fields; f->name; f++) {
@@ -211,7 +210,7 @@ static void push_metatables(lua_State *L)
 
 /* --- load --------------------------------------------------------------------------------- */
 
-/* Compiling is C and takes its time: the text comes in pieces, and each is counted. */
+/* Compiling is C and takes time: the text is handed over in pieces, and each piece is counted. */
 #define LOAD_PIECE 4096
 typedef struct text_rest {
     const char *at;
@@ -280,7 +279,7 @@ bool lkl__was_too_deep(lua_State *L)
     char *text = lkl_ceiling_tell_other(&lkl_state_of(L)->ceiling);
     if (!text)
         return false;
-    char copy[256]; /* what is Lua's may fail to be made */
+    char copy[256]; /* Lua may have no memory for a copy of its own */
     snprintf(copy, sizeof copy, "%s", text);
     kl_free(text);
     lua_pop(L, 1);
@@ -288,8 +287,8 @@ bool lkl__was_too_deep(lua_State *L)
     return true;
 }
 
-/* What ends the key is not the script's to catch: a spent budget, whatever was raised meanwhile, and a
- * state that is full. A stack overflow is. */
+/* Raises again what a script may not catch because it ends the key: a spent budget, whatever was raised
+ * meanwhile, and a full state. A stack overflow may be caught. */
 static void pass_on(lua_State *L, int status)
 {
     lkl_budget_check(L);
@@ -301,7 +300,7 @@ static int pcall_done(lua_State *L, int status, lua_KContext ctx)
 {
     (void)ctx;
     if (status == LUA_OK || status == LUA_YIELD)
-        return lua_gettop(L); /* true, as it was laid down, and the results */
+        return lua_gettop(L); /* the true that was pushed before, and the results */
     pass_on(L, status);
     lua_pushboolean(L, false);
     lua_insert(L, -2);
@@ -352,7 +351,7 @@ static void push_env(lua_State *L) { lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key)
  * begins with one. */
 static const char NO_TAIL_CALLS[] = "local _ <close> = nil ";
 
-/* The text goes to the parser line by line, so that where it stopped is known when it does not say so. */
+/* The text goes to the parser line by line, so the line is known when the parser's message has none. */
 typedef struct chunk_parts {
     const lkl_source *source;
     bool begun;
@@ -392,7 +391,7 @@ static void push_chunk(lua_State *L, const lkl_source *s)
         luaL_error(L, "%s:%d: %s", s->path, (int)line, fault);
     lua_pushfstring(L, "@%s", s->path);
     int st = lua_load(L, next_part, &parts, lua_tostring(L, -1), "t");
-    if (st == LUA_ERRRUN) /* the parser's own stack is used up: that message has no place */
+    if (st == LUA_ERRRUN) /* the parser's own stack is used up: this message has no position */
         lua_pushfstring(L, "%s:%d: nested too deep: %s", s->path, parts.line, lua_tostring(L, -1));
     if (st)
         lua_error(L);
@@ -433,7 +432,7 @@ static bool is_in(const char *name, const char *const *names)
     return *names != NULL;
 }
 
-/* The rest of the library is its inside. */
+/* Scripts may require these modules; the rest of the library is internal. */
 static bool is_public(const char *name)
 {
     static const char *const names[] = {"kubelua", "kubelua.object", "kubelua.quantity",
@@ -443,8 +442,8 @@ static bool is_public(const char *name)
 
 static bool begins_with(const char *s, const char *prefix) { return !strncmp(s, prefix, strlen(prefix)); }
 
-/* The library's files that scripts' states are made of. The others, which reach further, are for programs
- * and the command line. */
+/* The library's files that scripts' states contain. The others, which reach further, are for programs and the
+ * command line. */
 static bool is_for_scripts(const char *name)
 {
     static const char *const names[] = {"kubelua.adopt", "kubelua.checks", "kubelua.claim", "kubelua.client",
@@ -477,7 +476,7 @@ static int library_require(lua_State *L)
     return 1;
 }
 
-/* Pushes a copy of the table at idx, one level of it. */
+/* Pushes a shallow copy of the table at idx. */
 static void push_copy(lua_State *L, int idx)
 {
     idx = lua_absindex(L, idx);
@@ -490,13 +489,13 @@ static void push_copy(lua_State *L, int idx)
     }
 }
 
-/* Instead of a plain table of the library on top, which the library itself goes on using, a copy of it. */
+/* Replaces the plain library table on top by a copy; the library itself goes on using the original. */
 static void give_away(lua_State *L)
 {
     if (!lua_istable(L, -1))
         return;
     if (lua_getmetatable(L, -1)) {
-        lua_pop(L, 1); /* it guards itself */
+        lua_pop(L, 1); /* it has a metatable that guards it */
         return;
     }
     push_copy(L, -1);
@@ -602,7 +601,8 @@ static void push_library(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &library_key);
 }
 
-/* Libraries are copies: what a script does to its own is not done to the one that the runtime calls. */
+/* Gives the script copies of the libraries: a script that changes its copy does not change the one that the
+ * runtime calls. */
 static void copy_libraries(lua_State *L)
 {
     static const char *const names[] = {"string", "table", "math", "utf8", "os", NULL};
@@ -631,7 +631,7 @@ static void copy_functions(lua_State *L)
     luaL_setfuncs(L, guarded, 1);
 }
 
-/* The names themselves are the environment; what is not there raises. */
+/* Reading or writing a name that the environment does not have raises. */
 static void guard_environment(lua_State *L)
 {
     lua_pushvalue(L, -1);
@@ -643,7 +643,7 @@ static void guard_environment(lua_State *L)
     lua_setfield(L, -2, "__newindex");
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "__metatable");
-    push_metatables(L); /* the table is the script's own */
+    push_metatables(L); /* counts as one that the script set */
     lua_pushvalue(L, -2);
     lua_pushboolean(L, true);
     lua_rawset(L, -3);
@@ -668,7 +668,7 @@ typedef struct loading {
     lkl_state *state;
     lua_CFunction describe;
     void *arg;
-    bool loaded; /* the script is done, it is being described */
+    bool loaded; /* the script has run; its controllers are being described */
 } loading;
 
 /* Everything in a new state, protected: libraries, environment, the script, its controllers. */
@@ -718,7 +718,7 @@ void lkl_state_push(lua_State *L, const char *what)
     lua_remove(L, -2);
 }
 
-/* Our Lua knows best how to say it, once it is there. */
+/* The library's Lua makes the best text of an error, once it is loaded. */
 static int to_text(lua_State *L)
 {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &script_key) == LUA_TTABLE
@@ -755,7 +755,7 @@ static char *too_big(const lkl_state *s)
         where, *where ? ": " : "", s->ceiling.max >> 20);
 }
 
-/* The message handler of the load: a text says where it comes from, whatever else is raised does not. */
+/* The message handler of the load: a text names its position; for any other error value this records it. */
 static int note_place(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);

@@ -16,7 +16,7 @@ static void free_buf(void *ptr)
 
 static const lkl_class buf_class = {.name = "kubelua.buf", .free = free_buf};
 
-/* The text stands twice at the end, in the buffer and as Lua's. */
+/* The text exists twice at the end: in the buffer, and as Lua's string. */
 static void limit(lua_State *L, kl_buf *b, bool collected)
 {
     size_t left = lkl_ceiling_left(L, collected);
@@ -24,8 +24,8 @@ static void limit(lua_State *L, kl_buf *b, bool collected)
     b->max = left < SIZE_MAX ? left / 2 + 1 : 0;
 }
 
-/* A buffer that survives no error: it lies in a box on the stack. What is left of the state's memory is
- * its ceiling. */
+/* Pushes a buffer in a box on the stack, so no error leaks it. Its ceiling is what is left of the state's
+ * memory. */
 static kl_buf *push_buf(lua_State *L)
 {
     lkl_box *box = lkl_box_new(L, &buf_class, 0);
@@ -34,7 +34,7 @@ static kl_buf *push_buf(lua_State *L)
     return box->ptr;
 }
 
-/* Whether the text did not fit and may now, since garbage was collected. Once. */
+/* Whether to try again: the text did not fit, and garbage was collected since. True once at most. */
 static bool again(lua_State *L, kl_buf *b, int *tries)
 {
     if (!b->failed || !b->max || (*tries)++)
@@ -136,8 +136,8 @@ static int id(lua_State *L)
     return 1;
 }
 
-/* Reading a text is one call that nothing ends, so a script's text is bounded: JSON as objects are, YAML,
- * which takes thirty times as long a byte, as far as that comes to about the same. */
+/* Reading a text is one call that no budget can end, so a script's text is bounded: JSON as objects are;
+ * YAML, which takes thirty times as long per byte, at about the same time. */
 #define JSON_TEXT_MAX ((size_t)16 << 20)
 #define YAML_TEXT_MAX ((size_t)2 << 20)
 

@@ -1,14 +1,14 @@
 /* convert.c - the two real copies: a Lua value into an immutable one (lkl_to_value), and a view into plain
  * tables (kube.copy).
  *
- * Tables are read raw, without metamethods, and one that has a metatable of its own is refused: what a
- * script makes it look like is not what C would read. A table whose keys are 1..n is a list, one with
- * string keys an object, an empty one an object unless it was marked by kube.array or kube.copy. Keys are
- * sorted, so equal tables encode equally.
+ * Tables are read raw, without metamethods, and a table with a metatable of its own is refused: C would not
+ * read what the script makes of it. A table whose keys are 1..n is a list, one with string keys an object, an
+ * empty one an object unless it was marked by kube.array or kube.copy. Keys are sorted, so equal tables
+ * encode equally.
  *
- * A script's tables may share parts, and so does what was made of them: a few tables can stand for 10^12
- * nodes. So everything is counted as it is walked, shared parts each time, against one limit for a value
- * (lkl__room), and the budget is asked on the way. */
+ * A script's tables may share parts, and so do the values made of them: a few tables can stand for 10^12
+ * nodes. So every walk counts each part each time it meets it, against one limit per value (lkl__room),
+ * and checks the budget. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void add_place(lua_State *L, luaL_Buffer *buf, const place *p, const char
         luaL_addstring(buf, what);
         return;
     }
-    if (p->depth > PLACE_STEPS_MAX) { /* a chain that long is a circle or nonsense: its end is enough */
+    if (p->depth > PLACE_STEPS_MAX) { /* a chain that long is a cycle or nonsense, so its end is enough */
         const place *from = p;
         while (from->depth > PLACE_STEPS_MAX)
             from = from->up;
@@ -105,7 +105,7 @@ static void refuse_unfit(convert *c, const place *p, kl_fit fit)
         refuse(c, p, "more than %d MiB of text in one value", (int)(LKL_BYTES_MAX >> 20));
 }
 
-/* So many steps make one look at the budget: more than an addition each would be felt. */
+/* Steps between two checks of the budget: a check per step would cost too much. */
 #define STEPS_EACH 512
 
 static void spend(convert *c, size_t steps)
@@ -118,7 +118,7 @@ static void spend(convert *c, size_t steps)
     lkl_budget_spend(c->L, n);
 }
 
-/* One part more, with so many bytes of text. */
+/* Counts one more part, with so many bytes of text. */
 static void count(convert *c, const place *p, size_t bytes)
 {
     if (!c->counted)
@@ -132,7 +132,7 @@ static void count(convert *c, const place *p, size_t bytes)
     spend(c, 1 + bytes / LKL_BYTES_EACH);
 }
 
-/* A value of ours that is put in here whole: it may share parts with itself. */
+/* Puts in a whole value of ours, which may share parts with itself. */
 static void build_value(convert *c, const kl_value *v, const place *p)
 {
     if (c->counted) {
@@ -175,7 +175,7 @@ static void convert_number(convert *c, int idx, const place *p)
     kl_build_double(c->b, d);
 }
 
-/* Puts in what a box on the stack holds, which is closed. */
+/* Puts in the value that a box on the stack holds, and closes the box. */
 static void build_boxed(convert *c, lkl_box *box, const place *p)
 {
     build_value(c, box->ptr, p);
@@ -237,7 +237,7 @@ typedef struct shape {
     lua_Integer strings, integers, top;
 } shape;
 
-/* Counts the keys; refuses those that JSON has no place for. */
+/* Counts the keys; refuses keys that JSON cannot express. */
 static shape measure(convert *c, int idx, const place *p)
 {
     lua_State *L = c->L;
@@ -283,8 +283,8 @@ static int by_name(const void *a, const void *b)
     return order ? order : x->n < y->n ? -1 : x->n > y->n;
 }
 
-/* The names lie in a userdata; their bytes belong to the table, which stands still meanwhile: nothing of
- * the script runs. */
+/* The names are an array in a userdata. Their bytes belong to the table, which does not change meanwhile: no
+ * code of the script runs. */
 static void convert_object(convert *c, int idx, const place *p, lua_Integer n)
 {
     lua_State *L = c->L;
@@ -314,7 +314,7 @@ static void convert_object(convert *c, int idx, const place *p, lua_Integer n)
     lua_pop(L, 1);
 }
 
-/* `list`: it is what a list of ours consists of now. */
+/* `list`: the table is the present content of a list of ours. */
 static void convert_table(convert *c, int idx, const place *p, bool list)
 {
     if (p->depth >= KL_VALUE_DEPTH_MAX)
@@ -419,7 +419,7 @@ const kl_value *lkl__value_at(lua_State *L, int idx, const char *what)
 
 /* --- into plain tables -------------------------------------------------------------------- */
 
-/* Null stays kube.null here: a copy that is written back has lost nothing. */
+/* Null stays kube.null here, so a copy that is written back has lost nothing. */
 static void push_copy(lua_State *L, const kl_value *v)
 {
     if (kl_value_type(v) == KL_NULL) {
@@ -462,7 +462,7 @@ static int copy(lua_State *L)
     return 1;
 }
 
-/* A table of its own with what the one at idx has, and so on below; everything else is the same. */
+/* Pushes a copy of the table at idx, with copies of the tables in it; other values are shared. */
 static void push_plain(convert *c, int idx, const place *p)
 {
     lua_State *L = c->L;
@@ -495,8 +495,8 @@ static void push_plain(convert *c, int idx, const place *p)
     lkl__mark(L, into, mark);
 }
 
-/* core.plain(t, what): a copy of a table and of those in it, read raw and within bounds, for those who
- * look at it more than once */
+/* core.plain(t, what): a copy of a table and of the tables in it, read raw and within bounds, for callers
+ * that read it more than once */
 static int plain(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

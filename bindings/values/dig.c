@@ -1,9 +1,9 @@
-/* dig.c - looking far into values at once: what is at the end of a path, of one value or of each of a list.
- * No view is made for the steps between, as long as a scalar is at the end. */
+/* dig.c - reads deep into values: what a path leads to, in one value or in each item of a list. No view is
+ * made for the steps between, as long as the path ends in a scalar. */
 #include "state/budget.h"
 #include "state/border.h"
 
-/* Places of a column that are made at once: a list may say any length. */
+/* Slots of a column that are allocated at once: a list may claim any length. */
 #define COLUMN_AT_ONCE 1024
 
 /* --- dig ---------------------------------------------------------------------------------- */
@@ -21,7 +21,7 @@ static const kl_value *step(lua_State *L, const kl_value *v, int idx)
     return whole && kl_value_type(v) == KL_ARRAY && i >= 1 ? kl_value_item(v, (size_t)i - 1) : NULL;
 }
 
-/* Whether one can look into what is at idx. */
+/* Whether the value at idx has parts to look into. */
 static bool has_parts(lua_State *L, int idx)
 {
     if (lua_istable(L, idx))
@@ -43,7 +43,7 @@ static int dig(lua_State *L)
         v = step(L, v, i);
     if (v && i > 2 && lkl__push_scalar(L, v))
         return 1;
-    /* With views: what a path ends in, and who reads what is absent, is their business. */
+    /* Views decide about the end of a path, and about reads of absent fields. */
     lua_pushvalue(L, 1);
     for (i = 2; i <= top && !lua_isnil(L, i); i++) {
         if (!has_parts(L, -1)) {
@@ -59,7 +59,7 @@ static int dig(lua_State *L)
 
 /* --- columns ------------------------------------------------------------------------------ */
 
-/* What is at the end of the path in the thing on top of the stack replaces that, step by step. */
+/* Follows the path from the value on top of the stack, and replaces it by what is at the end. */
 static void follow(lua_State *L, const kl_path *path)
 {
     for (size_t i = 0, n, index; i < kl_path_len(path) && !lua_isnil(L, -1); i++) {
@@ -80,10 +80,10 @@ typedef struct column {
     const kl_path *path;
     int path_idx;         /* its text */
     const kl_value *list; /* what is at 1, or NULL: a table, or a list out of a cache */
-    bool cut;             /* a cache may have left fields out: views know, and say so */
+    bool cut;             /* a cache may have left fields out: then a view has to raise for them */
 } column;
 
-/* Pushes what the path has in the value. False, and nothing pushed: it takes a view to say that. */
+/* Pushes what the path leads to in the value. False, and nothing pushed: only a view can tell. */
 static bool push_of(lua_State *L, const column *c, const kl_value *v)
 {
     if (!v)
@@ -96,7 +96,7 @@ static bool push_of(lua_State *L, const column *c, const kl_value *v)
     return !c->cut;
 }
 
-/* Pushes what the path has in the i-th item, from 1. */
+/* Pushes what the path leads to in the i-th item, from 1. */
 static void push_cell(lua_State *L, const column *c, lua_Integer i)
 {
     size_t at = (size_t)i - 1;
@@ -114,7 +114,8 @@ static void push_cell(lua_State *L, const column *c, lua_Integer i)
                 lua_tostring(L, c->path_idx), (LUAI_UACINT)i));
 }
 
-/* core.columns(list, path...): a table for each path, with what each item has there; nil: nothing */
+/* core.columns(list, path...): for each path a table with its value in each item, nil where an item has
+ * none */
 static int columns(lua_State *L)
 {
     int top = lua_gettop(L);

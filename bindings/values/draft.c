@@ -93,7 +93,7 @@ void lkl__draft_describe(lua_State *L, int idx, int key_idx)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* What stands at the key: a node, or NULL and *scalar. */
+/* What is at the key: a node, or NULL and *scalar. */
 static kl_draft_node *child_of(lua_State *L, kl_draft_node *node, int key_idx, const kl_value **scalar)
 {
     *scalar = NULL;
@@ -110,7 +110,7 @@ static kl_draft_node *child_of(lua_State *L, kl_draft_node *node, int key_idx, c
     return NULL;
 }
 
-/* After what may have made it grow; the draft is on the stack. */
+/* Charges the draft again, after something that may have made it grow; the draft is on the stack. */
 static void charge(lua_State *L, lkl_draft *d)
 {
     lkl_box_charge(L, d->root->box, kl_draft_bytes(d->root->box->ptr));
@@ -158,8 +158,8 @@ static int draft_len(lua_State *L)
     return 1;
 }
 
-/* Upvalues: the keys as they were when the loop began, and the position. So a loop may remove what it
- * meets. */
+/* Upvalues: the keys as they were when the loop began, and the position. So a loop may remove the fields that
+ * it visits. */
 static int draft_next(lua_State *L)
 {
     check_draft(L, 1);
@@ -211,7 +211,7 @@ static int draft_tostring(lua_State *L)
     return 1;
 }
 
-/* n("a.b[1].c", key...): nil-safe, as on views; what is there can be written. */
+/* n("a.b[1].c", key...): nil-safe, as on views; the result can be written. */
 static int draft_call(lua_State *L)
 {
     check_draft(L, 1);
@@ -282,8 +282,8 @@ static void become_list(lua_State *L, int idx, int key_idx)
     lua_pop(L, 3);
 }
 
-/* Raises when the value would be too deep at the key of the draft at idx: no object is, so that whoever
- * walks one has the stack for it. */
+/* Raises when the value would be too deep at the key of the draft at idx. No object is deeper, so code that
+ * walks one has enough stack. */
 static void check_depth(lua_State *L, int idx, int key_idx, const kl_value *value)
 {
     unsigned above = kl_draft_depth(get_draft(L, idx)->node) + 1;
@@ -336,7 +336,7 @@ static void check_open(lua_State *L, int idx, int key_idx)
         refuse(L, idx, key_idx, "this draft has been sent; edit inside the function that was given to patch");
 }
 
-/* A scalar that every object takes, so that nobody needs its name. */
+/* A scalar that every object accepts, so an error needs no name for it. */
 static bool is_plain(lua_State *L, int idx)
 {
     switch (lua_type(L, idx)) {
@@ -400,7 +400,7 @@ void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx)
     lkl_box *box = lkl_value_box(L); /* at + 2 */
     const kl_value *v = lkl__to_box(L, box, value, "the value");
     if (!v)
-        return;                           /* removing below what is not there */
+        return;                           /* nothing to remove below an absent field */
     for (lua_Integer i = 2; i < n; i++) { /* key i at at + 1 */
         lua_rawgeti(L, chain, i + 1);
         bool list = lua_type(L, -1) == LUA_TNUMBER;

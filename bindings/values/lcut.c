@@ -1,10 +1,10 @@
 /* lcut.c - objects of which the cache keeps only some fields (`fields` and `metadata` of a controller), as
  * scripts meet them.
  *
- * A cut field reads as absent, so a script that asks for one would go wrong quietly: a strict read of it
- * is an error that says what to do. An update would erase what was cut, and so would a merge patch of a
- * list whose items were: both are refused. Objects that came from the server whole (ctx.live, answers to
- * writes) are told by what they have beyond the kept fields. */
+ * A cut field reads as absent, so a script that reads one would go wrong unnoticed: a strict read of it
+ * raises and says what to do. An update would erase the cut fields, and so would a merge patch of a list
+ * whose items were cut: both are refused. An object that came whole from the server (ctx.live, answers to
+ * writes) is recognised by fields beyond the kept ones. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -38,7 +38,7 @@ static void add_step(steps *s, const char *key)
     s->v[s->n++] = key;
 }
 
-/* Names alone: an index of a list means any of its items. The texts are Lua's, or in `paths`. */
+/* Adds names only: an index of a list means any of its items. The texts belong to Lua, or are in `paths`. */
 static void add_steps(lua_State *L, int idx, steps *s, kl_path **path)
 {
     if (lua_type(L, idx) == LUA_TSTRING) {
@@ -110,7 +110,7 @@ void lkl__cut_check(lua_State *L, const kl_controller_spec *spec, int view_idx, 
     lua_settop(L, top);
 }
 
-/* run.kept(kind): what is kept of a kind as text, or nil for all. */
+/* run.kept(kind): the kept fields of a kind as text, or nil for all. */
 static int kept(lua_State *L)
 {
     const kl_controller_spec *s = lkl_state_of(L)->spec;
@@ -124,8 +124,8 @@ static int kept(lua_State *L)
     return 1;
 }
 
-/* run.cut_list(kind, object, patch): the path of a list that the patch would put in the place of one whose
- * items were cut, or nil. */
+/* run.cut_list(kind, object, patch): the path of a list that the patch would replace although its items were
+ * cut, or nil. */
 static int cut_list(lua_State *L)
 {
     const kl_controller_spec *s = lkl_state_of(L)->spec;

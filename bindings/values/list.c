@@ -3,12 +3,13 @@
  *
  *   read-only, views on demand --first write (table.sort, table.remove, list[i] = x)--> a table of its own
  *
- * References stand in keepers of at most KEEP each, and views of objects keep their keeper: whoever keeps
- * one object of a list keeps few others, and no object needs a finaliser of its own. */
+ * References stand in keepers of at most KEEP each, and views of objects keep their keeper alive. So a
+ * script that keeps one object of a list keeps few others, and no object needs a finaliser of its own. */
 #include "base/mem.h"
 #include "state/border.h"
 
-/* Enough to make a finaliser's cost small for each, few enough to be kept by accident. */
+/* Large enough that a finaliser costs little per object, small enough that one kept object holds few
+ * others. */
 #define KEEP 64
 
 static const char list_tag, list_mt, keeper_tag, keeper_mt;
@@ -23,7 +24,7 @@ enum { LIST_KEEPERS = 1, LIST_OWN };
 
 /* --- keepers ------------------------------------------------------------------------------ */
 
-/* What stands in the box of a keeper. */
+/* The content of a keeper's box. */
 typedef struct kept {
     size_t n;
     const kl_value *v[];
@@ -48,7 +49,7 @@ static int keeper_gc(lua_State *L)
     keeper *k = lkl__tagged(L, 1, &keeper_tag, sizeof *k);
     lkl_box *box = k ? k->box : NULL;
     if (box) {
-        k->head.v = NULL; /* views of it know now */
+        k->head.v = NULL; /* views of it see now that it has ended */
         k->box = NULL;
         lkl__box_release(L, box);
     }
@@ -77,7 +78,7 @@ static keeper *push_keeper(lua_State *L)
     return k;
 }
 
-/* Pushes a table of keepers that have o's references now. */
+/* Pushes a table of keepers; they take over o's references. */
 static void push_keepers(lua_State *L, kl_objects *o)
 {
     lua_createtable(L, (int)((o->len + KEEP - 1) / KEEP), 0);
@@ -111,7 +112,7 @@ static int each_next(lua_State *L)
         return 1;
     }
     lkl__push_kept(L, object, &k->head, 1, at % KEEP, lua_upvalueindex(EACH_MT));
-    if ((at + 1) % KEEP == 0) { /* what the loop has passed is kept by those who kept a view of it */
+    if ((at + 1) % KEEP == 0) { /* views that a script kept keep the passed objects alive */
         lua_pushnil(L);
         lua_rawseti(L, lua_upvalueindex(EACH_KEEPERS), (lua_Integer)(at / KEEP) + 1);
     }

@@ -1,8 +1,8 @@
-/* nil.c - what indexing nil means in a state of ours: a message that names what was absent, and writing
- * below absent fields.
+/* nil.c - what indexing nil does in a state of ours: a message that names the absent field, and writing below
+ * absent fields.
  *
- * Absent fields read as nil, in views and in drafts, so `x or 0` and `if not x` mean what they always
- * mean. Each absent read is remembered, and nil has a metatable:
+ * Absent fields read as nil, in views and in drafts, so `x or 0` and `if not x` work as usual. Each absent
+ * read is remembered, and nil has a metatable:
  *
  *   pod.spec.nodeSelector.zone      raises "... the last absent field is spec.nodeSelector of Pod default/a"
  *   n.status.counts.ready = 1       (a draft, no status.counts) creates status.counts
@@ -18,9 +18,9 @@
 #include "state/border.h"
 #include "values/statement.h"
 
-/* Chains that a coroutine remembers; of more the older half is forgotten. */
+/* Chains that a coroutine remembers; when there are more, the older half is forgotten. */
 #define CHAINS_MAX 32
-/* Assignments on one line that are looked at. */
+/* Assignments on one line that are examined. */
 #define TARGETS_MAX 8
 
 static const char nil_mt;
@@ -78,7 +78,7 @@ static bool push_chains(lua_State *L, bool make)
     return lua_istable(L, -1);
 }
 
-/* Pushes the Lua function that indexes, or nothing where C does; its line. */
+/* Pushes the Lua function that indexes, or nothing when C does; returns its line. */
 static int push_reader(lua_State *L, lua_Debug *ar)
 {
     if (!lua_getstack(L, 1, ar))
@@ -90,7 +90,7 @@ static int push_reader(lua_State *L, lua_Debug *ar)
     return 0;
 }
 
-/* Whether chain i is of this function; its line. */
+/* Whether chain i belongs to this function; gives its line. */
 static bool is_of(lua_State *L, int list, lua_Integer i, int fn, int *line)
 {
     lua_rawgeti(L, list, i);
@@ -102,7 +102,7 @@ static bool is_of(lua_State *L, int list, lua_Integer i, int fn, int *line)
     return same;
 }
 
-/* Keeps what is not of the function at `fn`, and not among the first `old`. */
+/* Drops the first `old` chains, and the chains of the function at `fn`. */
 static void keep_chains(lua_State *L, int list, int fn, lua_Integer old)
 {
     lua_Integer n = (lua_Integer)lua_rawlen(L, list), kept = 0;
@@ -208,8 +208,8 @@ static bool key_matches(lua_State *L, int idx, const lkl__key *k)
     return n == k->len && !memcmp(text, k->name, n);
 }
 
-/* Whether the expression begins at the draft: a plain table in which the draft does not lie has absent
- * fields of its own. What is computed may be anything. */
+/* Whether the expression begins at the draft. A plain table that does not hold the draft has absent fields of
+ * its own. A computed expression may be anything. */
 static bool begins_at(lua_State *L, const search *s, const lkl__target *t, int draft)
 {
     int top = lua_gettop(L);
@@ -244,7 +244,7 @@ static bool is_meant(lua_State *L, const search *s, const lkl__target *t, int ch
     return same;
 }
 
-/* The same place: which of both is taken does not matter. */
+/* Whether two chains lead to the same place: then either may be taken. */
 static bool same_chain(lua_State *L, int a, int b)
 {
     int top = lua_gettop(L);
@@ -287,7 +287,7 @@ static void ask_function(lua_State *L, search *s)
     luaL_checkstack(L, LUA_MINSTACK, "too much on the stack");
     int top = lua_gettop(L);
     lua_pushvalue(L, s->fn);
-    (void)!lua_dump(L, add_dump, &d, false); /* of a Lua function it cannot fail */
+    (void)!lua_dump(L, add_dump, &d, false); /* cannot fail for a Lua function */
     luaL_pushresult(&d.text);
     const char *text = lua_tolstring(L, -1, &len);
     size_t n = lkl__targets(text, len, s->line, s->use, targets, TARGETS_MAX);
@@ -319,7 +319,7 @@ static void find_chain(lua_State *L, search *s, int key)
         ask_function(L, s);
 }
 
-/* The same of `#` and of a call, whose expression the function always says. */
+/* The same for `#` and for a call, whose expression the compiled function always tells. */
 static void find_used(lua_State *L, search *s, lkl__use use)
 {
     *s = (search){.use = use, .list = lua_gettop(L) + 1, .fn = lua_gettop(L) + 2};
@@ -398,7 +398,7 @@ static int nil_newindex(lua_State *L)
     return 0;
 }
 
-/* #draft.a.b: an absent list has no items. */
+/* #draft.a.b: an absent list has length 0. */
 static int nil_len(lua_State *L)
 {
     search s;
@@ -468,8 +468,8 @@ void lkl_install_nil_index(lua_State *L)
 
 /* --- a state that is not ours: for the time of one function ------------------------------- */
 
-/* core.nil_swap(x): gives nil our metatable (true), the table x, or none (false), and returns what it had
- * in the same words, so that a second call gives it back. */
+/* core.nil_swap(x): gives nil our metatable (true), the table x, or none (false). Returns what nil had, in
+ * the same form, so a second call restores it. */
 static int nil_swap(lua_State *L)
 {
     luaL_checkany(L, 1);

@@ -1,5 +1,5 @@
 /* path.c - paths that scripts write, compiled once per state. A view that is called with a path finds the
- * last few of them without asking Lua. */
+ * most recent ones without asking Lua. */
 #include <string.h>
 
 #include "values/view.h"
@@ -8,8 +8,8 @@ static void free_path(void *ptr) { kl_path_free(ptr); }
 
 static const lkl_class path_class = {.name = "kubelua.path", .free = free_path};
 
-/* Compiled paths are kept per state. Scripts write them as literals, so there are few; who makes them on
- * the fly starts the collection over now and then. [1] counts. */
+/* Compiled paths are kept per state. Scripts write them as literals, so there are few; a script that builds
+ * paths makes the collection start over now and then. [1] counts. */
 #define PATHS_MAX 512
 
 static void push_paths(lua_State *L)
@@ -42,7 +42,7 @@ kl_path *lkl__path(lua_State *L, int idx)
     lua_rawget(L, paths);
     kl_path *path = lkl_box_get(L, -1, &path_class);
     if (!path && !lua_isnil(L, -1))
-        /* by a finaliser */
+        /* only a finaliser can call this now */
         luaL_error(L, "the path \"%s\" is used while its state is closed", lua_tostring(L, idx));
     if (!path) {
         lkl_box *box = lkl_box_new(L, &path_class, 0);
@@ -63,7 +63,7 @@ kl_path *lkl__path(lua_State *L, int idx)
     return path;
 }
 
-/* A box that was closed has no path: then the state itself is closing. */
+/* A path whose box was closed is gone: the state itself is closing. */
 const kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx)
 {
     const char *text = lua_tostring(L, idx);
@@ -72,7 +72,7 @@ const kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx)
     if (now)
         return now;
     int top = lua_gettop(L);
-    /* may begin the collection of paths, and the recent ones, anew */
+    /* may start a new collection of paths, and clear the recent ones */
     const kl_path *path = lkl__path(L, idx);
     *r = (lkl__recent){text, lua_touserdata(L, -1)};
     lua_settop(L, top); /* the collection has the box */

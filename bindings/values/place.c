@@ -1,5 +1,5 @@
-/* place.c - where a view stands, in words: "spec.containers[1].name of Pod default/a". The way up is the
- * views' own parents and keys; it is only gone when somebody is told. */
+/* place.c - a view's place in words: "spec.containers[1].name of Pod default/a". It is found through the
+ * views' own parents and keys, and only when a message needs it. */
 #include <stdio.h>
 
 #include "model/object.h"

@@ -1,5 +1,5 @@
-/* scalar.c - what Lua has no word for: JSON null, integers above int64, and tables that know whether they
- * are lists. */
+/* scalar.c - what Lua has no type for: JSON null, integers above int64, and tables that know whether they are
+ * lists. */
 #include <stdio.h>
 #include <string.h>
 #include "state/border.h"
@@ -74,7 +74,7 @@ static int uint64_tostring(lua_State *L)
     return 1;
 }
 
-/* -1, 0, 1 of a uint64 with anything that is a number; raises for the rest. */
+/* Compares a uint64 with any number: -1, 0, 1; raises for other values. */
 static int compare(lua_State *L)
 {
     uint64_t a = 0, b = 0;
@@ -113,7 +113,7 @@ static int uint64_le(lua_State *L)
     return 1;
 }
 
-/* Integers as they are, when they fit; else the nearest float. */
+/* An integer if it fits; else the nearest float. */
 static int uint64_number(lua_State *L)
 {
     uint64_t u = 0;

@@ -1,6 +1,6 @@
-/* secret.c - a text that a script may hand on and not look at: what ctx.secret gives. In a text it makes
- * a secret of that; shown it is "***"; only what is made for it gets at the text (core.unsealed). It has no
- * __concat, for which see state/flaws.c. */
+/* secret.c - the type of ctx.secret: a text that a script may pass on but not read. A text that is formatted
+ * with a secret is a secret; a printed secret is "***"; only core.unsealed gives the text. It has no __concat
+ * (see state/flaws.c). */
 #include <string.h>
 #include "state/border.h"
 
@@ -33,7 +33,8 @@ static const char *part(lua_State *L, int which, size_t *n)
     return text;
 }
 
-/* Writes what `format` comes to, or counts it (out NULL); so many texts are given for its %s. */
+/* Writes the result of `format`, or only counts its bytes (out NULL); `given` is the number of texts for its
+ * %s. */
 static size_t fill(lua_State *L, const char *format, int given, char *out)
 {
     size_t len = 0, n;
@@ -95,8 +96,7 @@ char *lkl__push_secret(lua_State *L, const char *text, size_t n)
     return s->text;
 }
 
-/* core.unsealed(x): the text of a secret; nil for all else. For the library, which puts it where secrets go.
- */
+/* core.unsealed(x): the text of a secret; nil for anything else. For the library, where secrets are used. */
 static int unsealed(lua_State *L)
 {
     size_t n;

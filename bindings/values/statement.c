@@ -31,7 +31,7 @@ static lkl__key key_of(const lkl_dumped *f, bool is_name, bool is_index, unsigne
     return (lkl__key){.kind = LKL__KEY_NAME, .name = f->constants[x].text, .len = f->constants[x].len};
 }
 
-/* The instruction before `pc` that wrote register r, when that was a read of a field. */
+/* Finds the instruction before `pc` that wrote register r; true if it reads a field. */
 static bool read_before(const lkl_dumped *f, size_t *pc, unsigned r)
 {
     while ((*pc)-- > 0) {
@@ -65,7 +65,7 @@ static void follow(const lkl_dumped *f, size_t pc, unsigned r, lkl__target *t)
     }
 }
 
-/* The register that this instruction uses so, or -1. */
+/* The register that this instruction uses in that way, or -1. */
 static int register_of(lkl_instruction i, lkl__use use)
 {
     if (use == LKL__ASSIGNED)

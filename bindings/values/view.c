@@ -4,10 +4,9 @@
  * own key in it (user value 2), so it lives as long as the root and can say where it stands. Every string
  * key is a field: a view has no methods. Absent fields and JSON null read as nil.
  *
- * Reading makes little: a place that was read a moment ago gives the userdata that was made then, from a
- * small table of the state that keeps nothing alive; an object that stands in such a table is not held
- * twice either. The metamethods have the border and the tables as upvalues, so a read asks the registry
- * for nothing. */
+ * Reading allocates little: a place that was read a moment ago gives the same userdata again, from a small
+ * weak table of the state; an object in that table is not held twice either. The metamethods have the
+ * border and the tables as upvalues, so a read does not use the registry. */
 #include "values/view.h"
 
 #include <string.h>
@@ -51,7 +50,7 @@ static lkl_view *check_view(lua_State *L, int idx)
 /* What the metamethods have as upvalues. */
 enum { UP_BORDER = 1, UP_SEEN, UP_TEXTS, UP_NAMES, UP_CHILD_MT, UP_NEXT, UPVALUES = UP_NEXT };
 
-/* Texts in between are made once and found again: Lua hashes each byte of a short string, and copies a
+/* Texts of these lengths are made once and found again: Lua hashes each byte of a short string, and copies a
  * long one. */
 #define TEXT_MIN 16
 #define TEXT_MAX 256
@@ -62,7 +61,7 @@ static size_t set_of(const void *a, uintptr_t b)
     return (size_t)(h >> 59) * LKL__WAYS;
 }
 
-/* Where it stands in the table, or 0: the table may have lost it since. */
+/* The slot in the table, or 0: the table may have lost the entry since. */
 static lua_Integer slot_find(const lkl__slots *s, const void *a, uintptr_t b)
 {
     size_t at = set_of(a, b);
@@ -72,7 +71,7 @@ static lua_Integer slot_find(const lkl__slots *s, const void *a, uintptr_t b)
     return 0;
 }
 
-/* Where it is to stand: something older goes. */
+/* The slot for a new entry, which replaces an older one. */
 static lua_Integer slot_take(lkl__slots *s, const void *a, uintptr_t b)
 {
     size_t at = set_of(a, b);
@@ -84,8 +83,8 @@ static lua_Integer slot_take(lkl__slots *s, const void *a, uintptr_t b)
 
 static void push_metatables(lua_State *L);
 
-/* Pushes a view of `child`, which stands in the userdata at parent_idx; of that one and its root the
- * address is known. key_idx 0: the view keeps no key. The metatable is at mt_idx. */
+/* Pushes a view of `child`, which is part of the userdata at parent_idx; the addresses of that userdata and
+ * its root are given. key_idx 0: the view keeps no key. The metatable is at mt_idx. */
 static void new_child(lua_State *L, const kl_value *child, int parent_idx, const void *parent,
     const lkl_view *root, uintptr_t key, int key_idx, int mt_idx)
 {
@@ -102,7 +101,7 @@ static void new_child(lua_State *L, const kl_value *child, int parent_idx, const
     c->view.v = child; /* only now: the parent keeps it alive */
 }
 
-/* In a metamethod: pushes the text of a string. It is found by the handle and judged by its bytes. */
+/* In a metamethod: pushes the text of a string. It is found by its handle and compared by its bytes. */
 static void push_text(lua_State *L, lkl_border *b, const kl_value *v)
 {
     size_t n, have;
@@ -155,8 +154,7 @@ static void push_child(
     lua_rawseti(L, lua_upvalueindex(UP_SEEN), slot);
 }
 
-/* An empty root waits in the border, so that whoever gets a reference from C has a place for it that
- * cannot fail. */
+/* The border keeps an empty root ready, so that a reference from C has a place that cannot fail. */
 void lkl__view_prepare(lua_State *L)
 {
     lkl__border_push(L);
@@ -255,7 +253,7 @@ static const kl_value *child_of(lua_State *L, const kl_value *v, int idx, uintpt
     }
 }
 
-/* Where the view was found: one word for all items of a list. */
+/* The word under which a view was found; the same for all items of a list. */
 static uintptr_t below(const lkl_view *view)
 {
     if (view->root == view)
@@ -327,8 +325,8 @@ static int view_len(lua_State *L)
     return 1;
 }
 
-/* The place after the key at 2, from 0. Loops remember where they are; for a key out of the blue the
- * object is searched. */
+/* The position after the key at 2, from 0. Loops remember their position; for any other key the object is
+ * searched. */
 static size_t place_after(lua_State *L, const lkl_view *view, const lkl__loop *loop)
 {
     if (lua_isnoneornil(L, 2))
@@ -391,7 +389,7 @@ static int view_tostring(lua_State *L)
     return 1;
 }
 
-/* What a view or a draft is now, or NULL; a box that keeps it is pushed for a draft. */
+/* The present value of a view or a draft, or NULL; for a draft, a box that keeps it is pushed. */
 static const kl_value *value_of(lua_State *L, int idx)
 {
     const kl_value *v = lkl_view_value(L, idx);
@@ -403,14 +401,14 @@ static const kl_value *value_of(lua_State *L, int idx)
     return v;
 }
 
-/* A view or a draft against another: by value. Lua asks only when both are userdata. */
+/* Compares views and drafts by value. Lua calls this only when both are userdata. */
 int lkl__eq(lua_State *L)
 {
     lua_settop(L, 2);
     const kl_value *a = value_of(L, 1), *b = value_of(L, 2);
     bool equal = a && b && kl_value_equal(a, b);
     for (int i = lua_gettop(L); i > 2; i--)
-        lkl_box_close(L, i); /* at once: what is made while a state closes is not collected */
+        lkl_box_close(L, i); /* at once: a box that is made while a state closes is not collected */
     lua_pushboolean(L, equal);
     return 1;
 }
@@ -458,7 +456,7 @@ static int view_gc(lua_State *L)
     return 0;
 }
 
-/* A table whose places are there from now on: filling one allocates nothing. */
+/* Pushes a table whose slots are allocated: filling one allocates nothing. */
 static void push_slots(lua_State *L)
 {
     lua_createtable(L, LKL__SETS * LKL__WAYS, 0);
@@ -468,9 +466,8 @@ static void push_slots(lua_State *L)
     }
 }
 
-/* Pushes the metatables of roots and of views below; made on first use, with the table of views that were
- * just made. Only roots own something: views below have no finaliser, which makes them cheap for the
- * collector. */
+/* Pushes the metatables of root views and of views below; made on first use, with the table of recent views.
+ * Only roots own something: views below have no finaliser, which makes them cheap for the collector. */
 static void push_metatables(lua_State *L)
 {
     static const luaL_Reg meta[] = {
@@ -542,7 +539,7 @@ static int is_view(lua_State *L)
     return 1;
 }
 
-/* core.has_parts(x): tables, views, drafts, lists: what one can look into and walk over */
+/* core.has_parts(x): whether x is a table, view, draft or list, which can be indexed and iterated */
 static int has_parts(lua_State *L)
 {
     lua_pushboolean(L, lua_istable(L, 1) || luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL);

@@ -1,4 +1,5 @@
-/* isolate.c - both ends of an isolated script: states that are processes, and the process.
+/* isolate.c - both ends of an isolated script: here its states, which are other processes; there such a
+ * process.
  *
  *   here:  open -> kl_isolate_open(sources) ...
  *   there: BOOT -> limits and filter -> load -> open -> READY -> kl_far_serve */
@@ -20,12 +21,12 @@
 #include "isolate/far.h"
 #include "isolate/isolate.h"
 
-/* How much longer than its budgets a turn may take before its process is killed. */
+/* A process is killed when its turn takes this much longer than its budgets. */
 #define PATIENCE KL_SECONDS(5)
-/* After the second death in a row, doubled with each, to this at most. */
+/* The pause after the second death in a row. It doubles with each further death, up to REST_MAX. */
 #define REST_FIRST KL_MILLISECONDS(500)
 #define REST_MAX KL_SECONDS(30)
-/* Address space beyond what the script's budget is for: messages, decoded values, the allocator's. */
+/* Address space beyond the script's budget: for messages, decoded values and the allocator. */
 #define ROOM ((size_t)64 << 20)
 #define MESSAGE_MIN ((size_t)16 << 20)
 #define MESSAGE_MAX ((size_t)64 << 20)
@@ -45,7 +46,7 @@ typedef struct state {
     size_t controller;
     const atomic_bool *stop;
     void *here;        /* in this process: a state of of->here; or NULL */
-    bool counted;      /* that it is dead */
+    bool counted;      /* its death has been counted */
     kl_isolate *there; /* or in another one; NULL after a failure to open it again */
 } state;
 
@@ -93,7 +94,7 @@ static const kl_value *boot_value(const kl_program *p, size_t controller)
     return kl_builder_done(b);
 }
 
-/* A process that dies and dies again is not started again at once. */
+/* A process that dies again and again is not restarted at once. */
 static kl_status may_open(const lkl_isolation *of, const char *name, kl_err *err)
 {
     kl_time left = atomic_load(&of->until) - kl_clock_now(kl_clock_real());
@@ -109,8 +110,7 @@ static kl_status begin(state *s, kl_err *err)
 {
     static const char *const argv[] = {"kubelua", LKL_ISOLATE_WORD, NULL};
     const kl_controller_spec *spec = kl_program_spec(s->program, s->controller);
-    /* A program that comes with a loader of its own is started by a script: the loader would be what it
-     * finds. */
+    /* A program with a loader of its own is started by a script: /proc/self/exe would be the loader. */
     const char *own = getenv("KUBELUA_SELF");
     kl_status st = may_open(s->of, spec->name, err);
     if (st)
@@ -153,7 +153,7 @@ static void close_state(void *of)
     kl_free(s);
 }
 
-/* After a turn: deaths are counted, and forgotten by one that came to its end. */
+/* After a turn: counts a death; a turn that ends well resets the count. */
 static void note(state *s)
 {
     if (!kl_isolate_dead(s->there)) {
@@ -195,7 +195,7 @@ static kl_run_state resume(void *of, kl_run *run)
 static bool rest(void *of, bool idle)
 {
     state *s = of;
-    return s->here && s->of->here->rest(s->here, idle); /* an isolated one does that by itself */
+    return s->here && s->of->here->rest(s->here, idle); /* an isolated state does this by itself */
 }
 
 static bool worn(void *of)
@@ -222,7 +222,7 @@ static void abandon(void *of, kl_run *run)
         kl_isolate_abandon(s->there, run);
 }
 
-/* For functions, whose state nobody else replaces: whether there is a living one. */
+/* For functions, whose state nobody else replaces: makes sure that there is a living one. */
 static kl_status revive(state *s, kl_err *err)
 {
     if (s->there && !kl_isolate_worn(s->there))
@@ -233,7 +233,7 @@ static kl_status revive(state *s, kl_err *err)
     return begin(s, err);
 }
 
-/* Events would be lost with the process that they were for, so that a second one is asked. */
+/* The events of a function would be lost with its process, so a second process is asked. */
 #define TWICE(s, st, err, ...)                                                                               \
     do {                                                                                                     \
         for (int try_ = 0; try_ < 2; try_++) {                                                               \
@@ -332,7 +332,7 @@ static bool started_by_us(void)
     return !getsockopt(STDIN_FILENO, SOL_SOCKET, SO_PEERCRED, &who, &n) && who.pid == getppid();
 }
 
-/* The sources, moved into a bundle that finds nothing else. */
+/* Moves the sources into a bundle that finds nothing else. */
 static kl_status read_bundle(const kl_value *boot, lkl_bundle *b, kl_err *err)
 {
     const kl_value *sources = kl_value_get(boot, "sources");
@@ -358,7 +358,7 @@ static kl_status read_bundle(const kl_value *boot, lkl_bundle *b, kl_err *err)
 
 static kl_status become(const kl_value *boot, kl_program **program, void **opened, kl_err *err)
 {
-    static const atomic_bool never; /* who wants it to stop ends the process */
+    static const atomic_bool never; /* never set: to stop this, the process is ended */
     lkl_bundle bundle;
     int64_t controller = kl_value_int_at(boot, 0, "controller", NULL);
     kl_status st = read_bundle(boot, &bundle, err);
@@ -378,7 +378,7 @@ static kl_status become(const kl_value *boot, kl_program **program, void **opene
 
 int lkl_isolate_child(void)
 {
-    /* so that the watchdog's thread is there before the filter, and stays */
+    /* starts the watchdog's thread before the filter, and keeps it */
     static kl_guard awake;
     kl_err err = KL_ERR_INIT;
     kl_message m;

@@ -1,11 +1,11 @@
-/* lmanager.c - a manager in a program of one's own (lua/kubelua/manager.lua gives it its shape): controllers
- * out of files, on threads of their own, as a guest of a client.
+/* lmanager.c - a manager in a program (lua/kubelua/manager.lua gives it its shape): controllers from files,
+ * on threads of their own, as a guest of a client.
  *
  *   core.manager(client, bell, { options }) --> m:add(list) --> m:start() ... m:stop()
  *
- * The bell rings when what m:controllers() tells may have changed. m:stop() waits in slices, while a thread
- * of its own stops the manager: the program can be interrupted. A client that is closed stops its manager;
- * its userdata only says so then. */
+ * The bell rings when the result of m:controllers() may have changed. m:stop() waits in slices, while a
+ * thread of its own stops the manager: so the program can be interrupted. A client that is closed stops
+ * its manager; calls on the userdata then say so. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -33,8 +33,8 @@ typedef struct manager {
     kl_manager *m;   /* likewise */
     lkl_bell *bell;
     atomic_bool changed;
-    kl_thread *stopper; /* it stops the manager, which nobody asks anything any more; or NULL */
-    kl_mutex mu;        /* guards the next one */
+    kl_thread *stopper; /* stops the manager, which then gets no more calls; or NULL */
+    kl_mutex mu;        /* guards `over` */
     kl_cond over;
     bool stopped;
     const kl_value *params; /* or NULL */
@@ -59,7 +59,7 @@ static void stop_there(void *arg)
     kl_unlock(&w->mu);
 }
 
-/* Waits for the stop. One whose program was interrupted while it waited does not take its grace period. */
+/* Waits for the stop. If the program was interrupted while it waited, the grace period is cut short. */
 static void leave(lkl_guest *g)
 {
     manager *w = (manager *)g;
@@ -104,7 +104,7 @@ static manager *running(lua_State *L)
     return w;
 }
 
-/* For what has an answer at any time; NULL when there is nobody to ask. */
+/* For questions that can be answered at any time; NULL when the manager has ended. */
 static kl_manager *asked(lua_State *L)
 {
     manager *w = self(L);
@@ -198,7 +198,7 @@ static int new_manager(lua_State *L)
 static void program_free(void *p) { kl_program_unref(p); }
 static const lkl_class program_class = {.name = "kubelua.program", .free = program_free};
 
-/* With the params that were given, as far as it has them. */
+/* Loads a script with those of the given params that it has. */
 static kl_status load(
     const manager *w, const char *path, const char *text, size_t len, kl_program **out, kl_err *err)
 {
@@ -273,7 +273,7 @@ static int add(lua_State *L)
     return lkl__given(L, add_all(w, programs, files, n, &err), &err);
 }
 
-/* Pushes { script =, result =, message = } of one that was loaded again. */
+/* Pushes { script =, result =, message = } of a script that is loaded again. */
 static void reload_one(lua_State *L, manager *w, script *s)
 {
     kl_program *p = NULL;
@@ -324,7 +324,7 @@ static int start(lua_State *L)
     return lkl__given(L, kl_manager_start(running(L)->m, &err), &err);
 }
 
-/* m:stop(): whether it has; waits a slice for that */
+/* m:stop(): whether the manager has stopped; waits for that, one slice at most */
 static int stop(lua_State *L)
 {
     manager *w = self(L);
@@ -347,7 +347,7 @@ static int stop(lua_State *L)
     return 1;
 }
 
-/* m:changed(): whether its controllers may be others than when it was asked last */
+/* m:changed(): whether its controllers may have changed since the last call */
 static int changed(lua_State *L)
 {
     lua_pushboolean(L, atomic_exchange(&self(L)->changed, false));
@@ -380,7 +380,7 @@ static int metrics(lua_State *L)
     return 1;
 }
 
-/* m:addresses(): of metrics and health, as bound; nil where there is none */
+/* m:addresses(): the addresses of metrics and health, as bound; nil where there is none */
 static int addresses(lua_State *L)
 {
     kl_manager *m = running(L)->m;
@@ -394,7 +394,8 @@ static const luaL_Reg methods[] = {{"add", add}, {"reload", reload}, {"start", s
     {"metrics", metrics}, {"addresses", addresses}, {NULL, NULL}};
 static const lkl_class manager_class = {"kubelua.manager", manager_free, methods, NULL};
 
-/* core.log_to_stderr(level): what the runtime and its scripts say, from that level on. Of the process. */
+/* core.log_to_stderr(level): logs what the runtime and its scripts say, from that level on. It is a setting
+ * of the process. */
 static int log_to_stderr(lua_State *L)
 {
     kl_log_level level;

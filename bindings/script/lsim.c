@@ -12,10 +12,10 @@
 #include "sim/sim.h"
 #include "state/border.h"
 
-/* Runs that failed and are told; the rest is counted. */
+/* Failed runs that are reported one by one; further ones are only counted. */
 #define TOLD_MAX 1000
 
-/* In place of a key: the runs of every key are reported, and what they write with its content. */
+/* Stands for a key: the runs of every key are reported, and their writes with the content. */
 #define ALL "*"
 
 typedef struct news { /* a change of a kind that somebody follows */
@@ -99,7 +99,7 @@ static void wrote(void *arg, const kl_sim_wrote *w)
     s->writes = lines;
 }
 
-/* What was written since the last run ended is this one's: runs that wait in between are rare here, since
+/* The writes since the last run ended are attributed to this run. Runs that overlap are rare here, since
  * calls are answered at once. */
 static void tell(lkl_sim *s, const kl_ran *r)
 {
@@ -127,7 +127,7 @@ static void ran(void *arg, const kl_ran *r)
             "message", kl_strdup(r->message), (char *)NULL);
 }
 
-/* s:failed(): runs that failed, since the last time */
+/* s:failed(): runs that failed since the last call */
 static int take_failed(lua_State *L) { return lkl__push_journal(L, &self(L)->failed); }
 
 /* s:about(key): from now on s:told has each run of the key, and core.stage_logs what it logs for debugging;
@@ -143,10 +143,10 @@ static int about(lua_State *L)
     return 0;
 }
 
-/* s:told(): { controller, key, result, message, writes } since the last time; writes: a line each, or nil */
+/* s:told(): { controller, key, result, message, writes } since the last call; writes: a line each, or nil */
 static int take_told(lua_State *L) { return lkl__push_journal(L, &self(L)->told); }
 
-/* s:follow(kind): from now on s:news has its changes */
+/* s:follow(kind): from now on s:news reports the kind's changes */
 static int follow(lua_State *L)
 {
     lkl_sim *s = self(L);
@@ -165,7 +165,7 @@ static int follow(lua_State *L)
     return 0;
 }
 
-/* s:news(): { { type, object }, ... } since the last time, each as an array of two */
+/* s:news(): { { type, object }, ... } since the last call, each as an array of two */
 static int take_news(lua_State *L)
 {
     lkl_sim *s = self(L);
@@ -317,7 +317,7 @@ static int report(lua_State *L)
     return lkl__given(L, kl_server_put(kl_sim_server(s->sim), kl_builder_done(b), &err), &err);
 }
 
-/* s:load_path(path): how many */
+/* s:load_path(path): loads a file or a directory; returns how many objects */
 static int load_path(lua_State *L)
 {
     size_t n = 0;
@@ -329,7 +329,7 @@ static int load_path(lua_State *L)
     return 1;
 }
 
-/* s:lose(kind, namespace or nil, name): was it there? */
+/* s:lose(kind, namespace or nil, name): whether the object was there */
 static int lose(lua_State *L)
 {
     lkl_sim *s = self(L);

@@ -20,7 +20,7 @@ static lkl_stage *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__stage_cl
 
 static lkl_journal logs = {.mu = KL_MUTEX_INIT_AS(KL_LOCK_SINK)};
 
-static const void *about_for; /* who asked for that */
+static const void *about_for; /* the caller that set `about` */
 static char *about; /* lines for debugging with this text are kept: "key=NAME ", "key=" for all, or NULL */
 
 static bool is_about(const char *fields)
@@ -93,7 +93,7 @@ int lkl__push_journal(lua_State *L, lkl_journal *j)
 static int take_runs(lua_State *L) { return lkl__push_journal(L, &self(L)->runs); }
 static int take_calls(lua_State *L) { return lkl__push_journal(L, &self(L)->calls); }
 
-/* core.stage_logs(): since the last time */
+/* core.stage_logs(): the records since the last call */
 static int take_logs(lua_State *L) { return lkl__push_journal(L, &logs); }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static int reset(lua_State *L)
 static void program_free(void *p) { kl_program_unref(p); }
 static const lkl_class program_class = {.name = "kubelua.program", .free = program_free};
 
-/* Every name has to be a param of some controller: a slip would test nothing. */
+/* Every name has to be a param of some controller: a param with a typing mistake would test nothing. */
 static void override(lua_State *L, kl_program **programs, size_t n, const kl_value *params)
 {
     kl_err err = KL_ERR_INIT;
@@ -181,7 +181,7 @@ kl_program **lkl__programs(lua_State *L, int list, const kl_value *params, size_
     size_t n = *count = lua_rawlen(L, list);
     luaL_checkstack(L, (int)n + 16, "scripts");
     kl_program **programs = lua_newuserdatauv(L, (n + 1) * sizeof *programs, 0);
-    kl_program **given = lua_newuserdatauv(L, (n + 1) * sizeof *given, 0); /* those that are no stand-ins */
+    kl_program **given = lua_newuserdatauv(L, (n + 1) * sizeof *given, 0); /* without the stand-ins */
     size_t ngiven = 0;
     kl_err err = KL_ERR_INIT;
     for (size_t i = 0; i < n; i++) {
@@ -247,7 +247,7 @@ static int stop(lua_State *L)
 
 /* --- time --------------------------------------------------------------------------------- */
 
-/* An error of the test's own function explains one of settling. */
+/* An error of the test's own function goes before one of settling, since it explains it. */
 static void leave(lua_State *L, lkl_stage *s, kl_err *err)
 {
     if (s->web.raised)
@@ -262,8 +262,8 @@ static int web(lua_State *L)
     return 0;
 }
 
-/* s:settle(): seconds until a key runs by itself, or nil; keys that failed; controllers that wait for what
- * is missing */
+/* s:settle(): seconds until a key runs by itself, or nil; keys that failed; controllers that wait for
+ * something missing */
 static int settle(lua_State *L)
 {
     lkl_stage *s = self(L);
@@ -350,8 +350,8 @@ static int clear_faults(lua_State *L)
     return 0;
 }
 
-/* s:metric(name, labels or nil): what a script counted, and how often a histogram observed; nil: nothing
- * has these labels. */
+/* s:metric(name, labels or nil): a script's counter, or how often a histogram observed; nil: no series has
+ * these labels. */
 static int metric(lua_State *L)
 {
     lkl_stage *s = self(L);

@@ -1,7 +1,7 @@
-/* program.c - a script as a program of the runtime: its load, and what a worker or the mapper asks of it.
+/* program.c - a script as a program of the runtime: its load, and what workers and the mapper call.
  *
- * A key is a coroutine of its state. start and resume run it until it waits or ends; how it ended is told
- * to the run:
+ * A key is a coroutine of its state. start and resume run it until it waits or ends; then its outcome goes to
+ * the run:
  *
  *   returned --settle (lua/kubelua/result.lua)--> done, after, retry, fail
  *   raised   --verdict--> conflict, retry, fail, or an error with its traceback */
@@ -20,14 +20,14 @@ typedef struct lkl_program {
     uint64_t digest;
     char *description;
     const kl_value *tables;
-    lkl_state *_Atomic loaded; /* that of the load, until somebody opens one */
+    lkl_state *_Atomic loaded; /* the state of the load, until a worker takes it */
 } lkl_program;
 
 static lkl_program *self(const kl_program *p) { return (lkl_program *)(void *)p; }
 
 /* --- states ------------------------------------------------------------------------------- */
 
-/* Coroutines are kept for the next key: making one costs an allocation of its stack. */
+/* Coroutines are reused for later keys: a new one costs an allocation of its stack. */
 #define POOL_MAX 64
 
 /* A key's coroutine, and the registry reference that keeps it. */
@@ -52,7 +52,7 @@ typedef struct worker_state {
 
 static int body(lua_State *L);
 
-/* body, with the two things it needs as upvalues. */
+/* Pushes `body` with its two upvalues. */
 static int make_body(lua_State *L)
 {
     worker_state *w = lua_touserdata(L, 1);
@@ -74,8 +74,8 @@ static void close_state(void *state)
     kl_free(w);
 }
 
-/* The state of the load, once; the caller owns it. To make one takes milliseconds, and whoever waits for the
- * first state of a program waits for a reload. */
+/* Takes the state of the load, once; the caller owns it. Making a state takes milliseconds, and a reload
+ * waits for a program's first one. */
 static lkl_state *take_loaded(lkl_program *p)
 {
     lkl_state *s = atomic_exchange(&p->loaded, NULL);
@@ -132,7 +132,7 @@ static key_state *key_new(worker_state *w)
     return k;
 }
 
-/* What a turn of this state may spend; run NULL: it is not a run's. */
+/* The budget of a turn of this state; run NULL: the turn belongs to no run. */
 static kl_terms terms(const worker_state *w, const kl_run *run)
 {
     kl_time cpu = w->lua->spec->cpu;
@@ -141,7 +141,7 @@ static kl_terms terms(const worker_state *w, const kl_run *run)
         .stop = w->stop};
 }
 
-/* For what only follows from a run: however much that may spend. */
+/* The budget of code that follows from a run: at most the default, whatever the run may spend. */
 static kl_terms little(const worker_state *w)
 {
     kl_terms t = terms(w, NULL);
@@ -151,7 +151,7 @@ static kl_terms little(const worker_state *w)
     return t;
 }
 
-/* A function of ours that may call the script's, as a turn of its own; the arguments are on top of the
+/* Calls a function of ours that may call the script's, as a turn of its own; the arguments are on top of the
  * main thread's stack. */
 static int pcall_turn(worker_state *w, int narg, int nres)
 {
@@ -165,7 +165,7 @@ static int pcall_turn(worker_state *w, int narg, int nres)
     return st;
 }
 
-/* A coroutine that ended early: its pending <close> variables are closed. */
+/* Closes the pending <close> variables of a coroutine that ended early. */
 static void close_pending(worker_state *w, lua_State *co)
 {
     kl_terms t = little(w);
@@ -176,13 +176,13 @@ static void close_pending(worker_state *w, lua_State *co)
     if (lkl_budget_leave(w->lua)) {
         kl_error("closing a <close> variable took too long", "controller=%s error=%s", w->lua->controller,
             kl_log_quoted(w->lua->budget.message));
-        w->lua->worn = true; /* what it left behind nobody knows */
+        w->lua->worn = true; /* its state afterwards is unknown */
     }
 }
 
-/* The end of a key's coroutine. One that returned can run another function as it is. Any other may have a
- * message handler or a lock on hooks left from where it was, which lua_resetthread keeps: a budget could
- * not end the next run in it. */
+/* Ends a key's coroutine. A coroutine that returned can run another function. Any other may keep a message
+ * handler or a lock on hooks, which lua_resetthread does not clear: a budget could not end the next run in
+ * it. */
 static void key_free(worker_state *w, key_state *k, bool returned)
 {
     if (returned && w->idle < POOL_MAX) {
@@ -222,7 +222,7 @@ static void finish(kl_run *run, lua_State *L, const char *traceback)
         kind == KL_RESULT_ERROR ? traceback : NULL);
 }
 
-/* verdict(error, kind, key); no kind where another cluster may have an object of that name. */
+/* verdict(error, kind, key); no kind where an object of that name may be in another cluster. */
 static int verdict_protected(lua_State *L)
 {
     const kl_run *run = lua_touserdata(L, 1);
@@ -242,7 +242,7 @@ static void finish_error(worker_state *w, kl_run *run, lua_State *co)
     lua_pushlightuserdata(L, run);
     lua_xmove(co, L, 1);
     if (pcall_turn(w, 2, 3)) {
-        const char *over = w->lua->budget.message; /* its text was a function of the script */
+        const char *over = w->lua->budget.message; /* making the error's text may have called the script */
         if (over)
             kl_run_spent(run, KL_SPENT_CPU);
         kl_run_finish(
@@ -254,14 +254,15 @@ static void finish_error(worker_state *w, kl_run *run, lua_State *co)
     }
 }
 
-/* It spent more than it may. */
+/* Ends a run that spent more than it may. */
 static void finish_over(worker_state *w, kl_run *run, kl_over why)
 {
     kl_run_spent(run, why == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU);
     kl_run_finish(run, KL_RESULT_ERROR, 0, w->lua->budget.message, w->lua->budget.traceback);
 }
 
-/* The ceiling was in the way (or the machine's end). The stack is gone by now, but the line is known. */
+/* The memory ceiling was reached, or the machine's memory. The stack is unwound by now, but the line is
+ * known. */
 static char *too_big(const worker_state *w)
 {
     char *other = lkl_ceiling_tell_other(&w->lua->ceiling);
@@ -275,8 +276,8 @@ static char *too_big(const worker_state *w)
         where, *where ? ": " : "", whole ? max >> 20 : max >> 10, whole ? "Mi" : "Ki", w->lua->controller);
 }
 
-/* What a key or a function held is garbage now, and the next one starts with room. What is left, others
- * hold. */
+/* Collects what the key or function held, so that the next one starts with room. What remains is held by
+ * others. */
 static void make_room(worker_state *w)
 {
     lua_gc(w->lua->L, LUA_GCCOLLECT);
@@ -304,8 +305,8 @@ static int raised_protected(lua_State *L)
     return 1;
 }
 
-/* A webhook raised, and its error is on top of co: script.raised tells the answer, and gives what belongs
- * into the log. */
+/* A webhook raised, and its error is on top of co: script.raised makes the answer, and the text for the
+ * log. */
 static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const char *traceback)
 {
     lua_State *L = w->lua->L;
@@ -315,7 +316,7 @@ static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const cha
     w->lua->run = run;
     bool shown = !pcall_turn(w, 2, 1);
     w->lua->run = NULL;
-    if (!shown) { /* not even that: no memory, or an error without a text */
+    if (!shown) { /* even that failed: no memory, or an error without a text */
         const kl_value *unknown = kl_value_of_str("the webhook failed, and its error cannot be shown"),
                        *decision = kl_value_with(NULL, "failed", unknown);
         kl_run_answer(run, decision);
@@ -329,11 +330,11 @@ static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const cha
     kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
 }
 
-/* A webhook that was ended failed; `why` stands in for what was raised. */
+/* A webhook that was ended has failed; `why` replaces the error. */
 static void finish_raised_as(
     worker_state *w, kl_run *run, lua_State *co, const char *why, const char *traceback)
 {
-    char *said = kl_strdup(why), *where = kl_strdup(traceback); /* the next turn forgets them */
+    char *said = kl_strdup(why), *where = kl_strdup(traceback); /* copies: the next turn overwrites them */
     lua_settop(co, 0);
     lua_pushstring(co, said);
     finish_raised(w, run, co, where);
@@ -350,7 +351,7 @@ static void finish_raised_too_big(worker_state *w, kl_run *run, lua_State *co)
     kl_free(why);
 }
 
-/* How a coroutine ended that did not return. */
+/* Ends the run of a coroutine that did not return. */
 static void finish_failed(worker_state *w, kl_run *run, lua_State *co, int st, kl_over over)
 {
     const lkl_budget *b = &w->lua->budget;
@@ -397,7 +398,7 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
     int n = 0, st;
     kl_over over = turn(w, run, narg, &st, &n);
     if (over == KL_OVER_STOP)
-        return KL_RUN_WAITING; /* for being abandoned, which comes next */
+        return KL_RUN_WAITING; /* it is abandoned next */
     if (st == LUA_YIELD && !over) {
         lua_pop(k->co, n);
         return KL_RUN_WAITING;
@@ -418,7 +419,8 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
     return KL_RUN_DONE;
 }
 
-/* The message handler of a key: the stack is still there. A budget tells its own story, and earlier. */
+/* The message handler of a key, called before the stack unwinds. A spent budget has its own message, made
+ * earlier. */
 static int keep_traceback(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);
@@ -437,9 +439,9 @@ static int entered(lua_State *L, int status, lua_KContext ctx)
     return status == LUA_OK || status == LUA_YIELD ? lua_gettop(L) - 1 : lua_error(L);
 }
 
-/* The coroutine's body: allocation errors in here are the key's, like any other error. Upvalues:
- * script.run and the controller. Protected, since a coroutine that an error of a hook ends never runs a
- * hook again: what is closed at its end could not be stopped. */
+/* The body of each coroutine: an allocation error in it belongs to the key, like any other error. Upvalues:
+ * script.run and the controller. Protected, since a coroutine that an error of a hook ends never runs a hook
+ * again: variables that close at its end could not be stopped. */
 static int body(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);
@@ -481,7 +483,7 @@ static void abandon(void *state, kl_run *run)
 
 /* --- functions of the script, on the mapper thread ---------------------------------------- */
 
-/* What is emitted waits until the function has returned: who fails has said nothing. */
+/* Emitted texts wait until the function has returned: a function that fails has emitted nothing. */
 typedef struct emit_call {
     kl_emit_fn *emit;
     void *arg;
@@ -491,12 +493,12 @@ typedef struct emit_call {
     size_t charged;
 } emit_call;
 
-/* So many keys may one event wake, and so many values may one object have in an index; what follows from
- * each is done under the index's lock or by the queue, where no budget of a script counts. */
+/* The most keys that one event may wake, and values that one object may have in an index. Each is handled
+ * under the index's lock or by the queue, where no script's budget counts. */
 #define KEYS_MAX 100000
 #define VALUES_MAX 10000
 #define EMITTED_BYTES_MAX ((size_t)16 << 20)
-/* What a text that was emitted takes beside its bytes, until the function has returned. */
+/* The memory that an emitted text takes besides its bytes, until the function has returned. */
 #define EMITTED 64
 
 static int emit_text(lua_State *L)

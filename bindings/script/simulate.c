@@ -1,4 +1,4 @@
-/* simulate.c - a script and its modules out of the binary: as a ConfigMap's texts. */
+/* simulate.c - a script and its modules from the binary, in the form of a ConfigMap's texts. */
 #include "script/simulate.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ size_t lkl_simulate_names(const char *names[LKL_SIMULATE_MOST])
 {
     size_t n = 0;
     for (const lkl_embedded_source *s = lkl_simulated; s->name && n < LKL_SIMULATE_MOST; s++)
-        if (!strchr(s->name, '.')) /* else a module of theirs: "lib.placement" */
+        if (!strchr(s->name, '.')) /* a name with a dot is a module of theirs: "lib.placement" */
             names[n++] = s->name;
     return n;
 }

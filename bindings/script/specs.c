@@ -1,7 +1,7 @@
-/* specs.c - what a script declares, out of the tables of its load into specs that C keeps.
+/* specs.c - turns the tables that a script declared at its load into specs that C keeps.
  *
- * Scripts never see these tables (lua/kubelua/checks.lua seals them), and nothing is believed of them all
- * the same: what has another type than it should have raises. */
+ * Scripts never see these tables (lua/kubelua/checks.lua seals them). They are not trusted all the same: a
+ * value of the wrong type raises. */
 #include "script/specs.h"
 
 #include <limits.h>
@@ -26,7 +26,7 @@ static bool push_field(lua_State *L, int idx, const char *k, int type)
     return t != LUA_TNIL;
 }
 
-/* The text on top of the stack, which is what k has. */
+/* Takes the text on top of the stack, the value of k. */
 static char *take_string(lua_State *L, const char *k)
 {
     if (lua_type(L, -1) != LUA_TSTRING || lkl__has_nul(L, -1))
@@ -108,7 +108,7 @@ static int push_item(lua_State *L, const char *k, size_t i)
 static char **strings_field(lua_State *L, int idx, const char *k)
 {
     size_t n = push_list(L, idx, k);
-    /* all are looked at before there is anything to lose */
+    /* all items are checked before anything is allocated */
     for (size_t i = 0; i < n; i++) {
         if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING || lkl__has_nul(L, -1))
             mistyped(L, k, "a list of texts without NUL characters");
@@ -142,7 +142,7 @@ static bool flag_field(lua_State *L, int idx, const char *k)
     return yes;
 }
 
-/* Whatever cannot be made into what it stands for raises; the program that holds the spec is freed then. */
+/* Raises when a value could not be converted; the program that holds the spec is freed then. */
 static void must(lua_State *L, const kl_controller_spec *s, kl_status st, kl_err *err)
 {
     if (!st)
@@ -326,7 +326,7 @@ static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
     lua_pop(L, 1);
 }
 
-/* Defaults are held against their own rules. */
+/* Defaults have to satisfy their own rules. */
 static void read_params(lua_State *L, int idx, kl_controller_spec *s)
 {
     kl_err err = KL_ERR_INIT;

@@ -1,10 +1,10 @@
-/* stage.c - settling: take a key's turn, wait until all that follows from it has been heard of, look
+/* stage.c - settling: runs a key's turn, waits until everything that follows from it has arrived, and looks
  * again.
  *
  *   run under way --ended--> mark the server --every cache has come to the mark--> a key is ready? its turn : settled
  *
- * Waiting is for threads that are at work, in real time and with an end; virtual time passes in
- * lkl__stage_advance alone. */
+ * It waits for threads at work, in real time and with a deadline; virtual time passes only in
+ * lkl__stage_advance. */
 #include "script/stage.h"
 
 #include <inttypes.h>
@@ -14,15 +14,15 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* Nothing here takes that long; what does, hangs. */
+/* Nothing here takes that long, so anything that does is hanging. */
 #define PATIENCE KL_SECONDS(60)
-/* A watch that opened after the mark has not heard of it. */
+/* A watch that opened after the mark has not received it. */
 #define MARK_AGAIN KL_MILLISECONDS(5)
 #define PAUSE_FIRST KL_MICROSECONDS(10)
 #define PAUSE_MAX KL_MILLISECONDS(1)
-/* Runs at one moment of virtual time, after which it is said that this will not end. */
+/* Runs at one moment of virtual time; after that many, settling fails as endless. */
 #define TURNS_MAX 10000
-/* Beside a server that people use there are more objects than in a test. */
+/* The limit beside a server that people use, which has more objects than a test. */
 #define TURNS_MAX_BESIDE 1000000
 
 void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...)
@@ -233,7 +233,7 @@ static waiting waiting_begin(void)
     return (waiting){kl_clock_now(kl_clock_real()) + PATIENCE, PAUSE_FIRST};
 }
 
-/* A moment for other threads; false when they have had enough of them. */
+/* Waits a moment for other threads; false once the deadline has passed. */
 static bool wait_more(waiting *w)
 {
     kl_clock *real = kl_clock_real();
@@ -260,7 +260,7 @@ static kl_status too_long(const kl_outlook *o, kl_err *err)
         o->what ? o->what : "something", (int)(PATIENCE / KL_SECONDS(1)));
 }
 
-/* Until nothing is under way; with *rv not 0 every cache has also come there. */
+/* Waits until nothing is under way; with *rv not 0, also until every cache has reached it. */
 static kl_status quiet(lkl_stage *s, uint64_t *rv, kl_outlook *o, kl_err *err)
 {
     waiting w = waiting_begin();
@@ -282,7 +282,7 @@ static kl_status quiet(lkl_stage *s, uint64_t *rv, kl_outlook *o, kl_err *err)
     }
 }
 
-/* A key that its own writes trigger again and again, if one of the runs since the last call was of one. */
+/* Finds a key whose own writes trigger it again and again, if a run since the last call was of one. */
 static kl_status loops(lkl_stage *s, kl_err *err)
 {
     kl_lock(&s->runs.mu);
@@ -326,7 +326,7 @@ kl_status lkl__stage_settle(lkl_stage *s, kl_outlook *last, kl_err *err)
         if (st)
             break;
         if (kl_server_rv(s->server) != rv)
-            continue; /* somebody wrote meanwhile: an Event perhaps */
+            continue; /* somebody wrote meanwhile, perhaps an Event */
         if (!o.ready)
             break;
         if (++turns > (s->beside ? TURNS_MAX_BESIDE : TURNS_MAX))

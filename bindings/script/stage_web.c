@@ -1,5 +1,5 @@
-/* stage_web.c - what ctx.http is answered on a stage: requests wait in a list until the thread that settles
- * comes by, whose Lua state has the function that answers (kube.testing.http).
+/* stage_web.c - answers ctx.http on a stage: requests wait in a list for the thread that settles, whose Lua
+ * state has the function that answers (kube.testing.http).
  *
  *   a worker: asked --listed--> the stage's thread: function called -> answered -> the worker goes on */
 #include <string.h>
@@ -99,7 +99,7 @@ static int ask(lua_State *L)
     return 0;
 }
 
-/* What it raises is kept for the test, at whose next settling it is raised: the first one. */
+/* The first error that the function raises is kept, and raised at the test's next settling. */
 static void answer(lkl_stage *s, lkl_ask *a)
 {
     lua_State *L = s->web.L;

@@ -4,7 +4,7 @@
  *   a thread: standard input --> session        the caller: session --> standard output and error, until the end
  *
  * With tty the terminal is raw meanwhile: every key goes to the other side, ^C too, and a changed window
- * is told. It is put back whatever ends us, but for a KILL. */
+ * size is reported. The terminal is restored however the process ends, except by SIGKILL. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -121,7 +121,7 @@ static bool put(int fd, const char *data, size_t n)
     return true;
 }
 
-/* How it ended; *problem: an errno of our own output. */
+/* Returns how the session ended; *problem: an errno of our own output. */
 static kl_status converse(kl_session *s, int *problem, kl_err *err)
 {
     char data[CHUNK];

@@ -1,7 +1,7 @@
-/* prompt.c - the door of libedit.
+/* prompt.c - the only file that includes libedit.
  *
- * libedit begins a read again that a signal cut short, so the characters are read here: a ^C ends the
- * read, and with it the line. Text is taken as the terminal sends it, in UTF-8 when the locale says so. */
+ * libedit restarts a read that a signal interrupted, so characters are read here: a ^C ends the read, and
+ * with it the line. Text is read as the terminal sends it, in UTF-8 when the locale says so. */
 #include "terminal/prompt.h"
 
 #include <errno.h>
@@ -57,8 +57,8 @@ static cli_prompt *self(EditLine *el)
 
 static char *prompt_text(EditLine *el) { return (char *)self(el)->text; }
 
-/* SIGINT is blocked while a line is read, except here: none falls between looking and waiting. True: ^C
- * came. */
+/* SIGINT is blocked while a line is read, except in this wait: so none is lost between check and wait. True:
+ * ^C came. */
 static bool wait_for_input(void)
 {
     sigset_t open;
@@ -162,7 +162,7 @@ void cli_prompt_free(cli_prompt *p)
     if (p->el) {
         signal(SIGINT, SIG_DFL);
         HistEvent ev;
-        /* What was typed may be a secret: nobody else reads it. */
+        /* What was typed may be a secret: only the owner may read the file. */
         int fd = p->file ? open(p->file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
         if (fd >= 0) {
             (void)!fchmod(fd, 0600);

@@ -26,7 +26,7 @@
 
 typedef struct terminal {
     cli_prompt *p;
-    lua_State *L; /* who reads: completion runs there */
+    lua_State *L; /* the state that reads: completion runs there */
     int complete; /* the function, in the registry */
 } terminal;
 
@@ -79,7 +79,7 @@ static size_t common(lua_State *L, int list, size_t n, const char **first)
     return len;
 }
 
-/* More candidates than this are too many to be looked at. */
+/* More candidates than this are not listed. */
 #define SHOWN_MAX 400
 
 static int complete_protected(lua_State *L)
@@ -130,7 +130,7 @@ static void stop(lua_State *L, lua_Debug *ar)
     luaL_error(L, "interrupted");
 }
 
-/* In a signal handler: lua_sethook is made for that. */
+/* Called in a signal handler, where lua_sethook is allowed. */
 static void interrupt(void)
 {
     lua_State *L = atomic_load(&running);
@@ -139,7 +139,7 @@ static void interrupt(void)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* ThreadSanitizer hands a signal over at the next call into the C library, and pure Lua makes none. */
+/* ThreadSanitizer delivers a signal at the next call into the C library, and pure Lua makes none. */
 static void breathe(lua_State *L, lua_Debug *ar)
 {
     (void)L, (void)ar;

@@ -1,5 +1,5 @@
-/* check.c - scripts as kubelua check looks at them: loaded as `run` would, with params, and handed to Lua
- * with their texts (lua/kubelua/cli/check.lua). */
+/* check.c - loads scripts as `run` would, with params, and hands them with their texts to Lua
+ * (lua/kubelua/cli/check.lua). */
 #include "cli/check.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "state/border.h"
 
 typedef struct loaded {
-    kl_program **v; /* n, NULL where one does not load */
+    kl_program **v; /* n of them; NULL for a script that does not load */
     size_t n;
     cli_params_words words;
     cli_params *params;
@@ -46,7 +46,7 @@ static void add_text(lua_State *L, const char *text)
     lua_rawseti(L, -2, luaL_len(L, -2) + 1);
 }
 
-/* The kinds that are in its cache. */
+/* Lists the kinds in the controller's cache. */
 static void set_kinds(lua_State *L, const kl_controller_spec *c)
 {
     lua_newtable(L);
@@ -63,7 +63,7 @@ static void set_kinds(lua_State *L, const kl_controller_spec *c)
     lua_setfield(L, -2, "kinds");
 }
 
-/* Those that nobody but the script asks: `via` of a watch asks, too. */
+/* Lists the indexes that only the script reads: `via` of a watch reads one, too. */
 static void set_indexes(lua_State *L, const kl_controller_spec *c)
 {
     lua_newtable(L);

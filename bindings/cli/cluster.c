@@ -1,4 +1,4 @@
-/* cluster.c - one table of the options that say which cluster, and as whom; commands in C and in Lua share
+/* cluster.c - one table of the options that choose the cluster and the user; commands in C and in Lua share
  * it. */
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/shelf.h"
 #include "cli/cli.h"
 
-/* `key`: what kube.connect calls it. */
+/* `key`: the name of the option in kube.connect. */
 static const struct {
     const char *name, *arg, *help;
     cli_type type;
@@ -112,7 +112,7 @@ void cli_cluster_sources(cli_cluster *values, kl_config_sources *s)
             l->v[l->n] = NULL;
             s->o.impersonate_groups = l->v;
         }
-    /* as kube.connect: a server alone needs nothing of the environment */
+    /* as in kube.connect: with a server alone, the environment is not used */
     if (s->o.server && !s->explicit_file && !s->o.context) {
         s->env = NULL;
         s->home_file = NULL;

@@ -15,7 +15,7 @@
 #include "faults/faults.h"
 #include "value/yaml.h"
 
-/* Of the one server that a process has. */
+/* The webhook caller of the one server in this process. */
 static kl_webhook_caller *caller;
 
 static void call_webhook(
@@ -80,7 +80,7 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
     return good;
 }
 
-/* The rules of --faults. */
+/* Adds the rules of --faults. */
 static kl_status add_faults(kl_server *s, const char *path, kl_err *err)
 {
     kl_buf text = KL_BUF_INIT;
@@ -104,7 +104,7 @@ typedef struct apiserver {
     /* what runs */
     kl_server *server;
     cli_simulation *simulation;
-    cli_virtual *time; /* NULL: the machine's */
+    cli_virtual *time; /* NULL: the machine's clock */
 } apiserver;
 
 static void parse(apiserver *a, int argc, char **argv)
@@ -164,7 +164,7 @@ static void parse(apiserver *a, int argc, char **argv)
     cli_parse(cli_command_named("apiserver"), options, argc, argv, &a->words);
 }
 
-/* 0, or the exit status when options that do not go together were told. */
+/* Returns 0, or the exit status for options that exclude each other. */
 static int check_options(apiserver *a)
 {
     kl_server_options *o = &a->o;

@@ -1,5 +1,4 @@
-/* cmd_replay.c - kubelua replay: a recording runs again with scripts, and what comes out otherwise is
- * told. */
+/* cmd_replay.c - kubelua replay: runs a recording again with scripts, and reports what differs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "model/time.h"
 #include "lab/replay.h"
 
-/* Differing writes of one run that are told; the rest is counted. */
+/* Differing writes that are reported per run; further ones are only counted. */
 #define CHANGES_MAX 20
 
 typedef struct replay {
@@ -73,7 +72,7 @@ static void say_result(kl_buf *out, const char *result, kl_time after)
         kl_buf_printf(out, " %s", kl_duration_format(after, text));
 }
 
-/* What became of a run: some lines. */
+/* What became of a run, in some lines. */
 static void say_run(kl_buf *out, const kl_replayed *x, bool same)
 {
     for (size_t i = 0; i < x->n_changes && i < CHANGES_MAX; i++)
@@ -110,7 +109,7 @@ static char *story(const replay *r, const kl_replayed *x)
     return kl_buf_take(&out);
 }
 
-/* What kind of difference a run is: of its writes, in any order, and of how it ended. */
+/* The kind of difference of a run: its writes, in any order, and how it ended. */
 static char *kind_of(const kl_replayed *x)
 {
     kl_map *kinds = kl_map_new();
@@ -298,7 +297,7 @@ static void print_json(replay *r, const kl_replay_sum *s)
     kl_value_unref(v);
 }
 
-/* A time, or how long after the recording's begin; 0 after a message. */
+/* A time, or a duration after the start of the recording; 0 after a message. */
 static kl_time until_of(const replay *r, int *code)
 {
     int64_t seconds;
@@ -360,7 +359,7 @@ static int play(replay *r, kl_time until)
     return code;
 }
 
-/* Over those that were recorded. */
+/* Sets params over the recorded ones. */
 static kl_status set_params(replay *r, kl_err *err)
 {
     cli_params *p = NULL;

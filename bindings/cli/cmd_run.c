@@ -28,7 +28,7 @@
 #include "script/isolate.h"
 #include "cli/shadow.h"
 
-/* So long after the last change of a controller's state its start, or its relist, is over. */
+/* When a controller's state has not changed for this long, its start, or its relist, is over. */
 #define SETTLED_AFTER KL_SECONDS(1)
 
 typedef struct session {
@@ -74,7 +74,7 @@ static int connect_server(session *s, size_t number)
             &s->o.crds, &s->server);
         if (code)
             return code;
-        /* what is loaded may be of kinds that the scripts bring */
+        /* objects of --load may be of kinds that the scripts define */
         if (cli_scripts_define_here(s->loaded, s->server, &err))
             return cli_fail_err(1, s->o.command, &err);
         code = cli_server_load(s->o.command, s->server, &s->o.load);
@@ -98,7 +98,7 @@ static int connect_server(session *s, size_t number)
         if (kl_config_load(&sources, &o.config, &err))
             return cli_fail_err(1, s->o.command, &err);
     }
-    /* an embedded server has nothing worth remembering */
+    /* an embedded server has nothing worth caching */
     char *cache = s->o.dev ? NULL : cli_cluster_cache(&s->o.cluster);
     o.cache_dir = cache;
     kl_status st = kl_client_new(&o, &s->clients[number], &err);
@@ -188,17 +188,18 @@ static int make_manager(session *s, size_t number)
     return cli_scripts_add(s->loaded, s->managers[number], &err) ? cli_fail_err(1, s->o.command, &err) : 0;
 }
 
-/* Threads that work for one of several clusters wear its name, so that log lines tell whose they are. */
+/* Threads that serve one of several clusters carry its name, so log lines show which cluster they are
+ * about. */
 static void work_for(const session *s, size_t number)
 {
     if (s->fleet)
         kl_thread_set_badge(number < s->n ? s->o.contexts.v[number] : NULL);
 }
 
-/* The process was told to end before its scripts were there. */
+/* A signal ended the process before its scripts had loaded. */
 #define TOLD_TO_END (-1)
 
-/* Before anything runs: so it follows from the first key on. */
+/* Begins before anything runs, so the shadow follows from the first key on. */
 static int begin_shadow(session *s)
 {
     kl_err err = KL_ERR_INIT;
@@ -208,7 +209,7 @@ static int begin_shadow(session *s)
     return 0;
 }
 
-/* Everything is there before anything runs: a run in one cluster may go to another. */
+/* Prepares everything before anything runs: a run in one cluster may call another. */
 static int start_all(session *s)
 {
     int code = 0;
@@ -243,7 +244,8 @@ static int start_all(session *s)
 
 static void stop_manager(void *arg) { kl_manager_stop(arg); }
 
-/* All at once: each takes the time that its runs need. None is freed before the last has stopped. */
+/* Stops all managers at the same time: each takes as long as its runs need. None is freed before the last has
+ * stopped. */
 static void stop_all(session *s)
 {
     kl_thread **threads = kl_new_array(kl_thread *, s->n);
@@ -257,7 +259,7 @@ static void stop_all(session *s)
         kl_thread_join(threads[i]);
     kl_free(threads);
     kl_dashboard_stop(s->page);
-    kl_control_close(s->control); /* until here it can be asked what the end waits for */
+    kl_control_close(s->control); /* until here it answers what the shutdown waits for */
     for (size_t i = 0; i < s->n; i++)
         kl_manager_free(s->managers[i]);
     kl_record_free(s->recording);
@@ -271,7 +273,7 @@ static void stop_all(session *s)
     kl_control_free(s->control);
 }
 
-/* Takes one piece of news; false at the end, with its status. */
+/* Handles one piece of news; false at the end, with the exit status. */
 static bool take_news(session *s, cli_progress *p, cli_news news, kl_time *settle, int *code)
 {
     bool more = true;
@@ -317,7 +319,7 @@ static int stay(session *s)
     return code;
 }
 
-/* The sockets by which others look at the process. */
+/* Opens the sockets by which others look at the process. */
 static int listen_all(session *s)
 {
     kl_inspect_add(s->control, s->managers[0]);
@@ -329,7 +331,7 @@ static int listen_all(session *s)
                     s->o.command, s->o.dashboard, s->o.dashboard_token, s->control, s->managers[0], &s->page);
 }
 
-/* Until it is over. */
+/* Runs until the process ends. */
 static int work(session *s)
 {
     if (s->o.dry_run)

@@ -1,9 +1,9 @@
-/* complete.c - what a word on the command line can become, for bash, zsh and fish.
+/* complete.c - completes a word on the command line, for bash, zsh and fish.
  *
- * `kubelua completion SHELL` prints a short script; that calls `kubelua __complete WORD...`, the last word
- * being the one at the cursor. The answer's first line says what else fits: "files", "dirs" or "words"
- * (nothing); then a candidate each line, with a tab and what it is about. Candidates come out of the tables
- * that the command line is read with, so they cannot differ from what is taken. */
+ * `kubelua completion SHELL` prints a short script, which calls `kubelua __complete WORD...`; the last
+ * word is the one at the cursor. The answer's first line says what else fits: "files", "dirs" or "words"
+ * (nothing). Then comes one candidate per line, with a tab and a description. The candidates come from the
+ * tables that the command line is parsed with, so they are what it accepts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 #include "cli/cli.h"
 #include "cli/help.h"
 
-/* Kinds that everybody has; a server is not asked while somebody types. */
+/* Built-in kinds; completion does not ask a server. */
 #define KINDS                                                                                                \
     "pods deployments services configmaps secrets nodes namespaces jobs cronjobs statefulsets daemonsets "   \
     "replicasets ingresses events persistentvolumeclaims serviceaccounts leases crd"
 
 static bool begins(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
 
-/* Those of `list`, words with blanks between, that begin as the typed one does. */
+/* Prints the words of `list`, separated by blanks, that begin with the typed one. */
 static void put_words(const char *before, const char *list, const char *typed)
 {
     for (const char *p = list; *p;) {
@@ -127,7 +127,7 @@ void cli_complete(const cli_command *c, const cli_option *options, int argc, cha
 
 /* ------------------------------------------------------------------------------------------------ the shells */
 
-/* bash makes words of its own at = and :, so that --output=json is three of them; they are joined again. */
+/* bash splits words at = and :, so that --output=json is three words; this joins them again. */
 static const char bash[] =
     "# completion of kubelua for bash; kubelua completion bash prints it\n"
     "_kubelua() {\n"

@@ -1,4 +1,4 @@
-/* control.c - where processes listen, who lives there, and one question to one of them. */
+/* control.c - where processes listen, which processes there are, and one question to one of them. */
 #include "cli/control.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 #include "http/http.h"
 
 #define ANSWER_TIMEOUT 30
-/* Caches may be asked for whole kinds. */
+/* An answer may hold all objects of a kind. */
 #define ANSWER_MAX ((size_t)1 << 30)
 #define ENDING ".sock"
 
@@ -61,8 +61,8 @@ int cli_control_listen(kl_control *c, const char *command, const char *place)
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* A socket has its name a moment before somebody listens on it: a process that has just begun is not to
- * lose it. */
+/* A socket has its name a moment before its process listens. A process that has just started must not lose
+ * it. */
 #define YOUNG KL_SECONDS(10)
 
 static bool is_old(const char *path)
@@ -71,8 +71,8 @@ static bool is_old(const char *path)
     return !lstat(path, &st) && kl_clock_wall(kl_clock_real()) - KL_SECONDS(st.st_mtim.tv_sec) > YOUNG;
 }
 
-/* The directory has a name that everybody knows, in a place where everybody may write: another user's would
- * have other sockets in it, to which a command would tell params and scripts. */
+/* The directory's name is known, and everybody may write where it is. Another user's directory would have
+ * that user's sockets, and a command would send them params and scripts. */
 static DIR *open_ours(const char *dir)
 {
     struct stat st;
@@ -187,7 +187,7 @@ static void ask(question *q, const char *path, const char *method, const char *t
         .arg = q};
     kl_http_submit(http, &r);
     kl_lock(&q->mu);
-    while (!q->done) /* on_done is called whatever becomes of the request */
+    while (!q->done) /* on_done is called however the request ends */
         kl_cond_wait(&q->over, &q->mu);
     kl_unlock(&q->mu);
     kl_free(url);

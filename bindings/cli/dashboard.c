@@ -8,10 +8,10 @@
 #include "cli/cli.h"
 
 #define TOKEN_MAX 4096
-/* Fewer are guessed. */
+/* A shorter token can be guessed. */
 #define TOKEN_MIN 16
 
-/* The first line of the file; the caller's. NULL after a message. */
+/* Reads the first line of the file, which the caller frees. NULL after a message. */
 static char *read_token(const char *command, const char *path)
 {
     kl_buf text;

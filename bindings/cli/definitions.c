@@ -1,4 +1,4 @@
-/* definitions.c - see definitions.h. Applied by force: the script is where they are kept. */
+/* definitions.c - see definitions.h. Definitions are applied by force: their source is the script. */
 #include "cli/definitions.h"
 
 #include "base/log.h"

@@ -1,8 +1,8 @@
-/* envtest.c - what envtest wants of the two programs that it starts: kube-apiserver's flags become options of
- * the embedded server; etcd, which keeps nothing here, says that it is well.
+/* envtest.c - acts as the two programs that envtest starts: kube-apiserver's flags become options of the
+ * embedded server; etcd, which stores nothing here, reports that it is healthy.
  *
- * Flags without a meaning here are taken, as envtest always gives some, and tests add others; the log names
- * those that might have been meant to change something. */
+ * Flags without a meaning here are accepted, as envtest always passes some, and tests add others. The log
+ * names those that may have been meant to change something. */
 #include "cli/envtest.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ bool cli_envtest_links(const char *dir)
 
 typedef struct flag {
     const char *name;
-    const char **out; /* NULL: it changes nothing here */
+    const char **out; /* NULL: the flag has no effect here */
 } flag;
 
 static const flag *flag_named(const flag *flags, const char *name, size_t n)

@@ -1,5 +1,5 @@
-/* help.c - what the command line can do, out of the tables of commands and options: as text for people, as
- * pages for man, and as JSON for programs. */
+/* help.c - prints the tables of commands and options: as text for people, as man pages, and as JSON for
+ * programs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/help.h"
 
-/* Columns of a line, and where the words about an option begin. */
+/* Columns of a line, and the column where an option's description begins. */
 #define WIDE 100
 #define LEFT 36
 
@@ -21,7 +21,7 @@ static void put_line_end(FILE *to, size_t at, size_t *column, bool *begins)
     *begins = true;
 }
 
-/* `text` in lines that fit, each from column `at` on; the first one's beginning stands already. */
+/* Prints `text` in lines that fit, each from column `at` on; the first line is already at that column. */
 static void put_wrapped(FILE *to, const char *text, size_t at)
 {
     size_t column = at;
@@ -46,7 +46,7 @@ bool cli_option_hidden(const cli_option *options, const cli_option *o)
 {
     for (const cli_option *other = options; *o->name && other < o; other++)
         if (!strcmp(other->name, o->name))
-            return true; /* a command's own comes before the common one */
+            return true; /* a command's own option comes before the common one */
     return false;
 }
 
@@ -93,7 +93,7 @@ static void help_text(const cli_command *c, const cli_option *options)
 
 /* ------------------------------------------------------------------------------------------------ man */
 
-/* Letters that troff would take for its own. */
+/* Escapes the characters that troff would interpret. */
 static void put_man(const char *text)
 {
     bool begins = true;

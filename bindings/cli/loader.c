@@ -1,5 +1,5 @@
-/* loader.c - a job is its thread's until `done`, which is the last that the thread touches of it, and the
- * main thread's from then on. A thread that never comes back keeps its job for good. */
+/* loader.c - a job belongs to its thread until `done`, the thread's last access to it, and then to the main
+ * thread. A thread that never returns keeps its job for good. */
 #include "cli/loader.h"
 
 #include <stdatomic.h>
@@ -11,15 +11,15 @@
 #include "base/sync.h"
 #include "base/watchdog.h"
 
-/* Longer than any budget of a load (bindings/state/state.c). What has spent its processor time and goes on is
- * known sooner, by the watchdog. */
+/* Longer than any budget of a load (bindings/state/state.c). The watchdog reports earlier a load that has
+ * spent its processor time and still runs. */
 #define PATIENCE KL_SECONDS(65)
 #define LOOK_EVERY KL_SECONDS(1)
-/* At the end of the process. */
+/* The same, when the process ends. */
 #define PATIENCE_AT_END KL_SECONDS(3)
 
 typedef struct job {
-    struct job *next; /* of those that did not come back in time */
+    struct job *next; /* in the list of jobs that did not end in time */
     char *path, *main;
     uint64_t version;      /* of the files */
     const kl_value *texts; /* NULL: a file */
@@ -33,7 +33,7 @@ struct cli_loader {
     job *left;
 };
 
-/* Nobody else has it: it is done, or never began. */
+/* Frees a job that is done or never began, so no thread has it. */
 static void job_free(job *j)
 {
     kl_program_unref(j->program);
@@ -69,7 +69,7 @@ static kl_status take(job *j, kl_program **out, kl_err *err)
     return st;
 }
 
-/* What it loads does not come back, as is known already. */
+/* Whether an earlier load of the same version has not returned. */
 static bool is_left(const cli_loader *l, const job *j)
 {
     const job *o = l->left;
@@ -92,7 +92,7 @@ static void count_stuck(void *arg, const kl_stuck *s)
     loads->n += slash && !strcmp(slash + 1, loads->path);
 }
 
-/* The watchdog knows of one more than were left behind. */
+/* Whether the watchdog knows of one more stuck load than were left behind. */
 static bool is_stuck(const cli_loader *l, const job *j)
 {
     stuck_loads loads = {.path = j->path};

@@ -48,8 +48,9 @@ typedef struct invocation {
     char **argv;
     cli_cluster cluster;
     size_t n_cluster, n_own;
-    cli_option options[CLI_CLUSTER_MAX + OWN_MAX + 3]; /* own ones, --log-level, cluster with its heading */
-    cli_option *of_cluster;                            /* those of them */
+    cli_option options[CLI_CLUSTER_MAX + OWN_MAX + 3]; /* the command's own, --log-level, and the cluster's
+                                                          with their heading */
+    cli_option *of_cluster;                            /* the cluster's options among them */
     any own[OWN_MAX];
     cli_list words;
     const char *level;
@@ -155,7 +156,7 @@ static void push_value(lua_State *L, const cli_option *o)
     }
 }
 
-/* env.absolute(path): from the directory that we are in, which PWD of the environment need not be. */
+/* env.absolute(path): relative to the present directory, which the variable PWD may not name. */
 static int absolute(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
@@ -168,8 +169,8 @@ static int absolute(lua_State *L)
     return 1;
 }
 
-/* env.make_dir(path, private): it and what is above it, for nobody else if private; that it exists is
- * fine. true, or nil and why */
+/* env.make_dir(path, private): makes the directory and those above it, readable by the owner alone if
+ * private; an existing one is fine. true, or nil and why */
 static int make_dir(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
@@ -191,9 +192,9 @@ static int make_dir(lua_State *L)
     return 1;
 }
 
-/* env.controllers(path): what a script's controllers are, loaded as `run` would: a list of { name,
- * manager, resource, finalizer or nil }, and one of its webhooks: { name, mutating, converts }; or nil and
- * why it does not load. */
+/* env.controllers(path): the controllers of a script, loaded as `run` would: a list of { name, manager,
+ * resource, finalizer or nil }, and one of its webhooks: { name, mutating, converts }; or nil and why it does
+ * not load. */
 static int controllers(lua_State *L)
 {
     kl_program *p = NULL;
@@ -244,7 +245,7 @@ static int annotations(lua_State *L)
     return 1;
 }
 
-/* Which Lua runs scripts, and what is known of it. */
+/* Pushes the version of Lua that runs scripts, and what is known of it. */
 static void push_interpreter(lua_State *L)
 {
     lua_createtable(L, 0, 2);
@@ -318,7 +319,7 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "converse");
 }
 
-/* Structured errors stay what they are; in a text of our own modules the position is for developers. */
+/* Structured errors stay as they are; in an error text of our own modules the position is for developers. */
 static int on_error(lua_State *L)
 {
     if (lkl_is_error(L, 1) || lua_istable(L, 1))
@@ -355,7 +356,7 @@ static int tell(lua_State *L, invocation *v)
     return cli_fail(1, v->command->name, "%s", without_position(luaL_tolstring(L, -1, NULL)));
 }
 
-/* What is printed has parts of scripts and servers: a terminal does not obey them. */
+/* Output contains texts of scripts and servers: their escape codes must not reach a terminal. */
 static void guard(lua_State *L)
 {
     lua_getglobal(L, "require");
@@ -398,7 +399,7 @@ static int run(lua_State *L)
 
 int cli_lua(int argc, char **argv)
 {
-    /* Who reads only the beginning of what we print ends us as it ends every tool. */
+    /* A reader that closes our output early ends us, as any other tool. */
     signal(SIGPIPE, SIG_DFL);
     invocation v = {.command = cli_command_named(argv[0]), .argc = argc, .argv = argv};
     lua_State *L = luaL_newstate();

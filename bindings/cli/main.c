@@ -1,4 +1,4 @@
-/* main.c - kubelua: finds the command and hands over. */
+/* main.c - kubelua: finds the command and runs it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

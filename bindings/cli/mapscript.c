@@ -77,7 +77,7 @@ kl_status cli_mapscript_load(cli_mapscript *m, cli_loader *l, kl_program **out, 
         st = kl_fail(err, KL_ESCRIPT,
             "%s has binaryData, which is not searched for scripts: put them into data", m->word);
     } else if (st == KL_ENOTFOUND) {
-        st = err->status = KL_ESCRIPT; /* the ConfigMap is there: this is a mistake in it */
+        st = err->status = KL_ESCRIPT; /* the ConfigMap exists: this is a mistake in it */
     }
     kl_value_unref(o);
     return st;

@@ -13,8 +13,8 @@
 #include "model/quantity.h"
 #include "model/time.h"
 
-/* What a script or a server says is shown, and never obeyed by a terminal: the same letters as `safe` in
- * lua/kubelua/cli/common.lua writes. */
+/* Prints texts of scripts and servers without the characters that control a terminal: the same ones as `safe`
+ * in lua/kubelua/cli/common.lua. */
 static void put_safely(FILE *to, const char *text)
 {
     for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
@@ -194,7 +194,7 @@ static void take_brief(const cli_command *c, const cli_option *options, int argc
     for (const char *p = argv[*i] + 1; *p; p++) {
         const cli_option *o = find_brief(options, *p);
         if (!o) {
-            /* One dash too few is the commoner mistake. */
+            /* A missing dash is the commoner mistake. */
             char *name = kl_sprintf("-%s", argv[*i]);
             const char *near = p == argv[*i] + 1 && p[1] ? nearest(options, name) : NULL;
             kl_free(name);

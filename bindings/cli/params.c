@@ -15,16 +15,16 @@
 typedef struct source {
     const char *option, *word; /* as the command line has them */
     char *name;                /* of --param and --param-env; NULL: a whole source */
-    const char *text;          /* behind its "=" */
+    const char *text;          /* after its "=" */
     bool env;                  /* the text is a variable's name */
     cli_watched watched;       /* kind NULL: no object of the cluster */
-    const kl_value *now;       /* name -> value, as it was read last; NULL: not read */
+    const kl_value *now;       /* name -> value, as last read; NULL: not read yet */
 } source;
 
 struct cli_params {
     source *v;
     size_t n;
-    kl_mutex mu;      /* what each was read as */
+    kl_mutex mu;      /* guards `now` of each source */
     uint64_t changes; /* under mu, too */
 };
 
@@ -130,7 +130,7 @@ void cli_params_unwatch(cli_params *p)
         cli_watched_end(&p->v[i].watched);
 }
 
-/* In messages. */
+/* The source's name in messages. */
 static const char *called(const source *s) { return s->name ? s->option : s->word; }
 
 static bool is_secret(const source *s) { return s->watched.kind && !strcmp(s->watched.word, "secret"); }

@@ -45,7 +45,7 @@ static int dev_controllers(lua_State *L)
 {
     kl_controller_state *v;
     size_t n = kl_manager_controllers(self(L)->m, &v);
-    lua_createtable(L, (int)n, 0); /* our own state: running out of memory ends the process anyway */
+    lua_createtable(L, (int)n, 0); /* not a script's state: running out of memory ends the process */
     for (size_t i = 0; i < n; i++) {
         lua_createtable(L, 0, 8);
         field_string(L, "name", v[i].name);
@@ -62,7 +62,7 @@ static int dev_controllers(lua_State *L)
     return 1;
 }
 
-/* What became of scripts that changed, the last first. */
+/* The outcome of reloads, the latest first. */
 static int dev_reloads(lua_State *L)
 {
     const kl_value *v = kl_reloads_value(kl_manager_reloads(self(L)->m));
@@ -115,7 +115,7 @@ static int traceback(lua_State *L)
     return 1;
 }
 
-/* Modules beside the file are found first. */
+/* Modules beside the file take precedence. */
 static void set_path(lua_State *L, const char *path)
 {
     const char *slash = NULL;

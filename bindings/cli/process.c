@@ -38,7 +38,7 @@ void cli_wake(void)
 {
     uint64_t one = 1;
     ssize_t n = write(pokes, &one, sizeof one);
-    (void)n; /* full means that it is readable already */
+    (void)n; /* when the counter is full, the descriptor is readable already */
 }
 
 static void tell(atomic_bool *what)
@@ -50,7 +50,7 @@ static void tell(atomic_bool *what)
 void cli_poke(void) { tell(&poked); }
 void cli_move(void) { tell(&moved); }
 
-static bool told_to_end, told_to_reload; /* while somebody waited for something else */
+static bool told_to_end, told_to_reload; /* signals that came while something else was awaited */
 
 /* CLI_TIMEOUT also when *done has become true (done may be NULL); whoever makes it so wakes. */
 static cli_news wait_for_news(kl_time timeout, const atomic_bool *done)
@@ -111,7 +111,7 @@ bool cli_wait_until(const atomic_bool *done, kl_time timeout, bool *end)
     return atomic_load(done);
 }
 
-/* timeout(1) and some init systems signal the process and then its group: that is one wish, not two. */
+/* timeout(1) and some init systems signal the process and then its group: both signals are one request. */
 #define SAME_WISH KL_MILLISECONDS(250)
 
 static kl_time first_signal;

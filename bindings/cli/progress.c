@@ -1,8 +1,8 @@
 /* progress.c - states of controllers, and caches that are being filled.
  *
- * The line of a terminal has no newline: it is wiped before anything else is written to standard error,
- * and comes back at the next look. So records of the log pass here, and one lock is around all that
- * writes. */
+ * The line of a terminal has no newline: it is erased before anything else is written to standard error,
+ * and drawn again at the next update. So log records pass through here, and one lock covers everything
+ * that writes. */
 #include "cli/progress.h"
 
 #include <stdio.h>
@@ -16,11 +16,11 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-/* What is there sooner is not worth a word. */
+/* What is ready sooner needs no line. */
 #define LINE_AFTER KL_MILLISECONDS(500)
 #define LINE_EVERY KL_MILLISECONDS(200)
 #define LOG_EVERY KL_SECONDS(5)
-/* Where a terminal does not tell. */
+/* The width where the terminal does not report one. */
 #define WIDTH_USUAL 80
 
 struct cli_progress {
@@ -68,7 +68,7 @@ static int width(void)
     return !ioctl(STDERR_FILENO, TIOCGWINSZ, &w) && w.ws_col ? w.ws_col : WIDTH_USUAL;
 }
 
-/* A line that the terminal breaks in two could not be wiped. */
+/* A line that the terminal wraps could not be erased, so it is cut. */
 static void show(cli_progress *p, const char *line)
 {
     int room = width() - 1, dots = (int)strlen(line) > room && room > 3 ? 3 : 0;
@@ -160,7 +160,7 @@ bool cli_progress_states(cli_progress *p)
 
 typedef struct filling {
     const char *cluster; /* NULL: there is one */
-    kl_buf text;         /* those that are being filled: "v1/Pod 500, v1/Node 12" */
+    kl_buf text;         /* caches that are being filled: "v1/Pod 500, v1/Node 12" */
     size_t n, there;
 } filling;
 
@@ -173,7 +173,7 @@ static void look(void *arg, const char *kind, kl_informer *i)
     }
     kl_informer_stats s;
     kl_informer_stats_get(i, &s);
-    if (!s.message) { /* of those in trouble the controllers' states tell */
+    if (!s.message) { /* those in trouble are reported by the controllers' states */
         kl_buf_printf(&f->text, "%s%s%s%s %llu", f->n ? ", " : "", f->cluster ? f->cluster : "",
             f->cluster ? "/" : "", kind, (unsigned long long)s.coming);
         f->n++;

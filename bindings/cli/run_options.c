@@ -13,9 +13,9 @@
 /* Each replica watches all the others. */
 #define SHARDS_MOST 1000
 
-/* --- what is not known from one option alone ---------------------------------------------- */
+/* Reads values that depend on more than one option. */
 
-/* "auto" or how many. */
+/* Reads "auto" or a number. */
 static bool shards_known(cli_run_options *o)
 {
     char *end = NULL;
@@ -37,7 +37,7 @@ static void read_reload_keys(cli_run_options *o)
             o->reload_keys = (kl_reload_keys)(KL_RELOAD_KEYS_ALL + i);
 }
 
-/* "off", or bytes as Kubernetes writes them. */
+/* Reads "off", or a size as Kubernetes writes it. */
 static bool flight_known(cli_run_options *o)
 {
     kl_quantity *q = NULL;
@@ -319,7 +319,7 @@ static void request_rows(cli_run_options *o, option_rows *to)
     add_rows(to, rows, sizeof rows / sizeof *rows);
 }
 
-/* The options that say which cluster, but for those that have a meaning of their own here. */
+/* The options of the cluster, except those that mean something else here. */
 static void cluster_rows(cli_run_options *o, option_rows *to)
 {
     cli_option all[CLI_CLUSTER_MAX];

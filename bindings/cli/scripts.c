@@ -1,4 +1,5 @@
-/* scripts.c - the scripts of a process: what each was made of, and what happens when that changes. */
+/* scripts.c - the scripts of a process: the files and params that each was made of, and what happens when
+ * these change. */
 #include "cli/scripts.h"
 
 #include "cli/definitions.h"
@@ -28,11 +29,11 @@ typedef struct script {
     cli_mapscript *map; /* NULL: a file */
     int slot, generation;
     uint64_t version;    /* of its sources and params */
-    char **files;        /* what it was made of, NULL-terminated */
+    char **files;        /* the files that it was made of, NULL-terminated */
     char *refused;       /* message of the last refusal, so that it is told once */
     kl_program *program; /* the generation that was taken last; NULL until there is one */
-    kl_program *before;  /* the one before it, should that have to come back; or NULL */
-    uint64_t taken_back; /* version of what ran and was taken back: not again by itself; 0: none */
+    kl_program *before;  /* the generation before it, in case that has to come back; or NULL */
+    uint64_t taken_back; /* the version that was taken back: it is not loaded again by itself; 0: none */
     /* under the scripts' mu: a generation that is much worse than the one before; 0: none */
     int broken;
     char *why; /* likewise: in words */
@@ -43,26 +44,26 @@ struct cli_scripts {
     size_t n;
     cli_params *params;        /* borrowed */
     char *unknown;             /* the last complaint about a param that no script has; or NULL */
-    bool by_params;            /* the script that was loaded last is as it was, and its params do not fit */
+    bool by_params;            /* the last script loaded is unchanged, but its params do not fit it */
     kl_err params_wrong;       /* why they could not be read; scripts are refused for it */
     kl_manager **managers;     /* borrowed */
     kl_client *const *defined; /* where definitions go, n_defined; borrowed */
     size_t n_defined;
     size_t n_managers;
-    kl_record *recording; /* that says which scripts run; NULL: none */
+    kl_record *recording; /* records which scripts run; NULL: none */
     kl_fswatch *watch;
-    kl_time loaded;          /* wall time: when the first load began, less what dates of files lag behind */
+    kl_time loaded;          /* wall time of the first load, less the granularity of file dates */
     kl_informers *informers; /* of ConfigMaps; NULL: none is needed */
     cli_loader *loader;
     kl_mutex mu;
     bool over KL_GUARDED_BY(mu);                   /* nothing is loaded any more */
-    kl_control_request **asking KL_GUARDED_BY(mu); /* who wants to hear what a reload came to */
+    kl_control_request **asking KL_GUARDED_BY(mu); /* requests that wait for the result of a reload */
     size_t n_asking KL_GUARDED_BY(mu);
 };
 
 /* --- the files of a script ---------------------------------------------------------------- */
 
-/* Remembers them; true when they are others than before. */
+/* Stores the files of the script; true when they differ from the earlier ones. */
 static bool files_take(script *sc, const kl_program *p)
 {
     if (sc->map)
@@ -81,7 +82,7 @@ static bool files_take(script *sc, const kl_program *p)
     return true;
 }
 
-/* Of one file: what changes when it is written or another one takes its place. */
+/* The version of one file: it changes when the file is written or replaced. */
 static uint64_t file_version(const char *path)
 {
     struct stat st;
@@ -92,7 +93,7 @@ static uint64_t file_version(const char *path)
     return kl_hash(parts, sizeof parts);
 }
 
-/* Of the Lua files beside the script, of which each may be a module. */
+/* The version of the Lua files beside the script, each of which may be a module. */
 static uint64_t folder_version(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -113,7 +114,7 @@ static uint64_t folder_version(const char *path)
     return version;
 }
 
-/* Of everything that the script is made of, as far as that is known before it was loaded. */
+/* The version of everything that the script is made of, as far as it is known before the load. */
 static uint64_t script_version(const script *sc)
 {
     uint64_t version = file_version(sc->path) + folder_version(sc->path);
@@ -227,7 +228,7 @@ static kl_status watch_maps(cli_scripts *s, kl_client *c, kl_err *err)
     return st;
 }
 
-/* What is in the way, once; what is only being read is not news. */
+/* Logs once what blocks the script; a ConfigMap that is still being read is not reported. */
 static void tell_waiting(script *sc, kl_err *err)
 {
     if (!sc->refused || strcmp(sc->refused, kl_err_message(err)))
@@ -258,7 +259,7 @@ static bool all_there(cli_scripts *s)
     return all;
 }
 
-/* Every param that was given is one of a script. */
+/* Fails when a param was given that no script has. */
 static kl_status params_known(const cli_scripts *s, kl_err *err)
 {
     kl_program **programs = kl_new_array(kl_program *, s->n);
@@ -273,7 +274,8 @@ kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err)
 {
     kl_status st = watch_maps(s, c, err);
     for (size_t i = 0; i < s->n && cli_params_in_cluster(s->params); i++) {
-        kl_program_unref(s->v[i].program); /* loaded for its mistakes alone: with params it is another */
+        kl_program_unref(s->v[i].program); /* loaded only to find its mistakes: with params it is another
+                                              program */
         s->v[i].program = NULL;
     }
     while (!st && !all_there(s))
@@ -313,8 +315,8 @@ kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err)
 
 /* --- reload ------------------------------------------------------------------------------- */
 
-/* What Events about a script are about: where it lives, or who runs it, as the downward API tells. A new
- * reference, or NULL. */
+/* The object that Events about a script refer to: the script's ConfigMap, or the Pod that runs it, from the
+ * downward API. A new reference, or NULL. */
 static const kl_value *about(script *sc)
 {
     const char *name = getenv("POD_NAME"), *ns = getenv("POD_NAMESPACE");
@@ -345,7 +347,7 @@ static void tell(cli_scripts *s, script *sc, kl_reload_result result, const char
     kl_value_unref(object);
 }
 
-/* What came of it for who asked: an object for each script. */
+/* Adds the script's result for the requester: an object for each script. */
 static void answer(kl_builder *b, const script *sc, const char *result, const char *message)
 {
     kl_build_object(b);
@@ -378,8 +380,8 @@ static void refuse(cli_scripts *s, script *sc, kl_err *err, bool asked, kl_build
     kl_err_fini(err);
 }
 
-/* Params that no script has any more are no reason to refuse: the script and its params change one after the
- * other. Told once. */
+/* A param that no script has any more is no reason to refuse: the script and its params change one after the
+ * other. Logged once. */
 static void tell_unknown(cli_scripts *s)
 {
     kl_err err = KL_ERR_INIT;
@@ -419,7 +421,7 @@ static void watch_files(cli_scripts *s)
     kl_free(files);
 }
 
-/* What one manager refuses all refuse: names are the same everywhere. */
+/* If one manager refuses the program, all do: names are the same everywhere. */
 static kl_status replace(cli_scripts *s, int slot, kl_program *p, kl_err *err)
 {
     kl_status st = cli_definitions_apply(s->defined, s->n_defined, p, err);
@@ -454,8 +456,8 @@ static char *take_why(cli_scripts *s, script *sc, int running)
     return why;
 }
 
-/* What runs in the script's place: a candidate that was promoted. A new reference; NULL: the script's own
- * logic runs. */
+/* The promoted candidate that runs in place of the script. A new reference; NULL: the script's own program
+ * runs. */
 static kl_program *foreign(cli_scripts *s, script *sc)
 {
     kl_program *p = kl_manager_program(s->managers[0], sc->slot);
@@ -474,8 +476,8 @@ static void tell_recording(const cli_scripts *s)
     kl_value_unref(scripts);
 }
 
-/* The program before is a new generation. What was there meanwhile is not taken again until it changes or
- * somebody asks for it. */
+/* The earlier program becomes a new generation. The version that is taken back is not loaded again until it
+ * changes or somebody asks for it. */
 static void go_back(cli_scripts *s, script *sc)
 {
     kl_err err = KL_ERR_INIT;
@@ -516,7 +518,7 @@ static void go_back(cli_scripts *s, script *sc)
 
 /* --- going on ----------------------------------------------------------------------------- */
 
-/* It is the present one from now on. */
+/* Makes the program the present generation. */
 static void take(cli_scripts *s, script *sc, kl_program *p, kl_builder *said)
 {
     kl_buf changes = KL_BUF_INIT;
@@ -546,7 +548,7 @@ static void leave_as_it_is(cli_scripts *s, script *sc, bool asked, kl_builder *s
         kl_info("the script is as before; the refused change was undone", "script=%s", sc->path);
 }
 
-/* True when it is made of other files now. */
+/* True when the script is now made of other files. */
 static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
 {
     kl_program *p = NULL;
@@ -567,7 +569,7 @@ static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
         return false;
     }
     kl_program *candidate = foreign(s, sc);
-    /* it stays, with the params that it has, until the file changes, or somebody asks for what lies there */
+    /* the candidate stays, with its params, until the file changes or somebody asks for a reload */
     bool promoted = candidate;
     bool same = promoted ? lkl_program_digest(p) == lkl_program_digest(sc->program)
                          : version_of(p) == sc->version;
@@ -618,7 +620,7 @@ void cli_scripts_reload(cli_scripts *s, bool asked)
     kl_free(asking);
     if (others) {
         watch_files(s);
-        cli_poke(); /* what was saved between two watches */
+        cli_poke(); /* a file may have been saved between two watches */
     }
 }
 
@@ -660,7 +662,7 @@ static void end_asking(cli_scripts *s)
     kl_free(asking);
 }
 
-/* Whether a file of theirs was written, or put in the place of another, since they were loaded first. */
+/* Whether a file of the scripts was written or replaced since the first load. */
 static bool saved_since(const cli_scripts *s)
 {
     bool saved = false;

@@ -20,11 +20,11 @@ struct cli_shadow {
     kl_fswatch *watch; /* main thread */
     kl_mutex mu;
     char *path KL_GUARDED_BY(mu);   /* NULL: there is no candidate */
-    char **files KL_GUARDED_BY(mu); /* that it was made of; NULL-terminated */
+    char **files KL_GUARDED_BY(mu); /* the files that it was made of; NULL-terminated */
     size_t promote_after KL_GUARDED_BY(mu);
     uint64_t digest KL_GUARDED_BY(mu); /* of its sources and params */
-    uint64_t params_changes;           /* main thread: cli_params_changes, as they were seen last */
-    char *refused KL_GUARDED_BY(mu);   /* why its file was not taken, as last told */
+    uint64_t params_changes;           /* main thread: cli_params_changes when last read */
+    char *refused KL_GUARDED_BY(mu);   /* why its file was refused, as last logged */
     bool rewatch KL_GUARDED_BY(mu), changed KL_GUARDED_BY(mu);
 };
 
@@ -134,7 +134,7 @@ static void on_file(void *arg)
     cli_poke();
 }
 
-/* Copies, the caller's. */
+/* Copies of the watched paths, which the caller frees. */
 static char **watched(cli_shadow *s, size_t *n)
 {
     *n = 0;
@@ -163,7 +163,7 @@ static void watch_files(cli_shadow *s)
     }
     kl_texts_free(paths);
     if (s->watch)
-        on_file(s); /* what was saved between two watches */
+        on_file(s); /* the file may have been saved between two watches */
 }
 
 static void refuse(cli_shadow *s, const char *path, kl_err *err)

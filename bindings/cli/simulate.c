@@ -1,4 +1,4 @@
-/* simulate.c - a client that may do everything, and a manager with the stand-ins. */
+/* simulate.c - a client with all permissions, and a manager with the stand-ins. */
 #include "cli/simulate.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "run/params.h"
 #include "value/yaml.h"
 
-/* Runs end with the process: who watches a simulation waits for nobody. */
+/* Runs end with the process: nobody waits for a simulation. */
 #define GRACE KL_SECONDS(2)
 
 struct cli_simulation {
@@ -30,7 +30,7 @@ bool cli_simulate_known(const char *command, const cli_simulate_options *o)
     return false;
 }
 
-/* As the server's own kubeconfig has it: with its certificate, as an administrator. */
+/* Connects as the server's own kubeconfig does: with its certificate, as an administrator. */
 kl_status cli_simulate_client(kl_server *s, kl_client **out, kl_err *err)
 {
     char *text = kl_server_kubeconfig(s);
@@ -59,7 +59,7 @@ kl_status cli_simulate_client(kl_server *s, kl_client **out, kl_err *err)
     return st;
 }
 
-/* How many nodes: for the script that makes them. */
+/* Sets the number of nodes, for the script that makes them. */
 static kl_status set_nodes(kl_program *p, long nodes, kl_err *err)
 {
     kl_builder *b = kl_builder_new();
@@ -87,7 +87,7 @@ kl_status cli_simulate_load(
     return st;
 }
 
-/* One line for all of them. */
+/* Logs one line for all stand-ins. */
 static void tell(const cli_simulate_options *o)
 {
     const char *names[LKL_SIMULATE_MOST];

@@ -1,5 +1,5 @@
-/* virtual.c - one thread lets stand-ins run whenever an object has changed, and moves the clock when it is
- * asked to, from each moment at which something is due to the next.
+/* virtual.c - one thread runs the stand-ins whenever an object has changed. On request it moves the clock,
+ * from each moment at which something is due to the next.
  *
  *   asleep --an object changed--> settling --> asleep
  *   asleep --POST--> settling, moving, settling, ... until the time is there --> the answer --> asleep */
@@ -17,9 +17,9 @@
 #include "script/stage.h"
 
 #define PATH KL_SERVER_EXTRA "v1/clock"
-/* Ten years: more is a slip. */
+/* Ten years: a longer time is a mistake. */
 #define ADVANCE_MOST KL_SECONDS(10LL * 365 * 24 * 3600)
-/* Who waits longer for an answer than clients do may ask again. */
+/* More requests than this are refused; their clients may ask again. */
 #define QUEUE_MOST 64
 
 typedef struct asked {
@@ -30,12 +30,12 @@ typedef struct asked {
 struct cli_virtual {
     kl_clock *clock;
     kl_server *server;
-    lkl_stage *stage; /* NULL until it starts */
+    lkl_stage *stage; /* NULL until the thread starts */
     kl_thread *thread;
     kl_mutex mu;
     kl_cond wake;
     bool stopping KL_GUARDED_BY(mu);
-    bool changed KL_GUARDED_BY(mu); /* an object, since stand-ins ran */
+    bool changed KL_GUARDED_BY(mu); /* an object has changed since the stand-ins ran */
     asked queue[QUEUE_MOST] KL_GUARDED_BY(mu);
     size_t queued KL_GUARDED_BY(mu);
 };
@@ -63,7 +63,7 @@ static void answer_now(cli_virtual *v, kl_httpd_request *r)
     answer(r, 200, b);
 }
 
-/* A Status, so that kubectl shows the message. */
+/* Answers with a Status, so that kubectl shows the message. */
 static void refuse(kl_httpd_request *r, int code, const char *reason, const char *message)
 {
     kl_builder *b = kl_builder_new();
@@ -79,7 +79,7 @@ static void refuse(kl_httpd_request *r, int code, const char *reason, const char
 
 /* ---------------------------------------------------------------- requests: the HTTP thread */
 
-/* {"advance": "10m"} */
+/* Reads {"advance": "10m"}. */
 static kl_status read_advance(kl_httpd_request *r, kl_time *out, kl_err *err)
 {
     size_t n = 0;
@@ -132,7 +132,7 @@ static void handle(void *arg, kl_httpd_request *r)
     kl_err_fini(&err);
 }
 
-/* Under the server's lock. */
+/* Called under the server's lock. */
 static void changed(void *arg, const kl_server_change *c)
 {
     cli_virtual *v = arg;

@@ -9,7 +9,7 @@ static const struct {
     const char *word, *kind;
 } kinds[] = {{"configmap", "v1/ConfigMap"}, {"secret", "v1/Secret"}};
 
-/* The text up to the next slash, which has to have something in it; NULL: it has not. */
+/* The text up to the next slash; NULL when it is empty. */
 static char *take_part(const char **at)
 {
     size_t n = strcspn(*at, "/");
@@ -18,7 +18,7 @@ static char *take_part(const char **at)
     return part;
 }
 
-/* What follows "configmap/" or "secret/"; *kind is its place in `kinds`. NULL: another text. */
+/* The text after "configmap/" or "secret/"; *kind is its index in `kinds`. NULL: another text. */
 static const char *behind(const char *text, size_t *kind)
 {
     for (*kind = 0; *kind < sizeof kinds / sizeof *kinds; ++*kind) {
@@ -99,7 +99,7 @@ void cli_watched_end(cli_watched *w)
     w->informer = NULL;
 }
 
-/* Why there is none. */
+/* Why the object is absent. */
 static kl_status absent(const cli_watched *w, kl_err *err)
 {
     kl_informer_stats s;

@@ -139,7 +139,7 @@ local function run(name, turned, ...)
   fail(turned and wrong_turned or wrong, args[(TAKES[name] or 1) + 1])
 end
 
--- The words so far: whether they negate, and the remaining name.
+-- Parses the words so far: whether they negate, and the remaining name.
 local function parse(words)
   local turned, rest = false, {}
   for word in words:gmatch "[^_.]+" do

@@ -1,8 +1,8 @@
 -- carry.lua - a controller that a program made, as the text of a script: kube.manager runs scripts, in states
 -- of their own on threads of their own, and functions of one state cannot run in another.
 --
--- What its functions use goes along, as it is then: texts, numbers, booleans, tables of these, other
--- functions and modules. Functions are copied out of their source. Those of the file of `reconcile` keep
+-- It carries what its functions use, as it is at that time: texts, numbers, booleans, tables of these, other
+-- functions and modules. Functions are copied out of their source. Those in the file of `reconcile` keep
 -- their lines, so that messages name them.
 
 local core = require "kubelua.core"
@@ -48,8 +48,8 @@ local function end_of(list, i)
   end
 end
 
--- The text of a function, from its parameters on, and its line. Two that begin and end on the same lines
--- cannot be told apart.
+-- The text of a function, from its parameters on, and its line. Two functions that begin and end on the same
+-- lines cannot be told apart.
 local function text_of(self, fn, where)
   local info = debug.getinfo(fn, "S")
   if info.what == "C" then self:fail("%s is a function of C", where) end
@@ -88,7 +88,7 @@ end
 
 local LIBRARIES = { "string", "table", "math", "utf8", "os", "coroutine" }
 
--- The words by which every state knows a value; nil when it has none.
+-- The expression by which every state knows a value; nil when it has none.
 local function known(x)
   for name, v in next, _G do
     if rawequal(v, x) then return name end
@@ -129,8 +129,8 @@ function Carried:expression(x, where, path, seen)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
--- What a function uses is a local of the text, under its own name: two that share it share it there. Its
--- globals are those of the state.
+-- What a function uses becomes a local of the text, under its own name: functions that share it share that
+-- local. Their globals are those of the state.
 function Carried:upvalues(fn, where)
   for i = 1, 255 do
     local name, value = debug.getupvalue(fn, i)

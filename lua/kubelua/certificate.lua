@@ -104,7 +104,7 @@ local function has_all(have, want)
   return true
 end
 
--- Addresses have many spellings; a certificate has one.
+-- An address has many spellings; a certificate has one of them.
 local function spelled(ips)
   local out = {}
   for i, ip in ipairs(ips or {}) do out[i] = core.ip(ip) end
@@ -145,7 +145,7 @@ local function failed(self, err)
   if self.opts.on_error then self.opts.on_error(err) end
 end
 
--- Whether the server works, from its answer: a refusal is an answer.
+-- Records whether the server works, from its answer: a refusal is an answer.
 local function judge(self, err)
   self.healthy = err.code == 401 or err.code == 403 or err.code == 404
 end

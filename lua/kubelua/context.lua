@@ -520,7 +520,7 @@ require("kubelua.helpers").into_context(Context)
 
 -- ---------------------------------------------------------------- for results
 
--- How what a reconcile returned reaches the world, see lua/kubelua/result.lua.
+-- The functions by which a result is carried out, see lua/kubelua/result.lua.
 M.hands = { send = send, priority = run.priority }
 
 function M.hands.apply(ctx, what, o, force)
@@ -554,10 +554,10 @@ function M.hands.is_cut(c)
   return false
 end
 
--- The fields come from the run (bindings/api/lctx.c).
+-- The run supplies the fields (bindings/api/lctx.c).
 run.context(Context, missing, function(ctx) return trying("ctx.try", ctx, Context, missing) end)
 
---- What ctx has, by its names: kubelua check looks at it.
+--- The members of ctx by name, for kubelua check.
 M.class = Context
 
 -- The functions that map events read the cache, and nothing else.

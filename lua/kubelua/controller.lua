@@ -4,9 +4,9 @@
 --   kube.controller { name, resource, when, indexes, watches, owns, reads, fields, managed_fields, workers,
 --     concurrency, timeout, resync, params, reconcile }
 --
--- What comes out is data (bindings/script/specs.c reads it) and functions; the functions of watches, indexes
--- and `when` are numbered in the order of their kinds and names, so that every state of a generation gives
--- the same number to the same function.
+-- The result is data (bindings/script/specs.c reads it) and functions. The functions of watches, indexes and
+-- `when` are numbered in the order of their kinds and names, so that every state of a generation gives the
+-- same number to the same function.
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
@@ -108,7 +108,7 @@ end
 
 -- ---------------------------------------------------------------- when, indexes, watches
 
--- A field of the top such as "spec" is a path; what is nearly one of the words is a slip.
+-- A top-level field such as "spec" is a path; a near miss of one of the words is a mistake.
 local function is_path(text)
   return text:find "^[%a_]" ~= nil and (text:find "[.%[]" ~= nil or not suggest.nearest(text, WORDS))
 end
@@ -146,7 +146,7 @@ local function check_namespaces(self, where, list)
   return out
 end
 
--- Texts of labels and fields, which the server is asked for, and namespaces; nil: all.
+-- Selectors of labels and fields, as the server gets them, and namespaces; nil: all.
 local function selection(self, where, x)
   if x == nil then return {} end
   if type(x) == "table" and (x.labels ~= nil or x.fields ~= nil or x.label ~= nil or x.field ~= nil
@@ -171,7 +171,7 @@ local function same_selection(a, b)
     and table.concat(a.namespaces or {}, ",") == table.concat(b.namespaces or {}, ",")
 end
 
--- One cache has all of a kind, so all that name it say the same of it.
+-- A kind has one cache, so everything that names the kind has to give the same selection.
 local function select_of(self, place, kind, x)
   local where = ("%s[%q]"):format(place, kind)
   if kind == self.resource then
@@ -357,7 +357,7 @@ local function check_owns(self, owns)
   end
 end
 
--- The same of kinds that are only read, with { selector = ... }.
+-- The same for kinds that are only read, with { selector = ... }.
 local function check_reads(self, reads)
   if reads == nil then return end
   if type(reads) ~= "table" then fail(self, "reads must be a list of kinds, got %s", type(reads)) end
@@ -398,7 +398,7 @@ local function kinds_of(self)
   return kinds
 end
 
--- The words of `when` for a kind, and the paths that scheduling looks at.
+-- The words of `when` for a kind, and the paths that scheduling reads.
 local function looked_at(self, kind)
   local words = {}
   local function add(when)
@@ -439,7 +439,7 @@ local function add_fields(self, kind, list)
     end
     add(path)
   end
-  -- What the cache itself looks at is kept as well.
+  -- Fields that the cache itself reads are kept as well.
   for _, index in ipairs(self.indexes) do
     if index.kind == kind and index.path then add((index.path:gsub("%[%d+%]", ""))) end
   end

@@ -17,7 +17,7 @@ local M = {}
 
 local KEYS = { to = true, from = true }
 
--- The API server asks within half a minute.
+-- The API server waits at most half a minute.
 local TIMEOUT = 30
 
 local function check_spoke(fail, name, spoke, versions)
@@ -104,14 +104,14 @@ function M.convert(c, o, version)
   return o
 end
 
---- One ConversionReview: tells the runtime what became of its objects.
+--- Handles one ConversionReview: tells the runtime the result for each of its objects.
 function M.review(c, request)
   local version, out = request.desiredAPIVersion:match "[^/]+$", {}
   for i, o in ipairs(request.objects) do out[i] = M.convert(c, o, version) end
   run.answer(core.value({ converted = core.array(out) }, "the conversion"))
 end
 
---- What was raised, for the one who asked and for the log.
+--- Answers with the text of an error, and returns it for the log.
 ---@return string
 function M.raised(c, e)
   local text = ("%s: %s"):format(c.at or "it", saying.shown(e))
@@ -119,7 +119,7 @@ function M.raised(c, e)
   return text
 end
 
---- The lines of `kubelua check`.
+--- Adds the lines of `kubelua check`.
 function M.describe(c, line)
   line("hub", c.hub)
   for _, version in ipairs(c.versions) do

@@ -1,4 +1,4 @@
--- crd.lua - kube.crd: the definition of a kind beside the controller that looks at it.
+-- crd.lua - kube.crd: the definition of a kind beside the controller that reconciles it.
 --
 --   local Site = kube.crd { group = "example.com", kind = "Site",
 --     schema = kube.schema { spec = { host = "string!" }, status = { ready = "boolean" } } }
@@ -45,7 +45,7 @@ for key, type in pairs(VERSION_KEYS) do KEYS[key] = type end
 local declared, order, closed = {}, {}, false
 local conversions = {}      -- by the definition's name: what the runtime serves
 
---- The script is loaded: nothing is defined any more.
+--- The script is loaded: from now on nothing can be defined.
 function M.close() closed = true end
 
 local function fail(crd, fmt, ...)

@@ -1,5 +1,5 @@
--- crd_schema.lua - kube.schema: an OpenAPI v3 schema as a CustomResourceDefinition wants it, out of something
--- shorter.
+-- crd_schema.lua - kube.schema: makes the OpenAPI v3 schema of a CustomResourceDefinition from a shorter
+-- form.
 --
 --   kube.schema {
 --     host = "string!",                                    -- needed
@@ -49,7 +49,7 @@ local TYPES = {
   ["int-or-string"] = { anyOf = { { type = "integer" }, { type = "string" } },
     ["x-kubernetes-int-or-string"] = true },
 }
--- Ours -> OpenAPI's, of the field itself, and of which Lua type.
+-- Our word -> OpenAPI's words for the field, and the Lua type of its values.
 local WORDS = {
   default = { "default" }, doc = { "description", "string" }, enum = { "enum", "table" },
   format = { "format", "string" }, pattern = { "pattern", "string" }, min = { "minimum", "number" },
@@ -127,7 +127,7 @@ local function list_options(where, field, schema)
   end
 end
 
--- A table with [1]: a type and what holds of it.
+-- A table with [1]: a type, and the rules for it.
 local function of_table(where, field, depth)
   for word, x in pairs(field) do
     if word ~= 1 and not KNOWN[word] then

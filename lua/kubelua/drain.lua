@@ -3,8 +3,8 @@
 --
 --   pod -> skip (mirror pods, daemon sets' with leave to ignore them)   refuse (an error, before anything is evicted)   evict
 --
--- What a pod's fate is, is a function of the pod and the options (M.judge). A budget that says "not now"
--- (429) is asked again later.
+-- M.judge decides about a pod, from the pod and the options alone. An eviction that a budget forbids for now
+-- (429) is tried again later.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"
@@ -53,8 +53,8 @@ local function long_gone(pod, opts, now)
   return since and least > 0 and now - core.time(since):unix() > least
 end
 
---- What becomes of a pod: "evict", "skip" or "refuse", and why. `has_daemonset(namespace, name)` says
---- whether a daemon set exists.
+--- Decides about a pod: "evict", "skip" or "refuse", and why. `has_daemonset(namespace, name)` says whether a
+--- daemon set exists.
 ---@param pod kubelua.view
 ---@param opts kubelua.DrainOptions
 ---@param has_daemonset fun(namespace: string, name: string): boolean
@@ -125,7 +125,7 @@ local function told(opts, pod, ...)
   if opts.on_pod then opts.on_pod(pod, ...) end
 end
 
--- What is to be evicted; an error that names every pod that may not.
+-- The pods to evict; an error that names every pod that may not be evicted.
 local function chosen(client, name, opts)
   local exists = {}
   local function has_daemonset(ns, set)
@@ -176,7 +176,7 @@ local function try(client, pod, opts)
   local ok, err = pcall(remove, client, pod, opts)
   if ok then return opts.dry_run and "gone" or "waiting" end
   if not core.is_error(err) then error(err, 0) end
-  if err.code == 404 or err.kind == "conflict" then return "gone" end      -- or another one under its name
+  if err.code == 404 or err.kind == "conflict" then return "gone" end      -- or another pod has its name
   if err.code == 429 then
     told(opts, pod, "refused by budget", err.message)
     return nil, err.retry_after and err.retry_after > 0 and err.retry_after
@@ -216,7 +216,7 @@ function M.drain(client, node, opts)
   local pods = chosen(client, name, opts)
   if #pods == 0 then return pods end
 
-  -- An informer says when they are gone; nothing is asked for twice.
+  -- An informer reports when they are gone, so nothing is read twice.
   local informers <close> = require("kubelua.informers").informers(client,
     { fields = "spec.nodeName=" .. name, keep = { "spec.nodeName" } })
   local store = informers:informer("v1/Pod"):store()

@@ -1,13 +1,13 @@
--- explain.lua - what the caches of controllers hold and cost: wants out of their tables, measures out of
--- informers, and what would make them smaller.
+-- explain.lua - what the caches of controllers hold and cost: the wanted caches from the controllers' tables,
+-- their sizes from informers, and what would make them smaller.
 
 local core = require "kubelua.core"
 
 local M = {}
 
--- Objects whose parts are measured; the shares of more would be the same.
+-- The most objects whose parts are measured; more would have the same shares.
 local SAMPLE = 500
--- A part, or a namespace, below this share is not worth a line.
+-- A part, or a namespace, with a smaller share gets no line.
 local WORTH = 0.05
 
 -- ---------------------------------------------------------------- what is wanted
@@ -164,7 +164,7 @@ local function mentions(texts, part)
   return false
 end
 
--- What a smaller cut would keep, as far as the text of the scripts tells.
+-- The bytes that a smaller cut would save, as far as the scripts' text tells.
 local function savings(w, parts, bytes)
   local out = {}
   if w.keep or bytes == 0 then return out end
@@ -206,7 +206,7 @@ local function namespaces_of(w, all)
   return table.move(out, 1, math.min(3, #out), 1, {})
 end
 
---- What is known of a want after `seconds` of watching, in which `events` came.
+--- The report on a want after `seconds` of watching, with `events` received.
 function M.report(w, events, seconds)
   local objects, all = sample_of(w)
   local bytes, parts = sum(w, "bytes"), parts_of(objects)

@@ -18,7 +18,7 @@ local request = require "kubelua.request"
 
 local M = {}
 
--- Others who take their finalizers away at the same time are few.
+-- Few others remove their finalizers at the same time.
 local ATTEMPTS = 8
 
 local function has(o, names)
@@ -42,7 +42,7 @@ local function without(o, names, name)
   return list
 end
 
---- What is to be done. `name` is ours, `former` are names it had before.
+--- Decides what to do. `name` is our finalizer, `former` are earlier names of it.
 ---@param o kubelua.view
 ---@param name string
 ---@param former string[]?
@@ -56,7 +56,7 @@ function M.plan(o, name, former)
   return has(o, current) and not has(o, old) and "reconcile" or "add"
 end
 
---- The merge patch that puts `finalizers` in the place of those that `o` has, guarded.
+--- The guarded merge patch that replaces the finalizers of `o` by `finalizers`.
 local function guarded(o, finalizers)
   local metadata = o.metadata
   return { metadata = {

@@ -7,7 +7,7 @@ local request = require "kubelua.request"
 
 local M = {}
 
--- A module that loads when somebody looks into it.
+-- A module that loads at the first access to one of its members.
 local function later(name)
   return setmetatable({}, { __index = function(_, key) return require(name)[key] end })
 end
@@ -220,8 +220,8 @@ local OWNED = { namespace = "string", labels = "selector", fields = "selector", 
 ---@field index? string|table
 ---@field value? string|string[]
 
---- What is ours of a kind, from the cache: our object is its controller. Nothing is written; what `ctx:claim`
---- would adopt is not there.
+--- The objects of a kind that our object controls, from the cache. Nothing is written; objects that
+--- `ctx:claim` would adopt are not among them.
 ---@param kind string
 ---@param opts kubelua.OwnedOptions?
 ---@return kubelua.view[]

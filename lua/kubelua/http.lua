@@ -44,7 +44,7 @@ local OPTIONS = {
 }
 local TLS = { ca = "string", cert = "string", key = "string", server_name = "string" }
 local REDIRECTS_MAX, ANSWER_MAX = 10, 32 << 20
--- A longer line comes in pieces of this.
+-- A longer line is handed over in pieces of this size.
 local LINE_MAX = 1 << 20
 
 -- ---------------------------------------------------------------- asking
@@ -53,7 +53,7 @@ local function escape(text)
   return (text:gsub("[^%w%-._~]", function(c) return ("%%%02X"):format(c:byte()) end))
 end
 
--- What a secret hides, and anything else as it is.
+-- The text of a secret; any other value as it is.
 local function bare(x) return core.unsealed(x) or x end
 
 local function scalar(what, where, x)
@@ -227,7 +227,7 @@ local function by_chunk(fn)
   return function(bytes) return not bytes or fn(bytes) ~= false end
 end
 
--- Reads the stream to its end, or until the callback has enough. Whatever happens, it is closed then.
+-- Reads the stream to its end, or until the callback stops it. The stream is always closed afterwards.
 ---@return kubelua.HttpAnswer
 local function read(send, op, head, take)
   local function ask(word)

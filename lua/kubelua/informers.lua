@@ -1,5 +1,5 @@
 -- informers.lua - shared informers for any Lua state: stores that keep themselves up to date (stores.lua),
--- and handlers that hear of changes.
+-- and handlers that are called for changes.
 --
 --   local f <close> = kube.informers(c, { namespace = "default", resync = "10m" })
 --   local pods = f:informer "v1/Pod"
@@ -24,7 +24,7 @@ local M = {}
 
 local key_of = stores.key_of
 
--- As client-go: looking at everything again more often than this is a busy loop.
+-- As client-go: a more frequent resync would be a busy loop.
 local RESYNC_LEAST = 1
 
 ---@alias kubelua.Transform fun(o: kubelua.draft): any  edits the object, or returns another; false leaves it out
@@ -123,7 +123,7 @@ function Handler:tell(news, old, now, flag)
   end
 end
 
--- Seconds until the next resync; it is asked for when its time has come.
+-- Seconds until the next resync; asks for the resync when it is due.
 function Handler:resync(now)
   if not self.period or not self.heard then return math.huge end
   self.due = self.due or now + self.period
@@ -169,7 +169,7 @@ function Informer:transformed(o)
   return result or nil
 end
 
--- What one of our indexes says of the object under a key.
+-- Whether a term holds for the object under a key, by one of our own indexes.
 function Informer:index_says(term, key)
   local op, values = term[2], self.indexes[term[1]].values[key] or {}
   if op == "exists" then return next(values) ~= nil end
@@ -216,7 +216,7 @@ function Informer:indexer() return self.indexer_ end
 ---@return kubelua.Lister
 function Informer:lister() return stores.lister(self.indexer_) end
 
---- How it is.
+--- The informer's state.
 ---@return kubelua.InformerStats
 function Informer:stats() return self.core:stats() end
 
@@ -392,7 +392,7 @@ local function watch_error(self, id)
   end
 end
 
--- One event, waited for as long as said; whether there was one.
+-- Delivers one event, after waiting at most that long; returns whether there was one.
 local function deliver(self, seconds)
   local id, news, old, now, flag = self.core:take(seconds)
   if not id then return false end

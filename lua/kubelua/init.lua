@@ -68,7 +68,7 @@ local FROM_FILES = {
   retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
 }
 
--- What is for programs, and what a script does instead.
+-- What only programs have, and what a script does instead.
 local FOR_PROGRAMS = {
   connect = { "kubelua.client", "connect", "a controller reaches the API through ctx, in its reconcile" },
   http = { "kubelua.web", "http", "a controller reaches other servers through ctx.http, in its reconcile" },

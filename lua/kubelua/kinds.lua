@@ -21,7 +21,7 @@ local function add(words, word, kind)
   list[#list + 1] = kind
 end
 
---- From now on the names mean a kind of the script's own.
+--- Makes the names mean a kind of the script's own, from now on.
 ---@param kind string    "example.com/v1/Site"
 ---@param names string[] its plural, singular and short names
 ---@param words? table   the table to remember them in, for M.full; by default that of this Lua state
@@ -57,7 +57,7 @@ function M.full(word, words)
   return nil, ("%q is in several API groups: name one of %s"):format(word, table.concat(found, " or "))
 end
 
--- What scripts ask for is few words; a script that makes them up does not fill the memory.
+-- Scripts ask for few words; a script that generates words must not fill the memory.
 local KEPT_MAX, WORD_MAX = 256, 128
 local kept, count = {}, 0
 

@@ -1,4 +1,4 @@
--- manager.lua - kube.manager: controllers, informers and a loop in a program of one's own.
+-- manager.lua - kube.manager: controllers, informers and a loop in a program.
 --
 --   local m <close> = kube.manager { client = c, controllers = { "web.lua", kube.controller { ... } } }
 --   m:start()
@@ -171,7 +171,7 @@ function Manager:start()
   return self
 end
 
--- What is at hand; how much that was.
+-- Handles what is pending; returns how much that was.
 local function turn(self)
   local count, due = 0, math.huge
   self.bell:hush()
@@ -189,7 +189,7 @@ local function turn(self)
   return count
 end
 
--- What one handler raises comes out; what waits behind it rings again.
+-- If a handler raises, the error is passed on, and what still waits rings the bell again.
 local function safe_turn(self)
   local ok, count = pcall(turn, self)
   if ok then return count end
@@ -238,7 +238,7 @@ function Manager:ready() return self.core:ready() end
 ---@return boolean
 function Manager:leading() return self.core:leading() end
 
---- How each controller is.
+--- The state of each controller.
 ---@return kubelua.ManagedController[]
 function Manager:controllers() return self.core:controllers() end
 

@@ -14,7 +14,7 @@ local wait = require "kubelua.wait"
 local M = {}
 
 local CRD = "CustomResourceDefinition"
--- What others live in, or are made of.
+-- Kinds that other objects live in, or are defined by.
 local FIRST = { Namespace = 1, [CRD] = 2 }
 local SERVED_WITHIN = 60      -- seconds from a definition to its kind in discovery
 
@@ -109,7 +109,7 @@ end
 
 -- ---------------------------------------------------------------- applying
 
--- A structured error stays one, and says where it comes from.
+-- A structured error stays one, and gets its origin.
 local function located(where, o, fn, ...)
   local ok, result = pcall(fn, ...)
   if ok then return result end
@@ -121,7 +121,7 @@ local function located(where, o, fn, ...)
   error(core.error(moved), 0)
 end
 
--- Until discovery has the kinds of a definition.
+-- Waits until discovery has the kinds of a definition.
 local function served(client, crd, deadline)
   for _, version in ipairs(crd.spec.versions) do
     while version.served do

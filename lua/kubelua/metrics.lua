@@ -1,11 +1,11 @@
--- metrics.lua - kube.counter, kube.gauge and kube.histogram: what a script counts, in /metrics beside what
--- the runtime counts.
+-- metrics.lua - kube.counter, kube.gauge and kube.histogram: metrics of a script, in /metrics beside those of
+-- the runtime.
 --
 --   local made = kube.counter { name = "made_total", help = "Records made.", labels = { "zone" } }
 --   ...
 --   made:inc(1, { zone = "eu" })
 --
--- They stand at the top level of a script, so that what it counts is known before it runs; the figures are in
+-- They are declared at the top level of a script, so that they are known before it runs. Their values are in
 -- C and outlive reloads (core/metrics/custom.h).
 
 local checks = require "kubelua.checks"
@@ -37,7 +37,7 @@ local NAME_MAX, HELP_MAX = 200, 1000
 -- prometheus.DefBuckets of client_golang
 local BUCKETS = { .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10 }
 
--- What the runtime has itself.
+-- Names that the runtime's own metrics have.
 local OURS = {
   "kubelua_", "controller_runtime_", "workqueue_", "rest_client_", "leader_election_", "certwatcher_",
   "process_",
@@ -47,10 +47,10 @@ local fail = checks.fail
 
 local declared, count, closed = {}, 0, false
 
--- A program of one's own, such as a test that looks into a script: it may declare, and nothing is counted.
+-- A program, such as a test that loads a script: it may declare metrics, but nothing is counted.
 local program = core.connect ~= nil
 
---- The script is loaded: nothing is declared any more.
+--- The script is loaded: from now on nothing can be declared.
 function M.close() closed = true end
 
 -- ---------------------------------------------------------------- declaring
@@ -187,7 +187,7 @@ local function opened(self, kind, method)
   return d
 end
 
--- What is behind self, and the number of the call.
+-- The declaration behind self, and the amount that the call gives.
 local function given(self, kind, method, x)
   local d = opened(self, kind, method)
   if type(x) == "table" then
@@ -199,7 +199,7 @@ local function given(self, kind, method, x)
   return d, x
 end
 
--- The same where it is 1 by default.
+-- The same for a call whose amount is 1 by default.
 local function one_given(self, kind, method, x) return given(self, kind, method, x == nil and 1 or x) end
 
 -- All labels, as texts; nil for none.

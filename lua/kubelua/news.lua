@@ -1,4 +1,4 @@
--- news.lua - what an Event says beside its text, for ctx:event, ctx:warn and kube.recorder alike.
+-- news.lua - the fields of an Event besides its text, for ctx:event, ctx:warn and kube.recorder alike.
 
 local core = require "kubelua.core"
 local object = require "kubelua.object"

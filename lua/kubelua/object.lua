@@ -35,7 +35,7 @@ local function shallow(t)
   return copy
 end
 
--- A Secret's data with the texts of secrets (ctx.secret) in it; a copy where there are any.
+-- A Secret's data with ctx.secret texts unsealed; a copy if there are any.
 local function unsealed(o, field, encode)
   local values, copy = rawget(o, field), nil
   if type(values) ~= "table" then return o end
@@ -95,7 +95,7 @@ function M.normalize(o, what)
   return kind == "Secret" and api == "v1" and M.with_secrets(out) or out
 end
 
--- Of a template's metadata its objects have these; a name is theirs.
+-- An object takes these metadata of its template; a name is its own.
 local FROM_TEMPLATE = { "labels", "annotations", "finalizers" }
 
 --- An object out of a template, as controllers make Jobs of a CronJob and Pods of a ReplicaSet: everything

@@ -1,7 +1,7 @@
 -- owner.lua - owner references and finalizers, by the rules of Kubernetes' garbage collector and of
 -- controller-runtime's controllerutil.
 --
--- What is changed is a draft, or a table of one's own: kube.set_controller(deployment, config_map).
+-- Calls change a draft, or a plain table: kube.set_controller(deployment, config_map).
 
 local core = require "kubelua.core"
 local object = require "kubelua.object"
@@ -42,7 +42,7 @@ local function describe(o, metadata)
     ns and ns .. "/" .. tostring(metadata.name) or tostring(metadata.name))
 end
 
--- What makes a reference to the owner: it was read from the server.
+-- The fields of a reference to the owner, which has to come from the server.
 local function identity(what, owner)
   local metadata = readable(what, owner)
   local api, kind = owner.apiVersion, owner.kind
@@ -161,7 +161,7 @@ end
 
 -- ---------------------------------------------------------------- finalizers
 
--- Those that Kubernetes itself knows have no domain.
+-- Kubernetes' own finalizers have no domain.
 local STANDARD = { orphan = true, foregroundDeletion = true, kubernetes = true }
 
 local function check_finalizer(what, name)

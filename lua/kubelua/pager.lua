@@ -14,7 +14,7 @@ local M = {}
 -- Objects per page: the server keeps little, and a lazy loop starts early.
 M.PAGE = 500
 
--- A server fills its pages: so many in a row without an object, and more to come, lead nowhere.
+-- A server fills its pages: that many empty pages in a row, with more to come, will not end.
 M.BARREN_PAGES = 5
 
 local function no_end(op, why)

@@ -14,7 +14,7 @@ local suggest = require "kubelua.suggest"
 
 local M = {}
 
--- A function that meets a conflict this often in a row is losing a race that it should not run.
+-- A function that meets this many conflicts in a row is losing a race that it should not run.
 local ATTEMPTS = 8
 
 local OPTIONS = { type = "string", subresource = "string", lock = "boolean", manager = "string",
@@ -134,7 +134,7 @@ local function with_function(self, what, base, at, change, opts)
     if not core.is_error(result) or result.code ~= 409 or attempt == ATTEMPTS then error(result, 0) end
     local uid = base("metadata.uid")
     base = self.get { verb = "get", kind = at.kind, ns = at.ns, name = at.name }
-    -- Gone, or another object under the same name: this is not the one that was meant.
+    -- the object is gone, or another one has its name
     if not base or uid and base("metadata.uid") ~= uid then error(result, 0) end
   end
 end

@@ -5,7 +5,7 @@ local core = require "kubelua.core"
 
 local M = {}
 
--- What a list or a view holds; everything else as it is.
+-- The content of a list or a view; any other value as it is.
 local function of(value)
   if core.is_view(value) then return core.copy(value) end
   local meta = getmetatable(value)

@@ -9,13 +9,13 @@ local core = require "kubelua.core"
 
 local M = {}
 
--- As people read them: what looks before what changes.
+-- The order in which people read verbs: reading before changing.
 local ORDER = { get = 1, list = 2, watch = 3, create = 4, update = 5, patch = 6, delete = 7,
   deletecollection = 8 }
 
 -- ---------------------------------------------------------------- from the table of a controller
 
--- The namespaces in which a controller looks for a kind, where its `selector` says so.
+-- The namespaces in which a controller looks for a kind, if its `selector` names them.
 local function selected(c, kind)
   for _, s in ipairs(c.selects or {}) do
     if s.kind == kind then return s.namespaces end
@@ -60,7 +60,7 @@ function M.of_spec(c, add, watch_namespaces)
   return namespaces
 end
 
---- What it takes to make what a controller owns, where the source does not say which of it is made.
+--- The rights to create what a controller owns, where the source does not say which kinds it creates.
 ---@param c kubelua.Controller
 ---@param add fun(need: table)
 ---@param watch_namespaces string[]?
@@ -73,7 +73,7 @@ function M.of_owned(c, add, watch_namespaces)
   end
 end
 
---- What it takes beside with --shards: replicas that keep their own namespaces look for those that there are.
+--- The further rights for --shards: replicas with namespaces of their own look up which namespaces exist.
 ---@param c kubelua.Controller
 ---@param add fun(need: table)
 ---@param watch_namespaces string[]?
@@ -97,7 +97,7 @@ function M.of_process(add)
   end
 end
 
---- What the definitions take that scripts bring, with --install-crds.
+--- The rights for definitions that scripts define, with --install-crds.
 function M.of_definitions(names, add)
   add { kind = "apiextensions.k8s.io/v1/CustomResourceDefinition", verbs = { "create" }, namespaces = false,
     why = "definitions of scripts" }
@@ -105,7 +105,7 @@ function M.of_definitions(names, add)
     namespaces = false, why = "definitions of scripts" }
 end
 
---- What the Lease of an election takes, in the namespace where it is.
+--- The rights for the Lease of an election, in its namespace.
 function M.of_election(name, namespace, add)
   add { kind = "coordination.k8s.io/v1/Lease", verbs = { "create" }, namespaces = { namespace },
     why = "leader election" }
@@ -141,7 +141,7 @@ function M.of_webhook(h, add, watch_namespaces)
     why = ("configuration of %s"):format(h.name) }
 end
 
---- What the Secret takes in which replicas share the certificates of webhooks.
+--- The rights for the Secret in which replicas share the certificates of webhooks.
 function M.of_certificates(namespace, name, add)
   add { kind = "v1/Secret", verbs = { "create" }, namespaces = { namespace },
     why = "certificates of webhooks" }
@@ -149,13 +149,13 @@ function M.of_certificates(namespace, name, add)
     why = "certificates of webhooks" }
 end
 
---- What the ConfigMap of params takes, which `kubelua run --params configmap/NS/NAME` watches.
+--- The rights for the ConfigMap of params, which `kubelua run --params configmap/NS/NAME` watches.
 function M.of_params(namespace, name, add)
   add { kind = "v1/ConfigMap", verbs = { "get", "list", "watch" }, names = { name },
     namespaces = { namespace }, why = "params" }
 end
 
--- What a verb of ours is in the words of the authorizer. An apply creates what is not there.
+-- Our verb -> the authorizer's verbs. An apply creates an absent object.
 local RBAC = {
   apply = { "create", "patch" }, create = { "create" }, update = { "update" }, patch = { "patch" },
   delete = { "delete" }, deletecollection = { "deletecollection" },
@@ -253,7 +253,7 @@ local function gather(needs, resolve)
   return entries
 end
 
--- What holds for the whole cluster need not be said of a namespace again.
+-- A rule for the whole cluster need not be repeated for a namespace.
 local function without_covered(entries)
   for key, e in pairs(entries) do
     local whole = e.scope ~= "" and entries[table.concat({ "", e.group, e.resource, "" }, "\0")]

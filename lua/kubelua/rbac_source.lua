@@ -95,7 +95,7 @@ local function subjects_of(list)
   return out
 end
 
--- After a conflict the object itself is read again, whatever part of it is written.
+-- After a conflict the object itself is read again, whichever subresource is written.
 local function with_reads(add)
   return function(need)
     if not need.subresource or need.exact then return add(need) end

@@ -336,7 +336,7 @@ function M.delete_collection(what, kind, opts)
   }
 end
 
---- Whether a request is about many objects.
+--- Whether a request concerns many objects.
 function M.is_many(op) return op.verb == "list" or op.verb == "watch" or op.verb == "deletecollection" end
 
 -- ---------------------------------------------------------------- answers

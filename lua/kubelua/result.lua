@@ -43,7 +43,7 @@ local Verdict = {}
 Verdict.__name = "kubelua.Verdict"
 Verdict.__tostring = function(v) return ("kube.%s: %s"):format(v.word, v.why or v.after) end
 
--- More is a mistake: priorities are compared, not counted.
+-- A larger number is a mistake: priorities are only compared.
 local PRIORITY_MAX = 1000000
 
 local KEYS = {

@@ -157,7 +157,7 @@ local function check_memory(self, x)
   self.memory = bytes
 end
 
--- Below a millisecond it would end runs for the cost of a cold cache.
+-- A limit below a millisecond would end runs because of a cold cache.
 local function check_cpu(self, x)
   self.cpu = checks.duration(self, "cpu", x)
   if self.cpu and self.cpu < 0.001 then

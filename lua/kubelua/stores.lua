@@ -83,7 +83,7 @@ local function sorted(set)
   return list
 end
 
--- What has to be decided here rather than in C: functions, and whatever looks at transformed objects.
+-- Whether an object fits what Lua has to decide, not C: functions, and queries of transformed objects.
 local function holds(self, o, ns, labels, terms)
   if ns and o.metadata("namespace") ~= ns then return false end
   if labels and not labels:matches(o) then return false end

@@ -127,7 +127,7 @@ M.full_name = full_name
 
 -- ---------------------------------------------------------------- running
 
--- fn in a coroutine of its own: what yields, goes on.
+-- Calls fn in a coroutine of its own; a yield is resumed at once.
 local function call(fn)
   local co = coroutine.create(fn)
   repeat

@@ -33,7 +33,7 @@ local function check_function(what, fn)
   end
 end
 
--- Another name would be another object: half of the call would have happened to each.
+-- With another name it would be another object, and the call would affect both.
 local function guarded(what, fn, name, ns)
   return function(draft)
     fn(draft)

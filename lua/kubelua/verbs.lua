@@ -24,7 +24,7 @@ local DECIDE = { reason = "string", message = "string", manager = "string", dry_
   timeout = "duration" }
 local FINALIZE = { dry_run = "boolean", timeout = "duration" }
 
--- Rounds of read and write that meet a conflict before it is raised.
+-- Read-and-write rounds before a conflict is raised.
 local ATTEMPTS = 8
 
 -- Which object a call means, of a kind that the call knows: (object, options), (key, options) or

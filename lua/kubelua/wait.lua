@@ -27,7 +27,7 @@ local function condition_of(o, name)
   end
 end
 
--- A condition that speaks of an older generation says nothing yet.
+-- A condition for an older generation does not count yet.
 local function is_stale(o, condition)
   local generation = o("metadata.generation")
   local observed = condition("observedGeneration") or o("status.observedGeneration")
@@ -118,7 +118,7 @@ function Waiter:verdict(o)
     self.last, self.seen = o, true
     if self.uid and o("metadata.uid") ~= self.uid then
       self:gone()
-      return o             -- the one that was meant is deleted
+      return o             -- the object that was meant is deleted
     end
     if self.special == "deleted" then
       self.uid = self.uid or o("metadata.uid")

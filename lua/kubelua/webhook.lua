@@ -426,7 +426,7 @@ function Request:event(about, reason, fmt, ...)
     core.value(about, "req:event: the object"), e.action, e.related)
 end
 
--- What it has of ctx.
+-- The members that it shares with ctx.
 local OF_CTX = { log = true, live = true, params = true, secret = true }
 
 local WRITES = { apply = true, create = true, update = true, delete = true, patch = true,

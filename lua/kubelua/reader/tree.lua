@@ -14,7 +14,7 @@ local tokens = require "kubelua.reader.tokens"
 
 local M = {}
 
--- What Lua itself would compile nests less.
+-- Lua itself compiles no deeper nesting.
 local DEPTH_MAX = 240
 
 local LEFT = {
@@ -416,7 +416,7 @@ function M.text(e)
   if e.t == "string" then return e.value end
   if e.t == "name" and e.def and e.def.value and not e.def.set then
     if e.def.text == nil then
-      e.def.text = false -- while it is asked for
+      e.def.text = false -- while it is being computed
       e.def.text = M.text(e.def.value) or false
     end
     return e.def.text or nil

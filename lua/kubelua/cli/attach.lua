@@ -117,7 +117,7 @@ local function named(call, controller)
   return controller
 end
 
--- What a call asks of the process, out of (kind, "namespace/name") or (kind, namespace, name).
+-- The object that a call asks about, from (kind, "namespace/name") or (kind, namespace, name).
 local function of(call, more, kind, a, b)
   if not (is_word(kind) and is_word(a)) then
     error(('%s: name the object: %s("v1/ConfigMap", "namespace/name"%s)'):format(call, call, more), 0)

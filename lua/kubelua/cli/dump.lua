@@ -19,7 +19,7 @@ local RANK = { ["apiextensions.k8s.io/v1/CustomResourceDefinition"] = 1, ["v1/Na
 local LEFT_OUT = { ["events.k8s.io/v1/Event"] = true, ["autoscaling/v1/HorizontalPodAutoscaler"] = true,
   ["metrics.k8s.io/v1beta1/NodeMetrics"] = true, ["metrics.k8s.io/v1beta1/PodMetrics"] = true }
 
--- Of the APIServices that a server makes for itself.
+-- Marks the APIServices that a server makes by itself.
 local AUTOMATIC = "kube-aggregator.kubernetes.io/automanaged"
 
 local function listable(r)

@@ -35,7 +35,7 @@ local function waiting(process, loaded)
   end
 end
 
--- Waits until all that was taken runs; why it does not, or nil.
+-- Waits until every loaded generation runs; returns why one does not, or nil.
 local function await(process, loaded, seconds)
   local why
   control.until_said(seconds, function()

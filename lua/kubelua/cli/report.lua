@@ -35,7 +35,7 @@ function Report:tell(thing, result, fmt, ...)
   return r
 end
 
---- The same for what went wrong: the status is 1.
+--- The same for a failure: the status becomes 1.
 function Report:fail(thing, fmt, ...)
   self.code = 1
   local r = row(thing, "failed")

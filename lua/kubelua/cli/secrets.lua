@@ -1,11 +1,11 @@
--- secrets.lua - what of a Secret nobody wants on a screen that others look at, or in a file that is passed
+-- secrets.lua - hides a Secret's data on a screen that others see, and in a file that is passed
 -- on.
 
 local core = require "kubelua.core"
 
 local M = {}
 
--- What kubectl applied last has the data once more.
+-- kubectl's record of the last apply repeats the data.
 local APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 local STAND_IN = { data = "cmVkYWN0ZWQ=", stringData = "redacted" }
 
@@ -16,7 +16,7 @@ local function is_secret(o)
   return kind == "Secret" and (version == nil or version == "v1")
 end
 
---- Whether a path of an object ("data.password") leads to what is secret. As kl_diff_is_secret.
+--- Whether a path of an object ("data.password") leads to secret data. The same rule as kl_diff_is_secret.
 ---@param o kubelua.view|table
 ---@param path string
 ---@return boolean

@@ -57,7 +57,7 @@ local function run_all(process)
   await(function() return idle() and process:get "/v1/shadow".waiting == 0 end)
 end
 
--- The candidate as its user names it: from where we are, if it is below.
+-- The candidate's path for its user: relative to the working directory, if it is below that.
 local function candidate(env, r)
   local path, here = r.candidate, env.absolute ".":gsub("/%.$", "") .. "/"
   return path:sub(1, #here) == here and path:sub(#here + 1) or path
@@ -89,7 +89,7 @@ local function show_json(r)
   return 0
 end
 
--- What one of the flags does; nil: none was given.
+-- Does what one of the flags asks for; nil: no such flag was given.
 local function act(env, process, o, json)
   if o.promote then
     local r = process:post("/v1/shadow/promote", {})

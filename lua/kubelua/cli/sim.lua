@@ -335,7 +335,7 @@ local function predict(env)
   return 0
 end
 
--- One setting, one seed, up to the time to explain.
+-- Runs one setting with one seed, up to the time to explain.
 local function explained(env, variants)
   local o = env.options
   if #variants > 1 or (o.seeds or 1) > 1 then
@@ -356,7 +356,7 @@ local function explained(env, variants)
   return 0
 end
 
--- One setting, one seed, for others to run.
+-- Runs one setting with one seed, and exports it for other tools.
 local function exported(env, variants)
   local format, dir = export.read_option(env.options.export)
   if #variants > 1 or (env.options.seeds or 1) > 1 then
@@ -418,7 +418,7 @@ function M.run(env)
   local scripts = with_scheduler(common.scripts(env.words), scheduler)
   local base, past = base_cell(env, scripts)
   base.scheduler = scheduler and scheduler_of(env, scheduler)
-  -- Mistakes are told before anything runs.
+  -- Reports mistakes before anything runs.
   local told = o.scenario and scenario.read(o.scenario) or { expect = {}, params = {} }
   local limits, goal = limits_of(o, told.expect), o.goal or "batch_used"
   measure.check("--goal", goal)

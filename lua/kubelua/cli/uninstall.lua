@@ -50,7 +50,7 @@ local configuration = {
   end,
 }
 
--- Who said last where a definition's objects are converted.
+-- Whether the manager of webhooks set the conversion that the definition has.
 local function keeps_conversion(found)
   for _, entry in ipairs(found "metadata.managedFields" or {}) do
     if entry "manager" == MANAGER and entry "fieldsV1"("f:spec", "f:conversion") then return true end

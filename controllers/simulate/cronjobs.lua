@@ -1,12 +1,12 @@
--- cronjobs.lua - plays the CronJob controller: a Job at each time of the schedule. Time zones but UTC count
--- as UTC.
+-- cronjobs.lua - plays the CronJob controller: creates a Job at each time of the schedule. Every time zone
+-- counts as UTC.
 
 local kube = require "kubelua"
 local conditions = require "lib.conditions"
 
 local JOB = "batch/v1/Job"
 
--- Unfinished ones; the newest end of one that succeeded. What is beyond the history's limits is deleted.
+-- Finds the unfinished Jobs and the latest success; deletes Jobs beyond the history's limits.
 local function look(cron, ctx)
   local active, last = {}, cron("status.lastSuccessfulTime")
   local over = { Complete = {}, Failed = {} } ---@type table<string, kubelua.view[]>
@@ -26,7 +26,7 @@ local function look(cron, ctx)
   return active, last
 end
 
--- The newest time of the schedule that has come and was not served, or nil.
+-- The latest time of the schedule that has passed without a Job, or nil.
 local function due(cron, schedule, ctx)
   local now = ctx:now()
   local since = kube.time(cron("status.lastScheduleTime") or cron.metadata.creationTimestamp)

@@ -7,7 +7,7 @@ local pods = require "lib.pods"
 local revisions = require "lib.revisions"
 
 local SET, POD, NODE = "apps/v1/DaemonSet", "v1/Pod", "v1/Node"
--- What daemons put up with whatever their template says.
+-- Taints that daemon pods tolerate, whatever their template says.
 local BEARS = { { "not-ready", "NoExecute" }, { "unreachable", "NoExecute" },
   { "disk-pressure", "NoSchedule" }, { "memory-pressure", "NoSchedule" }, { "pid-pressure", "NoSchedule" },
   { "unschedulable", "NoSchedule" } }
@@ -22,7 +22,7 @@ local function tolerations_of(set)
   return list
 end
 
--- Where a pod of ours is, or is to be.
+-- The node of a pod, or the node that it is meant for.
 local function home(pod)
   if pod("spec.nodeName") then return pod.spec.nodeName end
   local rule = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
@@ -44,7 +44,7 @@ local function make_pod(set, node, revision, tolerations, ctx)
   return ctx:create(pod)
 end
 
--- { [node] = true } of those where a pod belongs.
+-- { [node] = true } for the nodes that should have a pod.
 local function places(set, tolerations, ctx)
   local spec = set.spec.template.spec
   local list, n = {}, 0
@@ -56,7 +56,7 @@ local function places(set, tolerations, ctx)
   return list, n
 end
 
--- Old pods go as long as no more than a few nodes are without one that works.
+-- Deletes old pods, as long as only a few nodes lack a pod that works.
 local function roll(set, by, wanted, newest, ctx)
   local most = kube.share(set("spec.updateStrategy.rollingUpdate.maxUnavailable") or 1, wanted, "up")
   local working, old = 0, {}

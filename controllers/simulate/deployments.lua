@@ -7,7 +7,7 @@ local conditions = require "lib.conditions"
 local SET = "apps/v1/ReplicaSet"
 local HASH = "pod-template-hash"
 local REVISION = "deployment.kubernetes.io/revision"
--- These do not pass from a Deployment to its sets.
+-- Annotations that a Deployment does not pass to its sets.
 local OWN = { [REVISION] = true, ["deployment.kubernetes.io/revision-history"] = true,
   ["kubectl.kubernetes.io/last-applied-configuration"] = true }
 
@@ -59,7 +59,7 @@ local function patched(set, change, ctx)
   return out
 end
 
--- The set of the present template, all others, the oldest first.
+-- The set of the present template, and all others, the oldest first.
 local function sets_of(d, ctx)
   local new, old = nil, {}
   for _, set in ipairs(ctx:claim(SET, { labels = d.spec.selector })) do
@@ -88,10 +88,10 @@ local function roll(d, new, old)
   local all = sum(old, wanted) + wanted(new)
   target[new] = wanted(new) > total and total
     or wanted(new) + math.max(0, math.min(total + surge - all, total - wanted(new)))
-  if target[new] ~= wanted(new) then return target end -- up first
+  if target[new] ~= wanted(new) then return target end -- scale up first
   local least = total - missing
   local spare = all - least - (wanted(new) - available(new))
-  for _, set in ipairs(old) do -- those that are not well go first
+  for _, set in ipairs(old) do -- sets with unavailable pods first
     local cut = math.max(0, math.min(spare, wanted(set) - available(set)))
     target[set], spare = wanted(set) - cut, spare - cut
   end

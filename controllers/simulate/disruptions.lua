@@ -8,7 +8,7 @@ local pods = require "lib.pods"
 local BUDGET, POD = "policy/v1/PodDisruptionBudget", "v1/Pod"
 local OWNERS = { ReplicaSet = "apps/v1/ReplicaSet", StatefulSet = "apps/v1/StatefulSet" }
 
--- How many there should be: what their controllers want, and each pod that has none.
+-- The expected number of pods: what their controllers want, and each pod without one.
 local function expected(list, ctx)
   local n, seen = 0, {}
   for _, pod in ipairs(list) do

@@ -7,7 +7,7 @@ local pods = require "lib.pods"
 
 local POD = "v1/Pod"
 local INDEX = "batch.kubernetes.io/job-completion-index"
--- A pod that failed is replaced after this, twice this, and so on.
+-- A failed pod is replaced after this time, which doubles with each failure.
 local BACKOFF, BACKOFF_MOST = 10, 600
 
 local function finished(job) return conditions.holds(job, "Complete") or conditions.holds(job, "Failed") end
@@ -42,12 +42,12 @@ local function look(job, ctx)
     n.succeeded = 0
     for _ in pairs(n.done) do n.succeeded = n.succeeded + 1 end
   end
-  n.succeeded = math.max(n.succeeded, job("status.succeeded") or 0) -- a pod that was deleted counts on
+  n.succeeded = math.max(n.succeeded, job("status.succeeded") or 0) -- deleted pods still count
   n.failed = math.max(n.failed, job("status.failed") or 0)
   return n
 end
 
--- What ends it: type, reason and message of a condition, or nil and seconds until a deadline.
+-- What ends the Job: type, reason and message of a condition, or nil and seconds until a deadline.
 local function verdict(job, n, ctx)
   if job("spec.completions") and n.succeeded >= job.spec.completions
     or not job("spec.completions") and n.succeeded > 0 and #n.active == 0 then
@@ -86,7 +86,7 @@ local function remove(list, from, ctx)
   for _ = from, #list do pods.delete(table.remove(list), ctx) end
 end
 
--- Pods that are missing; seconds until one that failed is replaced.
+-- Creates the missing pods; returns the seconds until a failed one is replaced.
 local function fill(job, n, ctx)
   local wanted = job.spec.parallelism
   if job("spec.completions") then

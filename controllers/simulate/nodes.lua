@@ -103,7 +103,7 @@ local nodes = kube.controller {
   end,
 }
 
--- Once: who deletes the last node wants none.
+-- Runs once: a user who deletes the last node wants none.
 local cluster = kube.controller {
   name = "simulate-cluster",
   resource = "v1/Namespace",

@@ -5,7 +5,7 @@ local pods = require "lib.pods"
 
 local POD = "v1/Pod"
 
--- Who goes first: without a node, not ready, young.
+-- The order of deletion: pods without a node, not ready, young first.
 local function is_before(a, b)
   local at, bt = a("spec.nodeName") ~= nil, b("spec.nodeName") ~= nil
   if at ~= bt then return bt end

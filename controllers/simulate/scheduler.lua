@@ -29,7 +29,7 @@ end
 
 -- ---------------------------------------------------------------- one node
 
--- What a term of an affinity means: a function of another pod.
+-- The meaning of an affinity term: a function of another pod.
 local function meant_by(term, pod)
   local selector = term("labelSelector") and kube.selector(term.labelSelector)
   local named = {}

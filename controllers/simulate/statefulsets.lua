@@ -53,7 +53,7 @@ end
 
 local function is_well(pod) return pod ~= nil and pods.is_active(pod) and pods.is_ready(pod) end
 
--- Makes what is missing, in order; whether all are there and well.
+-- Creates missing pods, in order; returns whether all exist and are ready.
 local function fill(set, from, to, by, revision_of, ctx)
   local ordered = set("spec.podManagementPolicy") ~= "Parallel"
   local well = true
@@ -66,7 +66,7 @@ local function fill(set, from, to, by, revision_of, ctx)
   return well
 end
 
--- Deletes what is beyond, from the highest down; whether none is left.
+-- Deletes surplus pods, from the highest down; returns whether there were none.
 local function cut(set, from, to, by, well, ctx)
   local beyond = {}
   for i in pairs(by) do
@@ -84,7 +84,7 @@ local function cut(set, from, to, by, well, ctx)
   return #beyond == 0
 end
 
--- One pod of another revision goes when those above it are well.
+-- Deletes one pod of another revision once those above it are ready.
 local function roll(set, from, to, by, newest, ctx)
   local partition = set("spec.updateStrategy.rollingUpdate.partition") or 0
   for i = to, math.max(from, from + partition), -1 do

@@ -35,7 +35,7 @@ local function is_meant(term, node)
     and all_hold(labels, function(key) return node("metadata.labels", key) end)
 end
 
---- Whether the pod may be there by what it selects. `spec` is a pod's, as a view.
+--- Whether the pod's selector and affinity allow the node. `spec` is a pod's, as a view.
 function M.selects(spec, node)
   for key, value in pairs(spec("nodeSelector") or {}) do
     if node("metadata.labels", key) ~= value then return false end
@@ -47,7 +47,7 @@ function M.selects(spec, node)
   return terms == nil
 end
 
---- Whether one of a pod's tolerations (or none: nil) is for this taint.
+--- Whether one of a pod's tolerations (nil: it has none) matches this taint.
 function M.tolerates(tolerations, taint)
   for _, t in ipairs(tolerations or {}) do
     local key = t.key or ""
@@ -66,11 +66,11 @@ function M.repelled(tolerations, node, effects)
   end
 end
 
--- By uid, so that a pod is added up once; what it requests does not change.
+-- By uid, so each pod is added up once; a pod's requests do not change.
 local known, n_known = {}, 0
 local KNOWN_MOST = 20000
 
---- What a pod requests by resource, in thousandths; pods count as a resource. Not the caller's to change.
+--- What a pod requests by resource, in thousandths; pods count as a resource. The caller must not change it.
 function M.requests(pod)
   local uid = pod.metadata.uid
   if not known[uid] then

@@ -1,4 +1,4 @@
--- pods.lua - how the pods of a workload are.
+-- pods.lua - the state of a workload's pods.
 
 local kube = require "kubelua"
 local conditions = require "lib.conditions"
@@ -7,10 +7,10 @@ local M = {}
 
 function M.ended(pod) return pod("status.phase") == "Succeeded" or pod("status.phase") == "Failed" end
 
---- Neither ended nor on its way out.
+--- Whether a pod has neither ended nor is being deleted.
 function M.is_active(pod) return not M.ended(pod) and not pod("metadata.deletionTimestamp") end
 
---- The pod that it is, not one of its name.
+--- Deletes this very pod, not a later one of the same name.
 function M.delete(pod, ctx)
   ctx:delete("v1/Pod", pod.metadata.namespace, pod.metadata.name, { uid = pod.metadata.uid })
 end

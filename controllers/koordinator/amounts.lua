@@ -33,7 +33,7 @@ function M.of(list) return { cpu = milli(list, "cpu"), memory = milli(list, "mem
 function M.new(cpu, memory) return { cpu = cpu or 0, memory = memory or 0 } end
 function M.add(a, b) return { cpu = a.cpu + b.cpu, memory = a.memory + b.memory } end
 
--- Adds to `sum` itself, which must be one's own.
+-- Adds to `sum` in place; the caller must own that table.
 function M.accumulate(sum, a)
   sum.cpu, sum.memory = sum.cpu + a.cpu, sum.memory + a.memory
 end

@@ -18,7 +18,7 @@ local M = {}
 M.CPU, M.MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 M.NAMES = { M.CPU, M.MEMORY }
 
-local NOTHING = amounts.new() -- nobody changes it
+local NOTHING = amounts.new() -- constant
 local DEGRADED = "degrade node resource because of abnormal nodeMetric, reason: degradedByBatchResource"
 
 local function percent_left(strategy, field) return (100 - colocation.setting(strategy, field)) / 100.0 end
@@ -31,7 +31,7 @@ end
 -- What high-priority pods ask for, use, and the larger of the two, as three sums.
 local function sums() return { asked = amounts.new(), used = amounts.new(), most = amounts.new() } end
 
--- An LSE pod owns its processors: what it leaves idle is not for others. (sums_of_pods says it again.)
+-- An LSE pod owns its processors: others may not use what it leaves idle. (sums_of_pods repeats this rule.)
 local function used_by(facts, asked, used)
   if facts.qos == "LSE" then return amounts.new(asked.cpu, used.memory) end
   return used

@@ -193,7 +193,7 @@ function M.sync(cache, config_map)
 
   local cfg = fields.copy(cluster)
   for i, entry in ipairs(parsed.nodeConfigs or {}) do
-    -- An entry that would make its nodes' strategy invalid means nothing: they follow the cluster.
+    -- An entry that would make its nodes' strategy invalid is ignored: those nodes follow the cluster.
     local merged = fields.merge(cluster, strategy_in(entry))
     if not M.valid(merged) then merged = fields.copy(cluster) end
     merged.name, merged.nodeSelector = entry.name, entry.nodeSelector

@@ -23,7 +23,7 @@ local SKIP_PRIORITY = false  -- ColocationProfileSkipValidatingPriority
 
 local SELF = { NAMESPACE, PROFILE, PRIORITY_CLASS }
 
--- What a profile made of a pod, put into the draft.
+-- Puts the pod that the profiles made into the draft.
 local function put(draft, pod)
   draft.metadata.labels, draft.metadata.annotations = pod.metadata.labels, pod.metadata.annotations
   draft.spec = pod.spec

@@ -12,7 +12,7 @@ describe("compare-agents", function()
       { kind = CONFIG_MAP, namespace = SYSTEM, name = "slo-controller-config",
         data = { ["colocation-config"] = '{"enable": true, "metricReportIntervalSeconds": 20}' } } }
     for i, name in ipairs { "same", "other", "none" } do objects[2 + i] = { kind = NODE, name = name } end
-    -- What the policies write themselves is what stands.
+    -- The existing objects are those that the policies write themselves.
     local t = kube.testing.start { scripts = { "nodeslo.lua", "nodemetric.lua" }, crds = "crds",
       objects = objects }
     local stands = {}

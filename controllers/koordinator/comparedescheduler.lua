@@ -18,7 +18,7 @@ local whole = require "lib.whole"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local REPORT = "koordinator-compare-descheduler"
 local PLUGIN = "LowNodeLoad"
-local TOLD = 200 -- disagreements about moved pods that are remembered
+local TOLD = 200 -- the most disagreements about moved pods that are remembered
 
 -- Uids of pods with a job: of those that the plugin made from `since` on and that the last look has not
 -- `seen`, and of older ones that go on.

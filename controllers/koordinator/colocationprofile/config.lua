@@ -48,7 +48,7 @@ range(100, nil, "cfsQuotaBurstPercent")
 range(-1, nil, "cfsQuotaBurstPeriodSeconds")
 range(1, 400, "watermarkScaleFactor")
 
--- The first must be below the second where both are there.
+-- The first setting must be below the second if both are set.
 local BELOW = {
   memoryEvictLowerPercent = "memoryEvictThresholdPercent",
   cpuEvictLowerPercent = "cpuEvictThresholdPercent",
@@ -65,7 +65,7 @@ local function out_of_range(name, v)
     r.max and ("from %d to %d"):format(r.min, r.max) or ("at least %d"):format(r.min), v)
 end
 
--- The first number of a document that cannot be, by name.
+-- The name of the first number that is out of range.
 local function wrong_number(o)
   local names = {}
   for name in pairs(o) do names[#names + 1] = name end

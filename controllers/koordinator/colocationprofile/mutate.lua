@@ -44,7 +44,7 @@ function M.matching(profiles, pod, namespace)
   return out
 end
 
--- Of 100 pods the profile takes so many; nil and why when it does not read.
+-- The percentage of pods to which the profile applies; nil and why when it cannot be parsed.
 function M.percent(profile)
   local v = fields.dig(profile, "spec", "probability")
   if v == nil then return 100 end
@@ -63,7 +63,7 @@ local function put(map, values)
   for name, v in pairs(values or {}) do map[name] = v end
 end
 
--- In the order of their names, so that the same pod becomes the same.
+-- In the order of their names, so that equal pods give equal results.
 local function copy_keys(map, mapping)
   for _, old in ipairs(lists.names(mapping)) do map[mapping[old]] = map[old] or "" end
 end
@@ -173,7 +173,7 @@ end
 local GPU, SHARED = "koordinator.sh/gpu", "koordinator.sh/gpu.shared"
 local CORE, RATIO = "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio"
 local OF_GPUS = { GPU, SHARED, CORE, RATIO, "koordinator.sh/gpu-memory" }
-local WHOLE = 100 -- of one GPU
+local WHOLE = 100 -- percent: one whole GPU
 
 local function asks_for_gpus(resources)
   for _, list in ipairs { resources.requests or {}, resources.limits or {} } do

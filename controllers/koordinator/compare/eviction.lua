@@ -10,7 +10,7 @@ local pods = require "pods"
 
 local M = {}
 
-local NODES = 100 -- of a case
+local NODES = 100 -- the most nodes of a case
 
 -- The settings without patience: the original has already waited.
 local function at_once(settings)
@@ -49,7 +49,7 @@ local function is_in(list, load)
   return false
 end
 
--- Why a pod of the original stays here: what decided, and how.
+-- Why our policy leaves a pod of the original in place: the deciding rule, and its figures.
 local function refusal(pod, results, moved, settings, world)
   local may, why = world.evictable(pod)
   if not may then return "pod", why or "the settings leave it out" end

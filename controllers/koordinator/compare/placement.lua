@@ -14,7 +14,7 @@ local snapshot = require "scheduler.snapshot"
 
 local M = {}
 
--- What a scheduler writes on a pod: it was not there when the pod was decided.
+-- What a scheduler writes on a pod: removed, as it was absent when the pod was decided.
 local WRITTEN = { deviceshare.ANNOTATION, numa.STATUS, lifecycle.ALLOCATED }
 
 -- The pod as it was before it had a node.

@@ -34,7 +34,7 @@ typedef struct manager {
     lkl_bell *bell;
     atomic_bool changed;
     kl_thread *stopper; /* stops the manager, which then gets no more calls; or NULL */
-    kl_mutex mu;        /* guards `over` */
+    kl_mutex mu;        /* guards `stopped` */
     kl_cond over;
     bool stopped;
     const kl_value *params; /* or NULL */

@@ -193,7 +193,7 @@ it("is one", function() say "begins"; %s say "ends" end)
       two = { body = 'wait.until_true(20, "the other", function() return said "one begins" end);' },
     })
     assert.equal(0, code, out)
-    assert.truthy(out:find(" s, 1 to 4 side by side", 1, true), out)
+    assert.truthy(out:find(" s, 1 to 2 side by side", 1, true), out)
   end)
 
   it("gives each a directory and ports of its own", function()

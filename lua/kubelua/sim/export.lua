@@ -34,24 +34,22 @@ local function list_of(w, kind)
   return w.sim:call({ verb = "list", kind = kind }).items or {}
 end
 
--- What an API server gives of its own is not in a manifest.
+-- A copy for a manifest: without what an API server sets itself. KWOK takes care of nodes that are marked so.
 local function manifest(view)
   local o = core.copy(view)
-  o.metadata.resourceVersion, o.metadata.managedFields, o.metadata.generation = nil, nil, nil
+  local m = o.metadata
+  m.resourceVersion, m.managedFields, m.generation = nil, nil, nil
+  if o.kind == "Node" then
+    m.annotations = m.annotations or {}
+    m.annotations["kwok.x-k8s.io/node"] = "fake"
+  end
   return o
 end
 
--- Which a cluster can be given: no owner that is not there, and no marks of the old one.
+-- A manifest for another cluster, without owners that it lacks and marks of the old cluster.
 local function fresh(view)
   local o = manifest(view)
   o.metadata.uid, o.metadata.creationTimestamp, o.metadata.ownerReferences = nil, nil, nil
-  return o
-end
-
--- KWOK takes care of nodes that are marked so.
-local function fake(o)
-  o.metadata.annotations = o.metadata.annotations or {}
-  o.metadata.annotations["kwok.x-k8s.io/node"] = "fake"
   return o
 end
 
@@ -73,61 +71,11 @@ end
 
 -- ---------------------------------------------------------------- KWOK
 
--- Lists of objects that a strategic merge patch merges, by the field that tells items apart.
-local MERGED = { conditions = "type", addresses = "type", ownerReferences = "uid", containers = "name",
-  volumes = "name" }
-
-local function text(v) return core.encode(core.value(v, "a part")) end
-local function same(a, b) return text(a) == text(b) end
-
-local diff
-
-local function diff_list(name, before, after)
-  local out, old, stays = {}, {}, {}
-  local key = name == "finalizers" and "" or MERGED[name]
-  local function id(item) return key == "" and item or item[key] end
-  for _, item in ipairs(before) do old[id(item)] = item end
-  for _, item in ipairs(after) do
-    stays[id(item)] = true
-    local had = old[id(item)]
-    if not had or not same(had, item) then out[#out + 1] = item end
-  end
-  for _, item in ipairs(before) do
-    if not stays[id(item)] and key ~= "" then out[#out + 1] = { [key] = item[key], ["$patch"] = "delete" } end
-  end
-  return out
-end
-
--- A patch that makes `after` of `before`, nil: nothing. strategic: lists are merged as built-in kinds say.
-function diff(before, after, strategic)
-  local out = {}
-  for name, x in pairs(after) do
-    local had = before[name]
-    local both = type(x) == "table" and type(had) == "table" and x ~= core.null and had ~= core.null
-    if had == nil or not both and x ~= had then
-      out[name] = x
-    elseif both and not same(had, x) then
-      local lists = #had > 0 or #x > 0
-      if lists and strategic and (MERGED[name] or name == "finalizers") then
-        out[name] = diff_list(name, had, x)
-      else
-        out[name] = lists and x or diff(had, x, strategic) or {}
-      end
-    end
-  end
-  for name, had in pairs(before) do
-    if after[name] == nil then
-      out[name] = core.null
-    elseif name == "finalizers" and strategic then
-      local stays, gone = {}, {}
-      for _, item in ipairs(after[name]) do stays[item] = true end
-      for _, item in ipairs(had) do
-        if not stays[item] then gone[#gone + 1] = item end
-      end
-      if #gone > 0 then out["$deleteFromPrimitiveList/finalizers"] = gone end
-    end
-  end
-  return next(out) ~= nil and out or nil
+-- The patch between two objects of a kind, as KWOK applies it; nil when they are equal.
+local function patch_of(before, after)
+  local make = after.kind == "NodeMetric" and core.merge_patch or core.strategic_patch
+  local patch = make(before, after)
+  return next(core.copy(patch)) and patch
 end
 
 local function change(seconds, how, view, template)
@@ -165,28 +113,23 @@ function E:kwok()
   local start, now = namespaces(self), {}
   local tape = { table.unpack(start) }
   for _, view in ipairs(self.first) do
-    local node = view.kind == "Node"
-    if view.kind ~= "ReplicaSet" and view.kind ~= "NodeMetric" then
-      start[#start + 1] = yaml(node and fake(fresh(view)) or fresh(view))
-    end
-    tape[#tape + 1] = yaml(node and fake(manifest(view)) or manifest(view))
+    if view.kind ~= "ReplicaSet" and view.kind ~= "NodeMetric" then start[#start + 1] = yaml(fresh(view)) end
     now[key_of(view)] = manifest(view)
+    tape[#tape + 1] = yaml(now[key_of(view)])
   end
   for _, e in ipairs(self.events) do
     local seconds, what, view = e[1], e[2], e[3]
     local key = key_of(view)
-    local o = manifest(view)
-    if what == "DELETED" then
-      if now[key] then tape[#tape + 1] = change(seconds, "delete", view) end
-      now[key] = nil
-    elseif not now[key] then
-      tape[#tape + 1] = change(seconds, "create", view, view.kind == "Node" and fake(manifest(view)) or o)
-      now[key] = o
-    else
-      local patch = diff(now[key], o, view.kind ~= "NodeMetric")
+    local had, o = now[key], what ~= "DELETED" and manifest(view) or nil
+    if had and not o then
+      tape[#tape + 1] = change(seconds, "delete", view)
+    elseif o and not had then
+      tape[#tape + 1] = change(seconds, "create", view, o)
+    elseif o then
+      local patch = patch_of(had, o)
       if patch then tape[#tape + 1] = change(seconds, "patch", view, patch) end
-      now[key] = o
     end
+    now[key] = o
   end
   return { { "start.yaml", table.concat(start) }, { "recording.yaml", table.concat(tape) } }
 end
@@ -203,13 +146,11 @@ local function lefts(w)
   return out
 end
 
--- What a pod is like when it comes. SimKube runs pods without owners.
-local function bare(w, p)
-  local o = w:manifest(p)
-  local m = o.metadata
-  m.resourceVersion, m.managedFields, m.generation = nil, nil, nil
-  m.uid, m.creationTimestamp, m.ownerReferences, o.status = nil, nil, nil, nil
-  m.name, m.namespace, o.spec.nodeName = w.pods.name[p], w.pods.namespace[p], nil
+-- A pod as it was created. SimKube runs pods without owners.
+local function created(w, p)
+  local o = fresh(w:manifest(p))
+  o.metadata.name, o.metadata.namespace = w.pods.name[p], w.pods.namespace[p]
+  o.spec.nodeName, o.status = nil, nil
   return o
 end
 
@@ -232,7 +173,7 @@ function E:simkube()
     local key, from = w.pods.namespace[p] .. "/" .. w.pods.name[p], began + w.pods.created[p] // 1 | 0
     local work, left = w.pods.work[p], gone[key] and began + gone[key] // 1 | 0
     local ends = work and from + math.max(1, work // 1 | 0) or left
-    local o = bare(w, p)
+    local o = created(w, p)
     table.insert(event(from).applied_objs, o)
     if left and not work then table.insert(event(left).deleted_objs, o) end
     index[key] = 0
@@ -244,7 +185,7 @@ function E:simkube()
   table.sort(lives, function(a, b) return a[1][2] < b[1][2] end)
   local nodes = {}
   for _, view in ipairs(self.first) do
-    if view.kind == "Node" then nodes[#nodes + 1] = yaml(fake(fresh(view))) end
+    if view.kind == "Node" then nodes[#nodes + 1] = yaml(fresh(view)) end
   end
   local trace = { version = simkube.VERSION, events = events,
     config = { trackedObjects = { ["v1.Pod"] = { podSpecTemplatePaths = { "" }, trackLifecycle = true } } },

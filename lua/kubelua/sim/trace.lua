@@ -88,6 +88,13 @@ local function come(w, o)
   if o.holds then followed[#followed + 1] = { into = w.holds, at = p, curve = o.holds, next = 1 } end
 end
 
+-- The nodes that are simulated: all of them, or as many as a cut has, evenly over the file; their share.
+local function chosen(all, trace)
+  local n, out = math.min(trace.nodes or #all, #all), {}
+  for k = 1, n do out[k] = all[1 + (k - 1) * #all // n] end
+  return out, n / math.max(1, #all)
+end
+
 --- Its nodes, and of a cut so many of them, evenly over the file; pods wait for their time.
 ---@param w kubelua.SimWorld
 ---@param trace { format: string, dir: string, from: number, nodes: integer? }
@@ -99,16 +106,15 @@ function M.begin(w, trace, seconds, opened)
   local all = format.nodes(it, w.settings, from, to)
   if #all == 0 then error(("the trace in %s has no nodes"):format(trace.dir), 0) end
   w.trace, w.uses, w.holds = { format = trace.format, next = 1, followed = {} }, {}, {}
-  local n = math.min(trace.nodes or #all, #all)
-  for k = 1, n do
-    local one = all[1 + (k - 1) * #all // n]
+  local nodes, share = chosen(all, trace)
+  for _, one in ipairs(nodes) do
     local i = cluster.add_node(w, one.name, one.cpu, one.memory, one.allocatable)
     kept[one.id] = i
     if one.system then
       table.insert(w.trace.followed, { into = w.nodes.system, at = i, curve = one.system, next = 1 })
     end
   end
-  w.trace.pods = format.pods(it, w.settings, kept, n / #all, from, to)
+  w.trace.pods = format.pods(it, w.settings, kept, share, from, to)
   for i, o in ipairs(w.trace.pods) do o.order = i end
   table.sort(w.trace.pods, function(a, b)
     if a.created ~= b.created then return a.created < b.created end
@@ -126,13 +132,9 @@ function M.timed(trace) return FORMATS[trace.format].open ~= nil end
 function M.usage(trace, settings, seconds)
   local format, kept, out, others = FORMATS[trace.format], {}, {}, 0
   local it, from, to = M.open(trace) or trace.dir, trace.from, trace.from + seconds
-  local all = format.nodes(it, settings, from, to)
-  local n = math.min(trace.nodes or #all, #all)
-  for k = 1, n do
-    local one = all[1 + (k - 1) * #all // n]
-    kept[one.id] = one.name
-  end
-  for _, o in ipairs(format.pods(it, settings, kept, n / math.max(1, #all), from, to)) do
+  local nodes, share = chosen(format.nodes(it, settings, from, to), trace)
+  for _, one in ipairs(nodes) do kept[one.id] = one.name end
+  for _, o in ipairs(format.pods(it, settings, kept, share, from, to)) do
     local whole = o.on and o.uses and #o.uses > 0 and o.created == 0 and o.ends >= seconds
     if whole and o.class == "prod" and o.cpu > 0 then
       out[#out + 1] = { node = o.on, cpu = o.cpu, curve = o.uses }

@@ -7,6 +7,7 @@
 local core = require "kubelua.core"
 local csv = require "kubelua.sim.csv"
 local dice = require "kubelua.sim.dice"
+local files = require "kubelua.sim.trace_files"
 
 local M = {}
 
@@ -53,26 +54,18 @@ end
 
 -- The files of a query: NAME.json, or NAME-1.json and so on.
 local function files_of(dir, name)
-  local out, files = {}, core.tree(dir, ".json")
-  if not files then error(("--trace: cannot read %s"):format(dir), 0) end
-  for _, path in ipairs(files) do
+  local out, all = {}, core.tree(dir, ".json")
+  if not all then error(("--trace: cannot read %s"):format(dir), 0) end
+  for _, path in ipairs(all) do
     local base = path:match "[^/]*$"
     if base == name .. ".json" or base:match("^" .. name .. "%-[^/]*%.json$") then out[#out + 1] = path end
   end
   return out
 end
 
-local function content(path)
-  local file, why = io.open(path, "rb")
-  if not file then error("cannot read " .. why, 0) end
-  local text = file:read "a"
-  file:close()
-  return text
-end
-
 -- The series of a file: a view of a list.
 local function series_in(path)
-  local text = content(path)
+  local text = files.content(path)
   local ok, v = pcall(core.decode, text)
   if not ok then error(("%s: %s"):format(path, core.is_error(v) and v.message or tostring(v)), 0) end
   if core.is_view(v) and (#v > 0 or text:match "^%s*%[") then return v end -- of promtool
@@ -150,11 +143,6 @@ local function most(list)
   return out
 end
 
--- Files may overlap: the same moment is in the same order each time.
-local function by_time(list)
-  table.sort(list, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
-end
-
 -- Samples of several files of a query, of each name; cpu in milli-cores, memory in bytes.
 local function curves(dir, query, wanted, name_of, factor)
   local out = {}
@@ -164,7 +152,7 @@ local function curves(dir, query, wanted, name_of, factor)
     local list = out[name]
     if list then table.move(values, 1, #values, #list + 1, list) else out[name] = values end
   end)
-  for _, list in pairs(out) do by_time(list) end
+  for _, list in pairs(out) do files.sort(list) end
   return out
 end
 

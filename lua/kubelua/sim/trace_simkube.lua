@@ -11,6 +11,7 @@
 local core = require "kubelua.core"
 local csv = require "kubelua.sim.csv"
 local dice = require "kubelua.sim.dice"
+local files = require "kubelua.sim.trace_files"
 local msgpack = require "kubelua.sim.msgpack"
 local world = require "kubelua.sim.world"
 
@@ -86,7 +87,7 @@ local function read_lifetimes(t, list)
         end
       end
     end
-    table.sort(out, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
+    files.sort(out)
     t.lifetimes[key] = out
     for _, life in ipairs(out) do
       if life[2] < math.huge then t.ended = math.max(t.ended, life[2]) end
@@ -97,10 +98,7 @@ end
 --- All of a file: { began, ended, ... }, times in unix seconds; raises.
 ---@param path string
 function M.open(path)
-  local file, why = io.open(path, "rb")
-  if not file then error("cannot read " .. why, 0) end
-  local text = file:read "a"
-  file:close()
+  local text = files.content(path)
   if not text then error(("--trace: %s is not a file; simkube:FILE names a trace"):format(path), 0) end
   local t = { path = path, objects = {}, order = {}, lifetimes = {}, config = {} }
   local ok, v = pcall(msgpack.decode, text)

@@ -9,6 +9,7 @@
 -- Amounts are scaled to 0..1, -1 is a missing one; times are seconds from the start, and may be before it.
 
 local csv = require "kubelua.sim.csv"
+local files = require "kubelua.sim.trace_files"
 
 local M = {}
 
@@ -32,15 +33,15 @@ M.ASSUMED = {
 }
 
 local function rows_of(dir, word, wanted, order)
-  local files, at = csv.files(dir, word), 0
+  local paths, at = csv.files(dir, word), 0
   local next_row
   return function()
     while true do
       local row = next_row and next_row()
       if row then return row end
       at = at + 1
-      if not files[at] then return nil end
-      next_row = csv.named(files[at], wanted, order)
+      if not paths[at] then return nil end
+      next_row = csv.named(paths[at], wanted, order)
     end
   end
 end
@@ -109,7 +110,7 @@ function M.pods(dir, settings, kept, _, from, to)
       local starts = math.min(p.first, math.max(created, from))
       for _, sample in ipairs(p.uses) do sample[2] = cpu * sample[2] end
       if p.held then p.uses[#p.uses + 1] = { 0, cpu * p.held } end
-      table.sort(p.uses, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
+      files.sort(p.uses)
       out[#out + 1] = { name = csv.name(row.pod), class = batch and "batch" or "prod",
         namespace = batch and "batch" or "default", app = csv.name(p.app ~= "" and p.app or row.pod),
         cpu = cpu, memory = (amount(row, "memory") or 0) * settings.memory // 1 | 0,

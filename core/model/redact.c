@@ -113,6 +113,22 @@ static bool is_open(const char *member, size_t n)
 
 static bool is_encoded(const char *member, size_t n) { return n == 4 && !memcmp(member, "data", 4); }
 
+/* Where `kubectl apply` keeps the whole Secret again. */
+static const char *const APPLIED_PATH[] = {"metadata", "annotations", LAST_APPLIED, NULL};
+
+/* v with the value at a path redacted, if there is one. */
+static const kl_value *redact_below(const kl_redaction *r, const kl_value *v, const char *const *path)
+{
+    if (!*path)
+        return redact_texts(r, v, false);
+    const kl_value *x = kl_value_get(v, *path);
+    if (!x)
+        return kl_value_ref(v);
+    const kl_value *y = redact_below(r, x, path + 1), *out = kl_value_with(v, *path, y);
+    kl_value_unref(y);
+    return out;
+}
+
 static const kl_value *redact_secret(const kl_redaction *r, const kl_value *v)
 {
     if (kl_value_type(v) != KL_OBJECT)
@@ -129,15 +145,9 @@ static const kl_value *redact_secret(const kl_redaction *r, const kl_value *v)
         kl_value_unref(y);
     }
     kl_build_end(b);
-    const kl_value *out = kl_builder_done(b),
-                   *applied = kl_value_at(out, "metadata", "annotations", LAST_APPLIED, NULL);
-    if (!applied)
-        return out;
-    const kl_value *y = redact_texts(r, applied, false),
-                   *with = kl_value_with_at(out, y, "metadata", "annotations", LAST_APPLIED, NULL);
-    kl_value_unref(y);
-    kl_value_unref(out);
-    return with;
+    const kl_value *open = kl_builder_done(b), *out = redact_below(r, open, APPLIED_PATH);
+    kl_value_unref(open);
+    return out;
 }
 
 static const kl_value *redact_token(const kl_redaction *r, const kl_value *v)
@@ -162,17 +172,11 @@ static const kl_value *redact_at(const kl_redaction *r, const char *path, const 
         return redact_texts(r, x, is_encoded(path + 1, n));
     if (!strncmp(path, "/metadata/annotations/", 22) && strstr(path, "last-applied-configuration"))
         return redact_texts(r, x, false);
-    bool all = !strcmp(path, "/metadata/annotations");
-    const kl_value *applied = all    ? kl_value_get(x, LAST_APPLIED)
-        : !strcmp(path, "/metadata") ? kl_value_at(x, "annotations", LAST_APPLIED, NULL)
-                                     : NULL;
-    if (!applied)
-        return kl_value_ref(x);
-    const kl_value *y = redact_texts(r, applied, false),
-                   *out = all ? kl_value_with(x, LAST_APPLIED, y)
-                              : kl_value_with_at(x, y, "annotations", LAST_APPLIED, NULL);
-    kl_value_unref(y);
-    return out;
+    if (!strcmp(path, "/metadata"))
+        return redact_below(r, x, APPLIED_PATH + 1);
+    if (!strcmp(path, "/metadata/annotations"))
+        return redact_below(r, x, APPLIED_PATH + 2);
+    return kl_value_ref(x);
 }
 
 static const kl_value *redact_step(const kl_redaction *r, const kl_value *step)

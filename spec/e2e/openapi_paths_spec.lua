@@ -98,7 +98,8 @@ end
 -- The real server is shared with other specs, whose CRDs are not looked at.
 local function of_others(path)
   local group = path:match "^/apis/([^/]+)/"
-  return group and group:find("%.") and not group:find "%.k8s%.io$" and group ~= GROUP
+  if not group or not group:find "%." or group == GROUP then return false end
+  return not group:find "%.k8s%.io$" or group:find "%.sigs%.k8s%.io$" ~= nil
 end
 
 -- "PATH METHOD" -> what it is; "PATH" -> the parameters of all of its operations.
@@ -118,7 +119,8 @@ local function described(text)
   end
   for name in pairs((document.components or {}).securitySchemes or {}) do out["scheme " .. name] = "" end
   for name in pairs((document.components or {}).schemas or document.definitions or {}) do
-    if name:find "^io%.k8s%." or name:find "^com%.example%.openapi%-paths%." then
+    local own = name:find "^io%.k8s%." and not name:find "^io%.k8s%.sigs%."
+    if own or name:find "^com%.example%.openapi%-paths%." then
       out["schema " .. name] = ""
     end
   end

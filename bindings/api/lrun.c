@@ -103,7 +103,7 @@ static int call_done(lua_State *L, int status, lua_KContext ctx)
     return 1;
 }
 
-/* The number of a cluster, from idx; raises when there is no such cluster. */
+/* The cluster number at idx; raises an error if no cluster has it. */
 static size_t cluster_at(lua_State *L, const kl_run *r, int idx)
 {
     lua_Integer n = luaL_checkinteger(L, idx);

@@ -380,8 +380,8 @@ static void refuse(cli_scripts *s, script *sc, kl_err *err, bool asked, kl_build
     kl_err_fini(err);
 }
 
-/* A param that no script has any more is no reason to refuse: the script and its params change one after the
- * other. Logged once. */
+/* Logs a given param that no script declares, once. It is not refused: scripts and params change one after
+ * the other. */
 static void tell_unknown(cli_scripts *s)
 {
     kl_err err = KL_ERR_INIT;

@@ -281,7 +281,7 @@ kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **
             module, file, init);
     if (!st) {
         if (err)
-            kl_err_fini(err); /* the module was found, so its absence from the first place is no error */
+            kl_err_fini(err); /* the module was found, in the second place */
         keep(b, module, &s);
         *out = &b->sources[b->n - 1];
     }

@@ -21,7 +21,7 @@
 static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
-    /* while a stack unwinds there is no current line; the last known one stays */
+    /* a stack that unwinds has no current line: keep the last known one */
     if (L && !lkl_depth_in_place(p, had, n))
         (void)lkl__place(L, 0, c->where, sizeof c->where);
 }

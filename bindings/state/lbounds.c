@@ -117,8 +117,8 @@ static void check_table(lua_State *L, int idx, int uses)
 {
     if (lua_istable(L, idx))
         return;
-    bool good = !lua_isnil(L, idx) && lua_getmetatable(L, idx); /* nil is no table, although it has a
-                                                                   metatable here */
+    /* nil has a metatable here, and is still not a table */
+    bool good = !lua_isnil(L, idx) && lua_getmetatable(L, idx);
     if (good) {
         good = (!(uses & READ) || has_field(L, "__index")) && (!(uses & WRITE) || has_field(L, "__newindex"))
             && (!(uses & LENGTH) || has_field(L, "__len"));

@@ -137,7 +137,7 @@ static int get_metatable(lua_State *L)
     luaL_checkany(L, 1);
     lua_settop(L, 1);
     if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL || !lua_getmetatable(L, 1))
-        lua_settop(L, 2); /* the __metatable name; or nil, or nothing, where there is no metatable */
+        lua_settop(L, 2); /* returns the __metatable field, or nil without a metatable */
     else if (!is_scripts_own(L))
         lua_pushboolean(L, false);
     return 1;

@@ -1,9 +1,9 @@
 /* archive.c - group commit over SQLite in WAL mode.
  *
- *   queue --the thread takes all of it--> batch --COMMIT--> on disk: waiting callers are told
- *                                               --fails---> ROLLBACK, failed(): batch and queue are given
- *                                                           back under the owner's lock, then
- *                                                           waiting callers are told why
+ *   queue --the thread takes all of it--> batch --COMMIT--> on disk: wakes waiting callers
+ *                                               --fails---> ROLLBACK, failed(): returns batch and queue to
+ *                                                           the owner under its lock, then wakes
+ *                                                           waiting callers with the reason
  *
  * synchronous=FULL: COMMIT returns after the fsync of the log. The exclusive lock keeps a second process out
  * and needs no shared memory file. Each change has a number; a caller waits for one of them. */

@@ -272,8 +272,8 @@ void kl__sayings_fini(kl__sayings *s);
 const kl__bucket *kl__bucket_find(
     const kl__slots *names, const kl__cells *cells, const kl__index *x, const char *value, bool any);
 void kl__bucket_remove_locked(kl_indexer *ix, uint32_t number, kl__bucket *b) KL_REQUIRES(ix->mu);
-/* The object under `number` was `old` (NULL: absent) and is now `now`; said[from..to]: the function indexes'
- * values for now. */
+/* The object under `number` was `old` (NULL: absent) and is now `now`; said[from..to]: what the function
+ * indexes emitted for `now`. */
 void kl__indexes_update_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *now,
     const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu);
 /* The same for one index. indexed: it contains `old`; an index that is being filled may not. */

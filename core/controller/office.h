@@ -1,7 +1,7 @@
 /* office.h - which controllers may work: an office is one Lease, the election that campaigns for it, and the
  * controllers that work under it.
  *
- *   closed --won--> open --lost--> closing (controllers end their work) --all rest--> closed, campaigning again
+ *   closed --won--> open --lost--> closing --all controllers rest--> closed, campaigning again
  *
  * Controllers of the manager's lease share one office, a controller with a lease of its own has one for
  * itself, and those that run in every replica have an office that is always open, or NULL. An office

@@ -5,9 +5,9 @@
  *     BOOT ------------------------------------------------> loads the script, in the jail (isolate/jail.h)
  *     <------------------------------------------------------ READY | FAILED
  *     START | RESUME | FUNCTION -----------------------------> a turn of the program begins
- *     <------------------------------------------------------ a tell (log, event, ...): no answer       } any
- *     <------------------------------------------------------ an ask (get, list, ...)                   } number
- *     ANSWER ------------------------------------------------>                                          } of these
+ *     <------------------------------------------------------ a tell (log, event, ...): no answer } any
+ *     <------------------------------------------------------ an ask (get, list, ...)             } number
+ *     ANSWER ------------------------------------------------>                                    } of these
  *     <------------------------------------------------------ CALL | RESOLVE | SLEEP | OVER: it waits; DONE:
  *     it has ended; RESULT: of a function
  *     ABANDON -----------------------------------------------> it is forgotten; no answer

@@ -131,8 +131,8 @@ local function is_empty(value)
   return text == "{}" or text == "[]"
 end
 
--- What each controller says of a param that is no secret, by name and controller: its default as a text, EMPTY
--- or NEEDED.
+-- What each controller says of a param that is no secret, by name and controller: its default as a text,
+-- EMPTY or NEEDED.
 local EMPTY, NEEDED = {}, {}
 
 local function declared(programs)
@@ -155,8 +155,8 @@ local function declared(programs)
 end
 
 --- The params that are not secrets, or nil if there are none: by name where each controller with a param of
---- that name has the same default, otherwise by CONTROLLER.NAME. `defaults` are as a ConfigMap would set them,
---- `empty` have no default and need none, or an empty list or object, `needed` have no default.
+--- that name has the same default, otherwise by CONTROLLER.NAME. `defaults` are as a ConfigMap would set
+--- them; `empty` have no default and need none, or an empty list or object; `needed` have no default.
 ---@param programs table[]
 ---@return { defaults: table<string, string>, empty: string[], needed: string[] }?
 function M.params(programs)

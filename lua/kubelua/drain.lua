@@ -3,8 +3,8 @@
 --
 --   pod -> skip (mirror pods, daemon sets' with leave to ignore them)   refuse (an error, before anything is evicted)   evict
 --
--- M.judge decides about a pod, from the pod and the options alone. An eviction that a budget forbids for now
--- (429) is tried again later.
+-- M.judge decides about a pod, from the pod and the options alone. An eviction that a budget forbids (429)
+-- is tried again later.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"

@@ -277,8 +277,8 @@ function M.settle(hands, ctx, obj, r, why)
   return "done", nil, nil
 end
 
--- A stale resourceVersion is over with the next run, and so is an object whose end the cache has not heard of.
--- Fields that another manager has are not.
+-- A stale resourceVersion is over with the next run, and so is an object whose end the cache has not heard
+-- of. Fields that another manager has are not.
 local function is_stale(e, kind, key)
   if e.kind == "conflict" then return not e.conflicts end
   return kind ~= nil and e.resource == kind and e.key == key and request.is_absent(e)

@@ -46,8 +46,8 @@ M.options = {
   { "--seed", "N", "what chance is made of (1)", type = "count" },
   { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
   { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
-  { "--bisect", nil, "with --against, or with two values of one --set (cut.from: two moments): the first decision \z
-    that differs; with --out also as a case for `make fixtures`", type = "flag" },
+  { "--bisect", nil, "with --against, or with two values of one --set (cut.from: two moments): the first \z
+    decision that differs; with --out also as a case for `make fixtures`", type = "flag" },
   { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
   { "--goal", "MEASURE", "the gain that settings are ranked by (batch_used)" },
   { "--explain", "KEY", "instead of the table: why a node (NAME), a pod (also an evicted one) or an \z

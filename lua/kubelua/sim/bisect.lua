@@ -85,9 +85,9 @@ function M.decision(cell, n)
   return next_one()
 end
 
---- Where two cells part: { n, a, b, moved }, the number of the first decision that differs and what each decided
---- (nil: it had come to its end); or nil and how many decisions there were. Cells that begin at two moments
---- of a recording have their decisions compared without times.
+--- Where two cells part: { n, a, b, moved }, the number of the first decision that differs and what each
+--- decided (nil: it had come to its end); or nil and how many decisions there were. Cells that begin at two
+--- moments of a recording have their decisions compared without times.
 ---@param a kubelua.SimCell
 ---@param b kubelua.SimCell
 ---@param progress fun(seconds: number)?

@@ -144,7 +144,7 @@ servers.each(function(name, start)
       it("fails its key alone: " .. way[1], function()
         map(way[1])
         local said = wait.until_true(60, "the failure of " .. way[1], function()
-          for line in run:log():gmatch "[^\n]+" do
+          for line in run:log():gmatch "([^\n]+)\n" do -- whole lines
             if line:find("reconcile failed controller=attacks-" .. ns, 1, true)
               and line:find("key=" .. ns .. "/" .. way[1] .. " ", 1, true) then return line end
           end

@@ -59,7 +59,7 @@ local function report(client, node, cpu, ...)
   end
   local object = client:get(METRIC, node)
   if not object then
-    pcall(client.create, client, { kind = METRIC, name = node, spec = {} }) -- nodemetric makes it, too
+    client:create { kind = METRIC, name = node, spec = {} }
     object = client:get(METRIC, node)
   end
   client:patch_status(object, { updateTime = now(), podsMetric = kube.array(used), nodeMetric = {
@@ -135,6 +135,8 @@ local CHANGES = { pods = {}, balance = {} }
 
 CHANGES.pods[1] = function(client)
   add_node(client, "n2", "30", { zone = "a" })
+  -- The agent reports into what nodemetric creates.
+  wait.until_true(30, "the NodeMetric of n2", function() return client:get(METRIC, "n2") end)
   report(client, "n2", "1")
   quota(client, "other", "5")
 end

@@ -34,67 +34,18 @@
 #include "queue/workqueue.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include "base/locks.h"
 #include "base/mem.h"
-#include "base/random.h"
-#include "base/sync.h"
-#include "queue/agenda.h"
 #include "queue/backoff.h"
-#include "queue/groups.h"
-#include "queue/items.h"
-#include "queue/ready.h"
-
-#define INBOX 8u               /* the approximate number of concurrent cache misses of a processor */
-#define INBOX_KEY 223u         /* longer keys, which are rare, skip the line */
-#define FORGOTTEN (INBOX + 2u) /* causes that a step on one key may drop: of each line entry, and its own */
-typedef struct letter {
-    kl_time at;
-    uint32_t hash, len;
-    int priority;
-    kl_cause cause;
-    bool routine;
-    char key[INBOX_KEY];
-} letter;
-
-struct kl_workqueue {
-    kl_spin mu;           /* never held for longer than a step */
-    kl_queue_order order; /* set once, as are the next three */
-    void (*wake)(void *arg);
-    void *wake_arg;
-    void (*forget)(uint32_t what);
-    /* under mu: */
-    kl_backoff_policy backoff;
-    bool hungry; /* a call has found nothing since the last wake */
-    bool shutting_down;
-    kl_random random;
-    kl_items items;
-    kl_ready ready;
-    kl_agenda waiting;
-    kl_groups groups;
-    kl_handle running_first, running_last;
-    size_t n_running;
-    size_t failing;       /* items with failures */
-    size_t held, resting; /* items in these states */
-    /* sum of started_at - epoch over running: unfinished work without a walk */
-    kl_time epoch, started_sum;
-    uint64_t entries; /* ever made */
-    uint64_t adds, retries;
-    uint32_t inbox_first, inbox_len;
-    letter inbox[INBOX];           /* a ring; empty while `hungry` */
-    uint32_t forgotten[FORGOTTEN]; /* causes to drop after the lock is released */
-    uint32_t n_forgotten, n_spilt;
-    uint32_t *spilt; /* more of them */
-};
+#include "queue/workqueue_impl.h"
 
 /* --- causes ------------------------------------------------------------------------------- */
 
-static void forget_locked(kl_workqueue *q, uint32_t what) KL_REQUIRES(q->mu)
+void kl__queue_forget_locked(kl_workqueue *q, uint32_t what)
 {
     if (!what || !q->forget)
         return;
-    if (q->n_forgotten < FORGOTTEN) {
+    if (q->n_forgotten < KL__FORGOTTEN) {
         q->forgotten[q->n_forgotten++] = what;
         return;
     }
@@ -102,10 +53,9 @@ static void forget_locked(kl_workqueue *q, uint32_t what) KL_REQUIRES(q->mu)
     q->spilt[q->n_spilt++] = what;
 }
 
-/* Releases the lock, then drops causes, which may take longer than a step. */
-static void unlock(kl_workqueue *q) KL_RELEASE(q->mu)
+void kl__queue_unlock(kl_workqueue *q)
 {
-    uint32_t forgotten[FORGOTTEN], n = q->n_forgotten;
+    uint32_t forgotten[KL__FORGOTTEN], n = q->n_forgotten;
     if (n)
         memcpy(forgotten, q->forgotten, n * sizeof *forgotten);
     uint32_t *spilt = q->spilt, n_spilt = q->n_spilt;
@@ -128,10 +78,10 @@ static void cause_locked(kl_workqueue *q, kl_item *it, kl_cause cause, bool rout
     uint32_t *what = it->running ? &it->again_cause : &it->cause;
     uint16_t *events = it->running ? &it->again_events : &it->events;
     if (joins && routine) {
-        forget_locked(q, cause.what);
+        kl__queue_forget_locked(q, cause.what);
         return;
     }
-    forget_locked(q, *what);
+    kl__queue_forget_locked(q, *what);
     *what = cause.what;
     *events = (uint16_t)((joins ? *events : 0) + (counts && !(joins && *events == UINT16_MAX)));
     if (it->running)
@@ -140,10 +90,9 @@ static void cause_locked(kl_workqueue *q, kl_item *it, kl_cause cause, bool rout
         it->why = cause.why & (KL_CAUSES - 1);
 }
 
-/* The run has ended: later adds become the item's next entry. */
-static void next_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+void kl__queue_next_cause_locked(kl_workqueue *q, kl_item *it)
 {
-    forget_locked(q, it->cause);
+    kl__queue_forget_locked(q, it->cause);
     it->cause = it->again_cause;
     it->why = it->again_why;
     it->events = it->again_events;
@@ -152,12 +101,11 @@ static void next_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->again_events = 0;
 }
 
-/* An item goes back: the causes of later adds join its own. */
-static void rejoin_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+void kl__queue_rejoin_cause_locked(kl_workqueue *q, kl_item *it)
 {
     unsigned events = (unsigned)it->events + it->again_events;
     if (it->again_why || it->again_cause)
-        next_cause_locked(q, it);
+        kl__queue_next_cause_locked(q, it);
     it->events = events > UINT16_MAX ? UINT16_MAX : (uint16_t)events;
 }
 
@@ -165,8 +113,8 @@ static void rejoin_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 static void forget_all(kl_workqueue *q)
 {
     for (uint32_t i = 0; q->forget && i < q->inbox_len; i++)
-        if (q->inbox[(q->inbox_first + i) % INBOX].cause.what)
-            q->forget(q->inbox[(q->inbox_first + i) % INBOX].cause.what);
+        if (q->inbox[(q->inbox_first + i) % KL__INBOX].cause.what)
+            q->forget(q->inbox[(q->inbox_first + i) % KL__INBOX].cause.what);
     for (size_t i = 0; q->forget && i < q->items.cap; i++) {
         const kl_item *it = q->items.slots[i].item ? kl_items_at(&q->items, q->items.slots[i].item) : NULL;
         if (it && it->cause)
@@ -212,31 +160,26 @@ void kl_workqueue_free(kl_workqueue *q)
     kl_free(q);
 }
 
-/* Ends a step that may have made a key ready: wakes waiting workers outside the lock, unless that was done
- * already. */
-static void leave(kl_workqueue *q, bool news) KL_RELEASE(q->mu)
+void kl__queue_leave(kl_workqueue *q, bool news)
 {
     bool tell = news && q->hungry;
     if (tell)
         q->hungry = false;
-    unlock(q);
+    kl__queue_unlock(q);
     if (tell && q->wake)
         q->wake(q->wake_arg);
 }
 
 /* --- one key ------------------------------------------------------------------------------ */
 
-static void empty_inbox_locked(kl_workqueue *q) KL_REQUIRES(q->mu);
-
-static kl_item *find_locked(kl_workqueue *q, const char *key) KL_REQUIRES(q->mu)
+kl_item *kl__queue_find_locked(kl_workqueue *q, const char *key)
 {
-    empty_inbox_locked(q);
+    kl__queue_empty_inbox_locked(q);
     size_t n = strlen(key);
     return kl_items_find(&q->items, key, n, kl_items_hash(key, n));
 }
 
-/* Drops an idle item. */
-static void drop_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+void kl__queue_drop_locked(kl_workqueue *q, kl_item *it)
 {
     if (kl_item_idle(it))
         kl_items_drop(&q->items, it);
@@ -248,7 +191,7 @@ static void queue_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     kl_ready_put(&q->ready, it);
 }
 
-static void unwait_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+void kl__queue_unwait_locked(kl_workqueue *q, kl_item *it)
 {
     if (!it->waiting)
         return;
@@ -276,8 +219,7 @@ static void entry_locked(kl_workqueue *q, kl_item *it, int priority) KL_REQUIRES
         kl_ready_put(in, it);
 }
 
-/* True when the key became ready. */
-static bool make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_REQUIRES(q->mu)
+bool kl__queue_make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at)
 {
     if (it->queued || it->dirty)
         return false;
@@ -299,18 +241,17 @@ static bool make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_REQUI
     return true;
 }
 
-/* The key is not given up any more. */
-static void wake_up_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+void kl__queue_wake_up_locked(kl_workqueue *q, kl_item *it)
 {
     q->resting -= it->resting;
     it->resting = false;
 }
 
-static bool add_now_locked(
-    kl_workqueue *q, kl_item *it, int priority, kl_cause cause, bool routine, kl_time now) KL_REQUIRES(q->mu)
+bool kl__queue_add_now_locked(
+    kl_workqueue *q, kl_item *it, int priority, kl_cause cause, bool routine, kl_time now)
 {
     it->earnest |= it->running && !routine;
-    wake_up_locked(q, it);
+    kl__queue_wake_up_locked(q, it);
     cause_locked(q, it, cause, routine, true);
     entry_locked(q, it, priority);
     if (it->parked) { /* whatever changed: its group may be another one now */
@@ -318,7 +259,7 @@ static bool add_now_locked(
         return true;
     }
     if (q->order != KL_QUEUE_FIFO)
-        unwait_locked(q, it);
+        kl__queue_unwait_locked(q, it);
     if (it->delayed) {
         if (it->queued)
             kl_ready_remove(&q->ready, it);
@@ -326,19 +267,19 @@ static bool add_now_locked(
         if (it->queued)
             kl_ready_put(&q->ready, it);
     }
-    return make_ready_locked(q, it, now);
+    return kl__queue_make_ready_locked(q, it, now);
 }
 
 /* True when a worker that waits for next_due should check again. */
 static bool add_later_locked(
     kl_workqueue *q, kl_item *it, int priority, kl_cause cause, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
 {
-    wake_up_locked(q, it);
+    kl__queue_wake_up_locked(q, it);
     entry_locked(q, it, priority);
     kl_time when = delay > KL_NEVER - 1 - now ? KL_NEVER - 1 : now + delay;
     if (((it->queued || it->dirty) && q->order != KL_QUEUE_FIFO)
         || (it->waiting && when >= q->waiting.v[it->place - 1].number)) {
-        forget_locked(q, cause.what);
+        kl__queue_forget_locked(q, cause.what);
         return false;
     }
     cause_locked(q, it, cause, it->queued || it->dirty, false);
@@ -354,10 +295,10 @@ static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting)) && e->number <= now;) {
         kl_item *it = kl_items_at(&q->items, e->item);
         kl_time when = e->number;
-        unwait_locked(q, it);
+        kl__queue_unwait_locked(q, it);
         it->delayed = q->order == KL_QUEUE_RANK;
         it->earnest |= it->running;
-        news |= make_ready_locked(q, it, when);
+        news |= kl__queue_make_ready_locked(q, it, when);
     }
     return news;
 }
@@ -365,14 +306,14 @@ static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
 /* Processes the oldest add of the line. No worker waits while the line has adds, so none must be woken. */
 static void deliver_locked(kl_workqueue *q) KL_REQUIRES(q->mu)
 {
-    letter *l = &q->inbox[q->inbox_first++ % INBOX];
+    kl__queue_letter *l = &q->inbox[q->inbox_first++ % KL__INBOX];
     q->inbox_len--;
     promote_locked(q, l->at);
-    add_now_locked(
+    kl__queue_add_now_locked(
         q, kl_items_use(&q->items, l->key, l->len, l->hash), l->priority, l->cause, l->routine, l->at);
 }
 
-static void empty_inbox_locked(kl_workqueue *q)
+void kl__queue_empty_inbox_locked(kl_workqueue *q)
 {
     while (q->inbox_len)
         deliver_locked(q);
@@ -381,9 +322,9 @@ static void empty_inbox_locked(kl_workqueue *q)
 static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t hash, const kl_add *how,
     kl_time now) KL_REQUIRES(q->mu)
 {
-    if (q->inbox_len == INBOX)
+    if (q->inbox_len == KL__INBOX)
         deliver_locked(q);
-    letter *l = &q->inbox[(q->inbox_first + q->inbox_len++) % INBOX];
+    kl__queue_letter *l = &q->inbox[(q->inbox_first + q->inbox_len++) % KL__INBOX];
     l->at = now;
     l->hash = hash;
     l->len = (uint32_t)n;
@@ -394,11 +335,9 @@ static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t has
     kl_items_expect(&q->items, hash);
 }
 
-/* Brings the queue up to date: processes the line and due items, before every other call. True when a key
- * became ready that a worker may wait for. */
-static bool catch_up_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
+bool kl__queue_catch_up_locked(kl_workqueue *q, kl_time now)
 {
-    empty_inbox_locked(q);
+    kl__queue_empty_inbox_locked(q);
     return promote_locked(q, now);
 }
 
@@ -421,13 +360,13 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     uint32_t hash = kl_items_hash(key, n);
     kl_time delay = how->after > 0 ? how->after : 0;
     kl_spin_lock(&q->mu);
-    if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down
+    if (!q->hungry && !delay && !how->rate_limited && !retry && n <= KL__INBOX_KEY && !q->shutting_down
         && !(how->routine && q->resting)) {
         post_locked(q, key, n, hash, how, now);
-        unlock(q);
+        kl__queue_unlock(q);
         return 0;
     }
-    bool news = catch_up_locked(q, now);
+    bool news = kl__queue_catch_up_locked(q, now);
     /* A failure counts even if the queue takes no more work: only forget clears it. */
     kl_item *it = q->shutting_down && !how->rate_limited ? NULL : kl_items_use(&q->items, key, n, hash);
     if (how->rate_limited) {
@@ -437,11 +376,11 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     if (!q->shutting_down && !(how->routine && it->resting)) {
         q->retries += retry;
         news |= delay ? add_later_locked(q, it, how->priority, how->cause, delay, now)
-                      : add_now_locked(q, it, how->priority, how->cause, how->routine, now);
+                      : kl__queue_add_now_locked(q, it, how->priority, how->cause, how->routine, now);
     } else {
-        forget_locked(q, how->cause.what);
+        kl__queue_forget_locked(q, how->cause.what);
     }
-    leave(q, news);
+    kl__queue_leave(q, news);
     return delay;
 }
 
@@ -468,21 +407,21 @@ kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time 
 void kl_workqueue_forget(kl_workqueue *q, const char *key)
 {
     kl_spin_lock(&q->mu);
-    kl_item *it = q->failing ? find_locked(q, key) : NULL;
+    kl_item *it = q->failing ? kl__queue_find_locked(q, key) : NULL;
     if (it && it->failures) {
         q->failing--;
         it->failures = it->blameless = 0;
-        drop_locked(q, it);
+        kl__queue_drop_locked(q, it);
     }
-    unlock(q);
+    kl__queue_unlock(q);
 }
 
 static int failures(kl_workqueue *q, const char *key, bool all)
 {
     kl_spin_lock(&q->mu);
-    kl_item *it = q->failing ? find_locked(q, key) : NULL;
+    kl_item *it = q->failing ? kl__queue_find_locked(q, key) : NULL;
     int n = !it ? 0 : it->failures - (all ? 0 : it->blameless);
-    unlock(q);
+    kl__queue_unlock(q);
     return n;
 }
 
@@ -510,7 +449,7 @@ static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q-
     q->started_sum += now - q->epoch;
 }
 
-static void ran_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+void kl__queue_ran_locked(kl_workqueue *q, kl_item *it)
 {
     if (it->prev)
         kl_items_at(&q->items, it->prev)->next = it->next;
@@ -525,9 +464,7 @@ static void ran_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     q->started_sum -= it->at - q->epoch;
 }
 
-/* Takes an item out of its group. True: another key of the group is ready now. In rank order items have no
- * groups. */
-static bool leave_group_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+bool kl__queue_leave_group_locked(kl_workqueue *q, kl_item *it)
 {
     return q->order != KL_QUEUE_RANK && kl_groups_leave(&q->groups, it);
 }
@@ -535,7 +472,7 @@ static bool leave_group_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
 {
     kl_spin_lock(&q->mu);
-    catch_up_locked(q, now);
+    kl__queue_catch_up_locked(q, now);
     kl_item *it = kl_ready_take(&q->ready);
     if (it) {
         *out = (kl_queue_item){
@@ -544,15 +481,15 @@ bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
     } else {
         q->hungry = true;
     }
-    unlock(q);
+    kl__queue_unlock(q);
     return it;
 }
 
 static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
-    bool again = it->dirty, news = leave_group_locked(q, it);
-    ran_locked(q, it);
-    next_cause_locked(q, it);
+    bool again = it->dirty, news = kl__queue_leave_group_locked(q, it);
+    kl__queue_ran_locked(q, it);
+    kl__queue_next_cause_locked(q, it);
     it->called = false;
     it->earnest = false;
     if (again) {
@@ -560,7 +497,7 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
         it->at = it->again_at;
         queue_locked(q, it);
     }
-    drop_locked(q, it);
+    kl__queue_drop_locked(q, it);
     if (q->shutting_down && !q->n_running) /* drained: a thread may wait for this */
         again = q->hungry = true;
     return again || news;
@@ -569,184 +506,41 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now)
 {
     kl_spin_lock(&q->mu);
-    bool news = catch_up_locked(q, now);
-    kl_item *it = find_locked(q, key);
+    bool news = kl__queue_catch_up_locked(q, now);
+    kl_item *it = kl__queue_find_locked(q, key);
     if (it && it->running)
         news |= done_locked(q, it);
-    leave(q, news);
+    kl__queue_leave(q, news);
 }
 
 void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now)
 {
     kl_spin_lock(&q->mu);
-    bool news = catch_up_locked(q, now);
+    bool news = kl__queue_catch_up_locked(q, now);
     news |= done_locked(q, kl_items_at(&q->items, item->id));
-    leave(q, news);
+    kl__queue_leave(q, news);
 }
 
 kl_time kl_workqueue_next_due(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
-    empty_inbox_locked(q);
+    kl__queue_empty_inbox_locked(q);
     const kl_agenda_entry *e = kl_agenda_peek(&q->waiting);
     kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
-    unlock(q);
+    kl__queue_unlock(q);
     return t;
 }
 
 kl_time kl_workqueue_more(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
-    empty_inbox_locked(q);
+    kl__queue_empty_inbox_locked(q);
     const kl_agenda_entry *e = kl_agenda_peek(&q->waiting);
     kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
     if (t)
         q->hungry = true;
-    unlock(q);
+    kl__queue_unlock(q);
     return t;
-}
-
-/* --- not now: what was handed out goes back ----------------------------------------------- */
-
-/* Ends the run of an item, which goes back to ready or waiting. Later adds join it. */
-static void unrun_locked(kl_workqueue *q, kl_item *it, const kl_queue_item *item) KL_REQUIRES(q->mu)
-{
-    ran_locked(q, it);
-    it->dirty = it->earnest = false;
-    unwait_locked(q, it);
-    rejoin_cause_locked(q, it);
-    it->at = item->queued_at;
-    if (it->priority < item->priority)
-        it->priority = item->priority;
-}
-
-bool kl_workqueue_enter(kl_workqueue *q, const kl_queue_item *item, const char *group, kl_time now)
-{
-    kl_spin_lock(&q->mu);
-    bool news = catch_up_locked(q, now);
-    kl_item *it = kl_items_at(&q->items, item->id);
-    bool in = kl_groups_enter(&q->groups, group, it, &news);
-    if (!in) {
-        unrun_locked(q, it, item);
-        it->queued = true;
-        kl_groups_park(&q->groups, it);
-    }
-    leave(q, news);
-    return in;
-}
-
-void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until, kl_time now)
-{
-    kl_spin_lock(&q->mu);
-    bool news = catch_up_locked(q, now);
-    kl_item *it = kl_items_at(&q->items, item->id);
-    bool ready = it->dirty || it->released || until <= now;
-    news |= ready;
-    if (q->shutting_down || q->order == KL_QUEUE_RANK || !kl_groups_runs(it))
-        news |= leave_group_locked(q, it); /* another key of its group may run first */
-    unrun_locked(q, it, item);
-    if (ready) {
-        it->queued = true;
-        kl_ready_put_back(&q->ready, it);
-    } else if (!q->shutting_down) {
-        it->held = it->waiting = true;
-        q->held++;
-        kl_agenda_put(&q->waiting, &q->items, it, until);
-        news |= it->place == 1;
-    } else {
-        next_cause_locked(q, it);
-        drop_locked(q, it);
-    }
-    if (q->shutting_down && !q->n_running)
-        news = q->hungry = true;
-    leave(q, news);
-}
-
-void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now)
-{
-    kl_spin_lock(&q->mu);
-    bool news = catch_up_locked(q, now);
-    kl_item *it = find_locked(q, key);
-    if (it && it->held) {
-        unwait_locked(q, it);
-        news |= make_ready_locked(q, it, now);
-    } else if (it && it->running) {
-        it->released = true;
-    }
-    leave(q, news);
-}
-
-void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item)
-{
-    kl_spin_lock(&q->mu);
-    empty_inbox_locked(q);
-    kl_item *it = kl_items_at(&q->items, item->id);
-    it->dirty &= it->earnest;
-    if (!it->dirty && !it->waiting) {
-        forget_locked(q, it->again_cause);
-        it->again_cause = 0;
-        it->again_why = 0;
-        it->again_events = 0;
-    }
-    if (!it->dirty && !it->resting) {
-        it->resting = true;
-        q->resting++;
-    }
-    q->failing -= it->failures > 0;
-    it->failures = it->blameless = 0;
-    unlock(q);
-}
-
-/* The items that are given up and, without `given_up_alone`, those with failures. The caller frees the list,
- * which is a copy since each drop may rebuild the table. */
-static kl_handle *troubled_locked(kl_workqueue *q, bool given_up_alone, size_t *n) KL_REQUIRES(q->mu)
-{
-    size_t most = q->resting + (given_up_alone ? 0 : q->failing);
-    kl_handle *found = kl_new_array(kl_handle, most + 1);
-    *n = 0;
-    for (size_t i = 0; i < q->items.cap && *n < most; i++) {
-        kl_handle h = q->items.slots[i].item;
-        kl_item *it = h ? kl_items_at(&q->items, h) : NULL;
-        if (it && (it->resting || (!given_up_alone && it->failures)))
-            found[(*n)++] = h;
-    }
-    return found;
-}
-
-size_t kl_workqueue_pardon(kl_workqueue *q, const kl_add *again, kl_time now)
-{
-    size_t n;
-    kl_spin_lock(&q->mu);
-    bool news = catch_up_locked(q, now);
-    kl_handle *found = troubled_locked(q, false, &n);
-    for (size_t i = n; i > 0; i--) {
-        kl_item *it = kl_items_at(&q->items, found[i - 1]);
-        wake_up_locked(q, it);
-        q->failing -= it->failures > 0;
-        it->failures = it->blameless = 0;
-        if (again && !q->shutting_down)
-            news |= add_now_locked(q, it, again->priority, again->cause, false, now);
-        drop_locked(q, it);
-    }
-    leave(q, news);
-    kl_free(found);
-    return n;
-}
-
-void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p)
-{
-    size_t n;
-    kl_spin_lock(&q->mu);
-    empty_inbox_locked(q);
-    q->backoff = kl_backoff_defaults(*p);
-    kl_handle *found = troubled_locked(q, true, &n);
-    while (n) { /* each drop may rebuild the table */
-        kl_item *it = kl_items_at(&q->items, found[--n]);
-        wake_up_locked(q, it);
-        drop_locked(q, it);
-    }
-    unlock(q);
-    kl_free(found);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -754,32 +548,32 @@ void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p)
 void kl_workqueue_shut_down(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
-    empty_inbox_locked(q);
+    kl__queue_empty_inbox_locked(q);
     q->shutting_down = true;
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting));) {
         kl_item *it = kl_items_at(&q->items, e->item);
-        unwait_locked(q, it);
+        kl__queue_unwait_locked(q, it);
         if (it->held) {
             q->held--;
             it->held = false;
-            leave_group_locked(q, it);
+            kl__queue_leave_group_locked(q, it);
         }
         uint32_t *cause = it->queued || it->dirty ? NULL : it->running ? &it->again_cause : &it->cause;
         if (cause && *cause) {
-            forget_locked(q, *cause);
+            kl__queue_forget_locked(q, *cause);
             *cause = 0;
         }
-        drop_locked(q, it);
+        kl__queue_drop_locked(q, it);
     }
     q->hungry = true;
-    leave(q, true);
+    kl__queue_leave(q, true);
 }
 
 bool kl_workqueue_shutting_down(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
     bool yes = q->shutting_down;
-    unlock(q);
+    kl__queue_unlock(q);
     return yes;
 }
 
@@ -787,87 +581,6 @@ bool kl_workqueue_drained(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
     bool yes = q->shutting_down && !q->ready.len && !q->groups.n_parked && !q->n_running;
-    unlock(q);
+    kl__queue_unlock(q);
     return yes;
-}
-
-/* --- for people and metrics --------------------------------------------------------------- */
-
-void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out)
-{
-    kl_spin_lock(&q->mu);
-    bool news = catch_up_locked(q, now);
-    *out = (kl_workqueue_stats){.ready = q->ready.len,
-        .delayed = q->waiting.len,
-        .running = q->n_running,
-        .adds = q->adds,
-        .retries = q->retries,
-        .failing = q->failing,
-        .parked = q->groups.n_parked,
-        .held = q->held,
-        .resting = q->resting};
-    if (q->n_running) {
-        out->longest_running = now - kl_items_at(&q->items, q->running_first)->at;
-        out->unfinished = (kl_time)q->n_running * (now - q->epoch) - q->started_sum;
-    }
-    leave(q, news);
-}
-
-static int highest_first(const void *a, const void *b)
-{
-    const kl_level *const *x = a, *const *y = b;
-    return ((*x)->priority < (*y)->priority) - ((*x)->priority > (*y)->priority);
-}
-
-void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out)
-{
-    memset(out, 0, sizeof *out);
-    kl_spin_lock(&q->mu);
-    empty_inbox_locked(q);
-    kl_ready *r = &q->ready;
-    const kl_level **v = kl_new_array(const kl_level *, r->n_levels);
-    size_t n = 0;
-    for (uint32_t i = 1; i < r->n_levels; i++)
-        if (r->levels[i]->used)
-            v[n++] = r->levels[i];
-    qsort(v, n, sizeof *v, highest_first);
-    for (size_t i = 0; i < n; i++) {
-        if (out->n == KL_QUEUE_DEPTHS) {
-            out->more = true;
-            out->others += v[i]->len;
-            continue;
-        }
-        out->of[out->n].priority = v[i]->priority;
-        out->of[out->n++].ready = v[i]->len;
-    }
-    unlock(q);
-    kl_free(v);
-}
-
-const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due)
-{
-    kl_spin_lock(&q->mu);
-    kl_item *it = find_locked(q, key);
-    const char *state = "absent";
-    if (due)
-        *due = it && it->waiting ? q->waiting.v[it->place - 1].number : KL_NEVER;
-    if (it)
-        state = it->running ? (it->dirty ? "running, queued again" : "running")
-            : it->parked    ? "waiting for its group"
-            : it->queued    ? "queued"
-            : it->held      ? "held"
-            : it->waiting   ? "waiting"
-            : it->resting   ? "given up"
-                            : "absent";
-    unlock(q);
-    return state;
-}
-
-int kl_workqueue_priority(kl_workqueue *q, const char *key)
-{
-    kl_spin_lock(&q->mu);
-    kl_item *it = find_locked(q, key);
-    int p = it ? it->priority : 0;
-    unlock(q);
-    return p;
 }

@@ -339,7 +339,7 @@ static const char *wants_aggregated(const char *accept)
 
 /* ------------------------------------------------------------------ paths */
 
-static void api_versions(kl_discovery_answer *out)
+static void api_versions(const kl_discovery *s, kl_discovery_answer *out)
 {
     static char *const v1[] = {"v1", NULL};
     kl_builder *b = kl_builder_new();
@@ -348,6 +348,10 @@ static void api_versions(kl_discovery_answer *out)
     words(b, "versions", v1, true);
     kl_build_key(b, "serverAddressByClientCIDRs");
     kl_build_array(b);
+    kl_build_object(b);
+    kl_build_kstr(b, "clientCIDR", "0.0.0.0/0");
+    kl_build_kstr(b, "serverAddress", s->address);
+    kl_build_end(b);
     kl_build_end(b);
     kl_build_end(b);
     reply(out, "application/json", b);
@@ -429,7 +433,7 @@ bool kl_discovery_page(const kl_discovery *s, const char *path, const char *acce
         if (version)
             aggregated(s, core, version, out);
         else if (core)
-            api_versions(out);
+            api_versions(s, out);
         else
             api_groups(s, out);
         return true;

@@ -10,6 +10,7 @@
 typedef struct kl_discovery {
     const kl__kinds *kinds;
     const kl__bucket *services; /* APIServices; NULL: none */
+    const char *address;        /* where clients reach the server: HOST:PORT */
 } kl_discovery;
 
 typedef struct kl_discovery_answer {

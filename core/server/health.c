@@ -1,8 +1,10 @@
-/* health.c - what a probe, a scraper and a verifier of tokens ask: /healthz, /livez, /readyz, /metrics, and
- * the OpenID paths; and the list of all such paths. Whoever gets an answer reaches a server that has started,
- * so no check fails. */
+/* health.c - what a probe, a scraper and a verifier of tokens ask: /healthz, /livez, /readyz, /metrics,
+ * /metrics/slis, and the OpenID paths; and the list of all such paths. Whoever gets an answer reaches a
+ * server that has started, so no check fails. There are no profiles: /debug/pprof is not found, as with
+ * --profiling=false. */
 #include "server/rest.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,13 @@ static const struct door {
     const char *name;
     bool ready;
 } doors[] = {{"healthz", false}, {"livez", false}, {"readyz", true}};
+#define DOORS (sizeof doors / sizeof *doors)
+
+/* How often each check of each door ran. A check that is asked for by its name does not count, as in
+ * kube-apiserver. */
+struct kl__probed {
+    uint64_t n[DOORS][CHECKS];
+};
 
 static bool has_check(const struct door *d, size_t i) { return d->ready || !checks[i].ready; }
 
@@ -79,11 +88,15 @@ static void exclude(void *arg, const char *value)
         kl_buf_printf(&e->unknown, "%s\"%s\"", e->unknown.len ? "," : "", value);
 }
 
-static void reply_checks(const struct door *door, kl_httpd_request *http)
+static void reply_checks(kl_server *s, const struct door *door, kl_httpd_request *http)
 {
     excluding e = {.door = door, .unknown = KL_BUF_INIT};
     kl_buf text = KL_BUF_INIT;
     kl_httpd_query_each(http, "exclude", exclude, &e);
+    if (!s->probed)
+        s->probed = kl_new(struct kl__probed);
+    for (size_t i = 0; i < CHECKS; i++)
+        s->probed->n[door - doors][i] += has_check(door, i) && !e.check[i];
     if (kl_httpd_query(http, "verbose")) {
         for (size_t i = 0; i < CHECKS; i++)
             if (has_check(door, i))
@@ -98,15 +111,15 @@ static void reply_checks(const struct door *door, kl_httpd_request *http)
     kl_buf_fini(&e.unknown);
 }
 
-static bool health(const char *path, kl_httpd_request *http)
+static bool health(kl_server *s, const char *path, kl_httpd_request *http)
 {
-    for (size_t i = 0; i < sizeof doors / sizeof *doors; i++) {
+    for (size_t i = 0; i < DOORS; i++) {
         size_t n = strlen(doors[i].name);
         if (strncmp(path + 1, doors[i].name, n) != 0)
             continue;
         const char *rest = path + 1 + n;
         if (!*rest) {
-            reply_checks(&doors[i], http);
+            reply_checks(s, &doors[i], http);
             return true;
         }
         for (size_t k = 0; *rest == '/' && k < CHECKS; k++)
@@ -152,11 +165,12 @@ static void add_groups(paths *p, const kl__kinds *kinds)
 static void reply_index(const kl__world *w, kl_httpd_request *http)
 {
     static const char *const others[] = {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis",
-        "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/version"};
+        "/apis/", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openapi/v3/",
+        "/openid/v1/jwks", "/version"};
     paths p = {0};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         add_path(&p, "%s", others[i]);
-    for (size_t i = 0; i < sizeof doors / sizeof *doors; i++) {
+    for (size_t i = 0; i < DOORS; i++) {
         add_path(&p, "/%s", doors[i].name);
         for (size_t k = 0; k < CHECKS; k++)
             if (has_check(&doors[i], k))
@@ -187,10 +201,25 @@ static void reply_index(const kl__world *w, kl_httpd_request *http)
 
 /* ------------------------------------------------------------------ counts, and keys of tokens */
 
-static void reply_metrics(const kl__world *w, kl_httpd_request *http)
+#define METRICS "text/plain; version=0.0.4; charset=utf-8"
+
+static void reply_metrics(const kl_server *s, kl_httpd_request *http, kl_buf *text)
+{
+    double started = (double)s->started / KL_SECONDS(1);
+    kl_buf_printf(text,
+        "# HELP process_start_time_seconds [ALPHA] Start time of the process since unix epoch in seconds.\n"
+        "# TYPE process_start_time_seconds gauge\n"
+        "process_start_time_seconds %.11e\n",
+        started);
+    char *header = kl_sprintf("Process-Start-Time-Unix: %.0f\r\n", started);
+    kl__reply_buf(http, 200, METRICS, header, text);
+    kl_free(header);
+}
+
+static void reply_counts(const kl_server *s, kl_httpd_request *http)
 {
     kl__bucket *const *all;
-    size_t n = kl__store_buckets(w->store, &all);
+    size_t n = kl__store_buckets(s->world.store, &all);
     kl_buf text = KL_BUF_INIT;
     kl_buf_puts(&text,
         "# HELP apiserver_resource_objects [ALPHA] Number of stored objects split by kind.\n"
@@ -198,7 +227,45 @@ static void reply_metrics(const kl__world *w, kl_httpd_request *http)
     for (size_t i = 0; i < n; i++)
         kl_buf_printf(&text, "apiserver_resource_objects{group=\"%s\",resource=\"%s\"} %zu\n", all[i]->group,
             all[i]->plural, all[i]->len);
-    kl__reply_buf(http, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, &text);
+    reply_metrics(s, http, &text);
+}
+
+static int by_check(const void *a, const void *b)
+{
+    return strcmp(checks[*(const size_t *)a].name, checks[*(const size_t *)b].name);
+}
+
+/* Answers with the results of the checks that ran: the last one, and how many there were. */
+static void reply_slis(const kl_server *s, kl_httpd_request *http)
+{
+    kl_buf text = KL_BUF_INIT, counts = KL_BUF_INIT;
+    size_t sorted[CHECKS];
+    for (size_t i = 0; i < CHECKS; i++)
+        sorted[i] = i;
+    qsort(sorted, CHECKS, sizeof *sorted, by_check);
+    if (s->probed) {
+        kl_buf_puts(&text,
+            "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n"
+            "# TYPE kubernetes_healthcheck gauge\n");
+        kl_buf_puts(&counts,
+            "# HELP kubernetes_healthchecks_total [STABLE] This metric records the results of all "
+            "healthcheck.\n"
+            "# TYPE kubernetes_healthchecks_total counter\n");
+    }
+    for (size_t i = 0; s->probed && i < CHECKS; i++)
+        for (size_t d = 0; d < DOORS; d++) {
+            const char *name = checks[sorted[i]].name, *door = doors[d].name;
+            uint64_t n = s->probed->n[d][sorted[i]];
+            if (!n)
+                continue;
+            kl_buf_printf(&text, "kubernetes_healthcheck{name=\"%s\",type=\"%s\"} 1\n", name, door);
+            kl_buf_printf(&counts,
+                "kubernetes_healthchecks_total{name=\"%s\",status=\"success\",type=\"%s\"} %" PRIu64 "\n",
+                name, door, n);
+        }
+    kl_buf_add(&text, counts.data, counts.len);
+    kl_buf_fini(&counts);
+    reply_metrics(s, http, &text);
 }
 
 static void reply_openid(const char *url, kl_httpd_request *http)
@@ -230,12 +297,14 @@ bool kl__health(kl_server *s, const char *path, kl_httpd_request *http)
 {
     if (strcmp(kl_httpd_method(http), "GET") != 0)
         return false;
-    if (health(path, http))
+    if (health(s, path, http))
         return true;
     if (!strcmp(path, "/") || !strcmp(path, "/index.html"))
         reply_index(&s->world, http);
     else if (!strcmp(path, "/metrics"))
-        reply_metrics(&s->world, http);
+        reply_counts(s, http);
+    else if (!strcmp(path, "/metrics/slis"))
+        reply_slis(s, http);
     else if (is_below(path, "/.well-known/openid-configuration"))
         reply_openid(s->url, http);
     else if (is_below(path, "/openid/v1/jwks"))

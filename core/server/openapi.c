@@ -34,8 +34,9 @@ void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
 
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
 {
-    const kl_discovery d = {
-        s->world.kinds, kl__store_bucket(s->world.store, "apiregistration.k8s.io", "apiservices")};
+    const kl_discovery d = {.kinds = s->world.kinds,
+        .services = kl__store_bucket(s->world.store, "apiregistration.k8s.io", "apiservices"),
+        .address = kl_httpd_address(s->httpd)};
     kl_discovery_answer a;
     if (strcmp(kl_httpd_method(http), "GET")
         || !kl_discovery_page(&d, path, kl_httpd_header(http, "Accept"), &a))

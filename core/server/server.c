@@ -116,6 +116,7 @@ static void server_free(kl_server *s)
     kl_policies_free(s->world.policies);
     kl_audit_close(s->audit);
     kl__kept_free(s->kept);
+    kl_free(s->probed);
     kl__kinds_free(s->world.kinds);
     kl__store_free(s->world.store);
     kl__owners_free(s->world.owners);
@@ -203,6 +204,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->hub = kl__hub_new(s);
     s->faults = kl_faults_new(clock, faults_changed, s);
     begin_world(s, o, clock);
+    s->started = kl_clock_wall(clock);
     /* from the clock: versions of two processes never overlap, since a server writes less than a million
      * times a second */
     uint64_t birth = clock == kl_clock_real() ? (uint64_t)(kl_clock_wall(clock) / KL_MICROSECONDS(1)) : 0;
@@ -237,13 +239,16 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->loopback = kl_listen_loopback(http.listen);
     if (!st)
         st = check_reach(s, o, http.listen, err);
+    kl_lock(&s->mu); /* the first request waits until the server knows its address */
     if (!st)
         st = kl_httpd_start(&http, &s->httpd, err);
+    if (!st)
+        s->url = kl_sprintf("%s://%s", s->ring ? "https" : "http", kl_httpd_address(s->httpd));
+    kl_unlock(&s->mu);
     if (st) {
         server_free(s);
         return st;
     }
-    s->url = kl_sprintf("%s://%s", s->ring ? "https" : "http", kl_httpd_address(s->httpd));
     if (!s->loopback && !s->world.rbac)
         kl_warn("the API server listens beyond this machine and does not authenticate its clients: any "
                 "client may do anything",

@@ -50,6 +50,12 @@ both.describe("paths", function(ns)
   get("/healthz/nope", 404)
   get("/healthz/ping/x", 404)
   get("/openid/v1", 404)
+  for _, path in ipairs { "", "/", "/heap", "/profile?seconds=1", "/cmdline" } do
+    get("/debug/pprof" .. path, 404)
+  end
+  get("/debug/flags/v", 404)
+  get("/debug", 404)
+  get("/metrics/slis/", 404)
   return rows
 end, function(s)
   both.ask(s, { { "", "POST", DEFINITIONS, definition(GROUP, "widget") } })
@@ -218,6 +224,52 @@ servers.each(function(name, start)
       -- the real one counts once a minute
       local count = tonumber(body:match '\napiserver_resource_objects{group="",resource="namespaces"} (%-?%d+)\n')
       assert.truthy(count and (s.name ~= "embedded" or count >= 4), count)
+    end)
+
+    it("tells when it started", function()
+      for _, path in ipairs { "/metrics", "/metrics/slis" } do
+        local started = ("\n" .. get(path)):match "\nprocess_start_time_seconds (%d%.%d+e%+09)\n"
+        local age = os.time() - tonumber(started)
+        assert.is_true(age > -2 and age < 24 * 3600, age)
+      end
+    end)
+
+    it("counts the results of its health checks", function()
+      local TOTAL = '\nkubernetes_healthchecks_total{name="%s",status="success",type="livez"} (%%d+)\n'
+      local function count(check) return tonumber((get "/metrics/slis"):match(TOTAL:format(check))) end
+      get "/livez"
+      local ping, log = count "ping", count "log"
+      get "/livez?exclude=log&verbose"
+      get "/livez/ping"
+      -- others may ask the shared one as well
+      assert.is_true(count "ping" > ping)
+      if s.name == "embedded" then assert.same({ ping + 1, log }, { count "ping", count "log" }) end
+      assert.is_nil(count "shutdown")
+      get "/readyz"
+      local body, code, kind = get "/metrics/slis"
+      assert.equal(200, code)
+      assert.truthy(kind:find("^text/plain; version=0.0.4"), kind)
+      assert.truthy(body:find("\n# TYPE kubernetes_healthcheck gauge\n", 1, true), body)
+      assert.truthy(body:find('\nkubernetes_healthcheck{name="etcd-readiness",type="readyz"} 1\n', 1, true), body)
+      local names = {}
+      for check in body:gmatch '\nkubernetes_healthcheck{name="([^"]+)",type="readyz"} 1' do
+        names[#names + 1] = check
+      end
+      local sorted = table.move(names, 1, #names, 1, {})
+      table.sort(sorted)
+      assert.same(sorted, names)
+      assert.equal(33, #names)
+    end)
+
+    it("says where clients reach it", function()
+      local list = json.decode((get "/api")).serverAddressByClientCIDRs
+      assert.equal(1, #list)
+      assert.equal("0.0.0.0/0", list[1].clientCIDR)
+      assert.equal(s.url:match ":(%d+)$", list[1].serverAddress:match "^%d+%.%d+%.%d+%.%d+:(%d+)$")
+      assert.is_nil(json.decode((get "/apis/apps")).serverAddressByClientCIDRs)
+      for _, group in ipairs(json.decode((get "/apis")).groups) do
+        assert.is_nil(group.serverAddressByClientCIDRs)
+      end
     end)
 
     it("names the issuer of its tokens", function()

@@ -262,8 +262,9 @@ local function begin_real(which, args)
       "10.0.0.0/24",
       -- No controller manager here makes service accounts, and the priority machinery would count against
       -- busy specs.
-      "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false", "--cert-dir",
-      dir }
+      -- Ours has no profiles.
+      "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false",
+      "--profiling=false", "--cert-dir", dir }
     table.move(args or {}, 1, #(args or {}), #words + 1, words)
     self.api = process.spawn(words)
     self.children[2] = self.api

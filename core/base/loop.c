@@ -79,6 +79,12 @@ static bool is_idle_locked(const kl_loop *l) KL_REQUIRES(l->mu)
     return kl_list_empty(&l->tasks) && kl_list_empty(&l->lines);
 }
 
+static kl_time next_timer_locked(const kl_loop *l) KL_REQUIRES(l->mu)
+{
+    kl_heap_node *h = kl_heap_peek(&l->due);
+    return h ? h->when : KL_NEVER;
+}
+
 /* The line whose turn it is; NULL: that of the posts without one. */
 static kl_loop_line *choose_locked(const kl_loop *l) KL_REQUIRES(l->mu)
 {
@@ -136,8 +142,7 @@ kl_time kl_loop_step(kl_loop *l)
         if (t.line)
             t.line->used += kl_clock_now(l->clock) - begun;
     }
-    kl_heap_node *h = kl_heap_peek(&l->due);
-    kl_time next = h ? h->when : KL_NEVER;
+    kl_time next = next_timer_locked(l);
     kl_unlock(&l->mu);
     return next;
 }
@@ -147,14 +152,15 @@ static void loop_main(void *arg)
     kl_loop *l = arg;
     atomic_store(&l->self, kl_thread_self());
     for (;;) {
-        kl_time next = kl_loop_step(l);
+        (void)kl_loop_step(l);
         kl_lock(&l->mu);
         if (is_idle_locked(l)) {
             if (l->stopping) {
                 kl_unlock(&l->mu);
                 break;
             }
-            if (next > kl_clock_now(l->clock)) /* the timer may have been moved meanwhile */
+            kl_time next = next_timer_locked(l); /* after the step: another thread may have added one */
+            if (next > kl_clock_now(l->clock))
                 kl_cond_wait_until(&l->cond, &l->mu, next);
         }
         kl_unlock(&l->mu);
@@ -269,8 +275,7 @@ void kl_loop_wake(kl_loop *l)
 kl_time kl_loop_next(kl_loop *l)
 {
     kl_lock(&l->mu);
-    kl_heap_node *h = kl_heap_peek(&l->due);
-    kl_time next = !is_idle_locked(l) ? INT64_MIN : h ? h->when : KL_NEVER;
+    kl_time next = is_idle_locked(l) ? next_timer_locked(l) : INT64_MIN;
     kl_unlock(&l->mu);
     return next;
 }

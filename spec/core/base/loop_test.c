@@ -1,6 +1,8 @@
 /* loop_test.c - posts in order, timers at their time, and the end of a loop. */
 #include "support/test.h"
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
 #include "base/sync.h"
 #include "base/loop.h"
@@ -277,6 +279,27 @@ static void a_call_with_a_limit_is_withdrawn_while_the_loop_hangs_and_never_runs
     kl_mutex_fini(&h.mu);
 }
 
+static void count(void *arg) { atomic_fetch_add((atomic_int *)arg, 1); }
+
+/* The next timer comes as soon as the last one fired, when the loop is about to wait. */
+static void a_timer_that_another_thread_adds_is_never_overlooked(void **state)
+{
+    (void)state;
+    kl_loop *l = kl_loop_new("spec", NULL);
+    atomic_int fired = 0;
+    kl_loop_start(l);
+    kl_time end = kl_clock_now(kl_clock_real()) + KL_SECONDS(60);
+    bool late = false;
+    for (int i = 1; i <= 20000 && !late; i++) {
+        for (volatile int wait = i % 500; wait > 0; wait--) {}
+        kl_loop_timer(l, 0, count, &fired);
+        while (atomic_load(&fired) < i && !late)
+            late = kl_clock_now(kl_clock_real()) > end;
+    }
+    assert_false(late);
+    kl_loop_free(l);
+}
+
 static void a_call_from_what_runs_at_the_very_end_does_not_wait_for_a_thread_that_has_gone(void **state)
 {
     (void)state;
@@ -296,6 +319,7 @@ KL_TESTS(cmocka_unit_test(posts_run_in_order_also_those_that_posts_make),
     cmocka_unit_test(a_call_without_a_thread_runs_at_once),
     cmocka_unit_test(a_call_waits_until_the_thread_has_run_it),
     cmocka_unit_test(a_call_with_a_limit_is_withdrawn_while_the_loop_hangs_and_never_runs),
+    cmocka_unit_test(a_timer_that_another_thread_adds_is_never_overlooked),
     cmocka_unit_test(a_call_from_what_runs_at_the_very_end_does_not_wait_for_a_thread_that_has_gone))
 
 /* not in tsan: it starts no thread */

@@ -2,7 +2,7 @@
 --
 -- Functions come from C (kubelua.core, annotated in types.lua) or from the files beside this one, which
 -- load when first used. In a script's state there is neither the C nor the file of what only programs may
--- do (bindings/state/core.c, bindings/state/state.c).
+-- do (bindings/state/core.c, bindings/state/require.c).
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"

@@ -1,4 +1,4 @@
-/* verbs.c - get, create, update and patch of one object (delete.c has delete): what kube-apiserver's
+/* verbs.c - get, create and update of one object (patch.c has patch, delete.c delete): what kube-apiserver's
  * registry does between the HTTP handler and etcd.
  *
  * Every write ends in `commit`: an update that changes nothing keeps its resource version and makes no
@@ -14,7 +14,6 @@
 #include "builtin/habits.h"
 #include "base/uuid.h"
 #include "model/object.h"
-#include "value/patch.h"
 #include "model/time.h"
 #include "verbs/access.h"
 #include "verbs/admission.h"
@@ -26,14 +25,12 @@
 #include "schema/names.h"
 #include "schema/normalize.h"
 #include "show/render.h"
-#include "schema/last_applied.h"
-#include "schema/smp.h"
-#include "schema/typed_check.h"
 #include "schema/validate.h"
 #include "verbs/call.h"
 #include "schema/status.h"
 #include "show/scaler.h"
 #include "verbs/strategy.h"
+#include "verbs/verbs_impl.h"
 
 #define GENERATED_NAME_TRIES 8
 
@@ -58,7 +55,7 @@ void kl__call_warn(const kl__call *c, const char *fmt, ...)
     kl_free(text);
 }
 
-static char *call_key(const kl__call *c, const char *name)
+char *kl__call_key(const kl__call *c, const char *name)
 {
     return kl_key_join(c->kind->namespaced ? c->ns : NULL, name);
 }
@@ -73,8 +70,7 @@ static bool same_text(const char *a, const char *b) { return !strcmp(a ? a : "",
 
 /* ------------------------------------------------------------------ what came in */
 
-/* Checks that apiVersion and kind are those of the call, or absent where built-in kinds allow that. */
-static kl_status check_type(const kl__call *c, const kl_value *body, kl_err *err)
+kl_status kl__body_check_type(const kl__call *c, const kl_value *body, kl_err *err)
 {
     if (kl_value_type(body) != KL_OBJECT)
         return kl__fail_bad_request(err,
@@ -98,12 +94,12 @@ static kl_status check_type(const kl__call *c, const kl_value *body, kl_err *err
     return st;
 }
 
-/* Brings the body into storage form: types set, normalised, defaulted. *out is a new reference. */
-static kl_status decode(const kl__call *c, const kl_value *body, bool fill, const kl_value **out, kl_err *err)
+kl_status kl__body_decode(
+    const kl__call *c, const kl_value *body, bool fill, const kl_value **out, kl_err *err)
 {
     kl__unknown unknown = {0};
     char *version = kl__kind_api_version(c->kind);
-    kl_status st = check_type(c, body, err);
+    kl_status st = kl__body_check_type(c, body, err);
     const kl_value *o = NULL;
     if (!st) {
         const kl_value *typed = kl_object_with_type(body, version, c->kind->kind);
@@ -148,8 +144,7 @@ static bool has_nul(const kl_value *v)
     return s && strlen(s) != n;
 }
 
-/* Checks that metadata.namespace is the URL's; it may be absent. */
-static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *err)
+kl_status kl__body_check_namespace(const kl__call *c, const kl_value **o, kl_err *err)
 {
     const char *ns = kl_object_namespace(*o);
     if (!c->kind->namespaced) {
@@ -180,7 +175,7 @@ static const kl__other_version *other_version(const kl__call *c, kl__other_versi
     return out;
 }
 
-static kl__writer writer_of(
+kl__writer kl__call_writer(
     const kl__call *c, const char *api_version, char now[KL_TIME_MAX], kl__other_version *other)
 {
     bool has_status = kl__kind_sub(c->kind, "status") != NULL, status = c->sub && !strcmp(c->sub, "status");
@@ -197,7 +192,7 @@ static void own(const kl__call *c, const kl_value *old, const kl_value **o)
 {
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
     kl__other_version other;
-    kl__writer w = writer_of(c, version, now, &other);
+    kl__writer w = kl__call_writer(c, version, now, &other);
     if (c->sub && kl__is_old_scaler(c->kind)) {
         /* the annotation that a status of v1 leaves behind belongs to its writer */
         const kl_value *judged = kl__scaler_to_v2(*o);
@@ -222,7 +217,7 @@ static kl_status complain(const kl__call *c, const kl_value *o, kl__causes *caus
 
 kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err)
 {
-    char *key = call_key(c, c->name);
+    char *key = kl__call_key(c, c->name);
     const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
     kl_free(key);
     if (!e)
@@ -275,7 +270,7 @@ static void name_it(const kl__call *c, const kl_value **o)
             KL_EDIT(o, kl_value_of_str(kept), "metadata", "name");
             return;
         }
-        char *key = call_key(c, made);
+        char *key = kl__call_key(c, made);
         bool taken = kl__bucket_get(c->kind->bucket, key) != NULL;
         kl_free(key);
         if (!taken || i + 1 == GENERATED_NAME_TRIES) {
@@ -330,7 +325,7 @@ static kl_status mutate(const kl__call *c, const char *operation, const kl_value
     if (!st && !kl_value_equal(sent, *o)) {
         kl__call quiet = *c;
         quiet.validation = KL_FIELDS_IGNORE;
-        st = decode(&quiet, *o, true, &typed, err);
+        st = kl__body_decode(&quiet, *o, true, &typed, err);
         if (!st)
             kl__replace(o, typed);
     }
@@ -338,7 +333,7 @@ static kl_status mutate(const kl__call *c, const char *operation, const kl_value
     return st;
 }
 
-static void unique_owners(const kl__call *c, const char *when, const kl_value **o)
+void kl__body_unique_owners(const kl__call *c, const char *when, const kl_value **o)
 {
     char *twice = kl__owners_unique(o);
     if (twice)
@@ -351,15 +346,14 @@ static void unique_owners(const kl__call *c, const char *when, const kl_value **
     kl_free(twice);
 }
 
-/* Stores a decoded object that is new. Takes `o`. */
-static kl_status create_decoded(
+kl_status kl__verb_create_decoded(
     const kl__call *c, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
 {
     kl__causes causes = {0};
     kl__written w = {.why = KL_ERR_INIT};
     char *key = NULL;
-    unique_owners(c, "", &o);
-    kl_status st = check_namespace(c, &o, err);
+    kl__body_unique_owners(c, "", &o);
+    kl_status st = kl__body_check_namespace(c, &o, err);
     const char *given = kl_object_name(o);
     if (!st && c->kind->namespaced)
         st = kl__namespace_open(c->w, c->kind, c->ns, given ? given : "", err);
@@ -400,7 +394,7 @@ static kl_status create_decoded(
     if (!st)
         st = kl__write_begin(c, o, &w, err);
     if (!st) {
-        key = call_key(c, kl_object_name(o));
+        key = kl__call_key(c, kl_object_name(o));
         bool there = kl__bucket_get(c->kind->bucket, key) != NULL;
         st = kl__plug_charge(c, NULL, o, there, err);
         if (!st && there)
@@ -417,8 +411,8 @@ static kl_status create_decoded(
 kl_status kl__verb_create(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
 {
     const kl_value *o = NULL;
-    kl_status st = decode(c, body, true, &o, err);
-    return st ? st : create_decoded(c, o, false, out, err);
+    kl_status st = kl__body_decode(c, body, true, &o, err);
+    return st ? st : kl__verb_create_decoded(c, o, false, out, err);
 }
 
 /* ------------------------------------------------------------------ update */
@@ -486,17 +480,15 @@ static kl_status commit(const kl__call *c, const kl_value *stored, const kl_valu
     return st;
 }
 
-/* Writes a decoded object over a stored one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are
- * ready. */
-static kl_status update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
+kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
     const kl_value **out, kl_err *err)
 {
     kl__causes causes = {0};
     const kl_value *old = NULL;
-    unique_owners(c, "", &o);
+    kl__body_unique_owners(c, "", &o);
     kl_status st = kl__see(c, stored, &old, err);
     if (!st)
-        st = check_namespace(c, &o, err);
+        st = kl__body_check_namespace(c, &o, err);
     const char *name = kl_object_name(o), *rv = kl_object_rv(o), *uid = kl_object_uid(o);
     if (!st && (!name || !*name))
         st = kl__fail_bad_request(err,
@@ -556,10 +548,10 @@ kl_status kl__verb_update(
     const kl__call *c, const kl_value *body, const kl_value **out, int *code, kl_err *err)
 {
     const kl_value *o = NULL;
-    kl_status st = decode(c, body, true, &o, err);
+    kl_status st = kl__body_decode(c, body, true, &o, err);
     if (st)
         return st;
-    char *key = call_key(c, c->name);
+    char *key = kl__call_key(c, c->name);
     const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
     kl_free(key);
     *code = 200;
@@ -568,196 +560,11 @@ kl_status kl__verb_update(
         *code = 201;
         const char *rv = kl_object_rv(o);
         if (!rv || !*rv)
-            return create_decoded(c, o, false, out, err);
+            return kl__verb_create_decoded(c, o, false, out, err);
     }
     if (!e) {
         kl_value_unref(o);
         return kl__fail_not_found(err, c->kind, c->name);
     }
-    return update_decoded(c, e->object, o, false, out, err);
-}
-
-/* ------------------------------------------------------------------ patch */
-
-/* A patch that cannot be merged is the server's failure, as in kube-apiserver: 500, without a reason. */
-static kl_status check_typed(const kl__call *c, const kl_value *patch, kl_err *err)
-{
-    char *problem = kl__typed_problem(c->kind->schema, patch);
-    kl_status st = KL_OK;
-    if (problem) {
-        const char *ns = kl_object_namespace(patch), *name = kl_object_name(patch);
-        st = kl__api_fail(err, 500, "", NULL,
-            "failed to create typed patch object (%s/%s; %s/%s, Kind=%s): %s", ns ? ns : "", name ? name : "",
-            c->kind->group, c->kind->version, c->kind->kind, problem);
-    }
-    kl_free(problem);
-    return st;
-}
-
-/* Checks that an applied configuration has a type, and that it is the call's. */
-static kl_status check_applied_type(const kl__call *c, const kl_value *config, kl_err *err)
-{
-    const char *version = kl_object_api_version(config), *kind = kl_object_kind(config);
-    char *want = kl__kind_api_version(c->kind);
-    bool same = version && kind && !strcmp(version, want) && !strcmp(kind, c->kind->kind);
-    kl_free(want);
-    if (same || kl_value_type(config) != KL_OBJECT)
-        return KL_OK;
-    bool group = version && strchr(version, '/');
-    return kl__fail_bad_request(err, "invalid object type: %s%s, Kind=%s", group ? "" : "/",
-        version ? version : "", kind ? kind : "");
-}
-
-static kl_status apply(const kl__call *c, bool force, const kl_value *stored, const kl_value *patch,
-    const kl_value **out, int *code, kl_err *err)
-{
-    const kl_value *config = NULL, *merged = NULL, *o = NULL;
-    const kl_value *live = NULL;
-    char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
-    kl_status st = stored ? kl__see(c, stored, &live, err) : KL_OK;
-    if (!st && !c->manager_given) {
-        kl__causes causes = {0};
-        kl__cause_required(&causes, "fieldManager", "is required for apply patch");
-        st = kl__fail_causes(err, "meta.k8s.io", "PatchOptions", "", &causes);
-    }
-    if (!st && kl_value_len(kl_value_at(patch, "metadata", "managedFields", NULL)))
-        st = kl__fail_bad_request(err, "metadata.managedFields must be nil");
-    if (!st)
-        st = check_applied_type(c, patch, err);
-    if (!st)
-        st = check_type(c, patch, err);
-    if (!st)
-        st = check_typed(c, patch, err);
-    if (!st)
-        st = decode(c, patch, false, &config, err);
-    if (!st)
-        st = check_namespace(c, &config, err);
-    const char *name = kl_object_name(config);
-    if (!st && name && strcmp(name, c->name))
-        st = kl__fail_bad_request(
-            err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
-    if (!st && !name && !live)
-        st = kl__fail_bad_request(err,
-            "the name of the object (%s based on URL) was undeterminable: name must be provided", c->name);
-    if (!st && !name)
-        KL_EDIT(&config, kl_value_of_str(c->name), "metadata", "name");
-    if (!st && !live && (c->sub || kl_object_uid(config)))
-        st = kl_object_uid(config) && !c->sub ? kl__fail_conflict(err, c->kind, c->name,
-                 "uid mismatch: the provided object specified uid %s, and no existing object was found",
-                 kl_object_uid(config))
-                                              : kl__fail_not_found(err, c->kind, c->name);
-    if (!st) {
-        kl__other_version other;
-        kl__writer w = writer_of(c, version, now, &other);
-        st = kl__managed_apply(c->kind->schema, &w, force, live, config, &merged, err);
-        if (!st)
-            kl__last_applied_update(w.manager, patch, &merged);
-    }
-    if (!st) { /* the merge may have added fields that a struct fills in */
-        kl__call quiet = *c;
-        quiet.validation = KL_FIELDS_IGNORE;
-        st = decode(&quiet, merged, true, &o, err);
-    }
-    if (!st && live)
-        st = update_decoded(c, stored, o, true, out, err);
-    else if (!st) {
-        *code = 201;
-        st = create_decoded(c, o, true, out, err);
-    }
-    kl_free(version);
-    kl_value_unref(config);
-    kl_value_unref(merged);
-    kl_value_unref(live);
-    return st;
-}
-
-/* Fails with the fault of `v`, the patch or its result, as a cause: `why`. */
-static kl_status blame(const kl_value *v, const char *why, kl_err *err)
-{
-    char *said = kl_strdup(why), *json = kl_value_to_json(v);
-    const kl_value *text = kl_value_of_str(json);
-    kl__causes causes = {0};
-    kl__cause_invalid(&causes, "patch", text, "%s", said);
-    kl_status st = kl__fail_causes(err, "", "", "", &causes);
-    kl_value_unref(text);
-    kl_free(json);
-    kl_free(said);
-    return st;
-}
-
-/* Fails for a patch whose result is not an object of the kind. Unknown fields of a strict call are told of
- * the patch, wrong types of the result. */
-static kl_status blame_patch(const kl_value *patch, const kl_value *patched, kl_err *err)
-{
-    const char *text = kl_err_message(err), *unknown = strstr(text, "strict decoding error: "),
-               *type = strstr(text, "json: cannot unmarshal ");
-    return unknown ? blame(patch, unknown, err) : type ? blame(patched, type, err) : err->status;
-}
-
-static kl_status patch_is_no(const kl_value *v, const char *go_type, kl_err *err)
-{
-    return kl__fail_bad_request(err,
-        "error decoding patch: json: cannot unmarshal %s into Go value of type %s", kl__json_type(v),
-        go_type);
-}
-
-static kl_status json_patch(const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err)
-{
-    if (kl_value_type(patch) == KL_NULL) {
-        *out = kl_value_ref(old);
-        return KL_OK;
-    }
-    if (kl_value_type(patch) != KL_ARRAY)
-        return patch_is_no(patch, "[]handlers.jsonPatchOp", err);
-    for (size_t i = 0; i < kl_value_len(patch); i++)
-        if (kl_value_type(kl_value_item(patch, i)) != KL_OBJECT)
-            return patch_is_no(kl_value_item(patch, i), "handlers.jsonPatchOp", err);
-    kl_status st = kl_json_patch_apply(old, patch, out, err);
-    if (!st)
-        return KL_OK;
-    /* kube-apiserver gives no more details than this */
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    return kl__api_fail(err, 422, "Invalid", kl_builder_done(b),
-        "the server rejected our request due to an error in our request");
-}
-
-kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch,
-    const kl_value **out, int *code, kl_err *err)
-{
-    char *key = call_key(c, c->name);
-    const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
-    kl_free(key);
-    *code = 200;
-    if (type == KL_PATCH_APPLY)
-        return apply(c, force, e ? e->object : NULL, patch, out, code, err);
-    if (!e)
-        return kl__fail_not_found(err, c->kind, c->name);
-    const kl_value *old = NULL, *patched = NULL, *o = NULL;
-    kl_status st = kl__see(c, e->object, &old, err);
-    if (st)
-        return st;
-    if (type == KL_PATCH_JSON)
-        st = json_patch(old, patch, &patched, err);
-    else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) == KL_NULL)
-        patched = kl_value_ref(old); /* Go reads null as an empty map */
-    else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) != KL_OBJECT)
-        st = kl__fail_bad_request(err,
-            "json: cannot unmarshal %s into Go value of type map[string]interface {}", kl__json_type(patch));
-    else if (kl_value_type(patch) != KL_OBJECT)
-        st = patch_is_no(patch, "map[string]interface {}", err);
-    else if (type == KL_PATCH_MERGE)
-        patched = kl_merge_patch_apply(old, patch);
-    else
-        st = kl__smp_apply(c->kind->schema, old, patch, &patched, err);
-    if (!st && (st = decode(c, patched, true, &o, err)) && err)
-        st = blame_patch(patch, patched, err);
-    if (!st)
-        unique_owners(c, " after mutating admission happens", &o);
-    if (!st)
-        st = update_decoded(c, e->object, o, false, out, err);
-    kl_value_unref(patched);
-    kl_value_unref(old);
-    return st;
+    return kl__verb_update_decoded(c, e->object, o, false, out, err);
 }

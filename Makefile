@@ -135,7 +135,7 @@ HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all site check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help picture
+.PHONY: all site check test soak asan tsan spec specs programs versions demo fixtures oracle generate bench bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help picture
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -227,7 +227,8 @@ RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT) $(if $(JOBS)
 $(TESTS) $(PROGS) $(HUNTER) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
 # What specs run that this variant leaves out (spec/README.md: "not in tsan") is built only if F names them.
 LEFT_OUT = $(filter-out $(F:./%=%),$(shell grep -lE '^[-/* ]+not in [a-z, ]*$(VARIANT)' $(TEST_C) spec/oracle_spec.lua spec/fuzz_spec.lua))
-specs: all $(PROGS) $(HUNTER) $(CHILD) build/.deps-test $(if $(filter asan tsan,$(VARIANT)),$(HOST)) \
+programs: all $(PROGS) $(HUNTER) $(CHILD) build/.deps-test $(if $(filter asan tsan,$(VARIANT)),$(HOST))
+specs: programs \
   $(filter-out $(LEFT_OUT:spec/%.c=$(B)/spec/%),$(TESTS)) \
   $(if $(filter spec/oracle_spec.lua,$(LEFT_OUT)),,$(ORACLE)) $(if $(filter spec/fuzz_spec.lua,$(LEFT_OUT)),,$(FUZZERS))
 

@@ -58,26 +58,39 @@ describe("a seed", function()
 end)
 
 describe("the specs of a place", function()
-  local all = {
-    ["spec/core/cache/reflector_test.c"] = "",
-    ["spec/core/http/x_test.c"] = '#include "cache/reflector.h"',
-    ["spec/e2e/caches_spec.lua"] = "",
-    ["spec/e2e/exec_spec.lua"] = "",
-    ["spec/bindings/time_spec.lua"] = "",
-  }
-
-  it("are near when they stand in its room or bear its name, and wide by header and area", function()
-    local near, wide = mutants.specs_of("core/cache/reflector.c", all)
-    assert.same({ "spec/core/cache/reflector_test.c" }, near)
-    assert.same({ "spec/core/http/x_test.c", "spec/e2e/caches_spec.lua" }, wide)
-    assert.same({ "spec/bindings/time_spec.lua" }, (mutants.specs_of("bindings/api/ltime.c", all)))
+  it("are near when they stand in its room, bear its name or include its header", function()
+    local index = mutants.index {
+      ["spec/core/cache/reflector_test.c"] = "",
+      ["spec/core/http/x_test.c"] = '#include "cache/reflector.h"',
+      ["spec/bindings/time_spec.lua"] = "",
+    }
+    assert.same({ "spec/core/cache/reflector_test.c", "spec/core/http/x_test.c" },
+      (mutants.specs_of("core/cache/reflector.c", "", 1, index)))
+    assert.same({ "spec/bindings/time_spec.lua" }, (mutants.specs_of("bindings/api/ltime.c", "", 1, index)))
   end)
 
-  it("are known for every room", function()
+  it("are in the wider set by the words around it, the rare ones first", function()
+    local index = mutants.index {
+      ["spec/e2e/common_spec.lua"] = "local server = start() assert(server:lease())",
+      ["spec/e2e/rare_spec.lua"] = "local server = start() assert(server:bookmark())",
+      ["spec/e2e/other_spec.lua"] = "server lease",
+      ["spec/e2e/none_spec.lua"] = "nothing",
+    }
+    local text = "x" .. ("\n"):rep(30) .. 'static void f(void)\n{\n    say("server sent a bookmark");\n}\n'
+    local _, wide = mutants.specs_of("core/cache/reflector.c", text, 33, index)
+    assert.equal("spec/e2e/rare_spec.lua", wide[1])
+    assert.equal(3, #wide)
+    assert.same({}, (select(2, mutants.specs_of("core/cache/reflector.c", text, 1, index))))
+  end)
+
+  it("are known for every file", function()
     local found = {}
-    for path in process.run("ls spec/core/*/*_test.c spec/*/*_spec.lua"):gmatch "%S+" do found[path] = "" end
-    for path in process.run("ls core/*/*.c bindings/*/*.c lua/kubelua/*.lua"):gmatch "%S+" do
-      local near, wide = mutants.specs_of(path, found)
+    for path in process.run("ls spec/core/*/*_test.c spec/*/*_spec.lua"):gmatch "%S+" do
+      found[path] = process.read(path)
+    end
+    local index = mutants.index(found)
+    for path in process.run("ls bindings/*/*.c lua/kubelua/*.lua"):gmatch "%S+" do
+      local near, wide = mutants.specs_of(path, process.read(path), 20, index)
       assert.is_true(#near + #wide > 0, path)
     end
   end)
@@ -94,7 +107,7 @@ end)
 describe("a run", function()
   -- Its runner runs each spec as a script: one that raises has failed.
   local RUNNER = [[
-    for _, path in ipairs { table.unpack(arg, 5) } do
+    for _, path in ipairs { table.unpack(arg, 6) } do
       if not pcall(dofile, path) then print("FAILED  " .. path) os.exit(1) end
     end]]
 
@@ -119,7 +132,7 @@ describe("a run", function()
       ["lua/age.lua"] = text,
       ["spec/lua/age_spec.lua"] = "local age = dofile 'lua/age.lua' assert(age.is_old(30) == true)",
       ["spec/support/run.lua"] = RUNNER,
-      Makefile = "specs:\n\ttrue\n",
+      Makefile = "programs:\n\ttrue\n",
     }
     local counts, said = run(dir)
     assert.same({ killed = 1, survived = 2, broken = 0 }, counts)
@@ -135,10 +148,10 @@ describe("a run", function()
       ["lua/age.lua"] = "return 18\n",
       ["spec/lua/age_spec.lua"] = "error 'always'",
       ["spec/support/run.lua"] = RUNNER,
-      Makefile = "specs:\n\ttrue\n",
+      Makefile = "programs:\n\ttrue\n",
     }
     assert.same({ killed = 0, survived = 1, broken = 0 }, (run(dir)))
-    process.write(dir .. "/Makefile", "specs:\n\tgrep -q 18 lua/age.lua\n")
+    process.write(dir .. "/Makefile", "programs:\n\tgrep -q 18 lua/age.lua\n")
     assert.same({ killed = 0, survived = 0, broken = 1 }, (run(dir)))
   end)
 end)

@@ -217,6 +217,21 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.equal("two begins\ntwo ends\nthree begins\nthree ends\none begins\none ends\n", diary)
   end)
 
+  it("ends at the first that fails, the quick ones first", function()
+    local out, code, diary = run({ one = { body = 'error "always"' }, two = {}, three = {} }, 1,
+      { one = 5, two = 50, three = 2 }, "--first")
+    assert.equal(1, code, out)
+    assert.truthy(out:find("1 passed, 1 failed", 1, true), out)
+    assert.equal("three begins\nthree ends\none begins\n", diary)
+    out, code, diary = run({
+      one = { body = 'wait.until_true(20, "it", function() return said "two begins" end) error "x"' },
+      two = { body = 'wait.until_true(500, "never", function() return false end)' },
+    }, 2, nil, "--first")
+    assert.equal(1, code, out)
+    assert.truthy(out:find("0 passed, 1 failed", 1, true), out)
+    assert.falsy(diary:find("ends", 1, true), diary)
+  end)
+
   local FIRST_TIME = 'if not said "%s was here" then say "was here" error "the first time" end'
 
   it("gives what failed a second turn, alone at the end, and tells of it", function()

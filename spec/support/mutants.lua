@@ -8,10 +8,11 @@
 -- "and" for "or", a function that returns at once. The same seed over the same files gives the same mutants.
 --
 -- Each is built in a copy of the tree (build/mutants/mutated), never in the checkout, and meets the specs
--- near it first: those of its room, and those that bear its name. If it survives them it meets a wider set:
--- what includes its header, and the specs of its area. The first failure ends it, a hang counts as one. A
--- spec that fails without the mutant, too (build/mutants/plain), says nothing and is left out. The copies
--- have no real API server: specs run against the embedded one alone.
+-- near it first: those of its room, those that bear its name, and C tests that include its header. If it
+-- survives them it meets a wider set: the dozen specs that have most of the words around the place. The
+-- first failure ends it, a hang counts as one. A spec that fails without the mutant, too
+-- (build/mutants/plain), says nothing and is left out. The copies have no real API server: specs run against
+-- the embedded one alone.
 --
 -- No mutation tool that Debian packages knows C and Lua (Mull and universalmutator are not in Debian, and
 -- know no Lua), so this one is ours. It reads text and no syntax: what does not compile is not counted.
@@ -199,81 +200,81 @@ end
 
 -- ---------------------------------------------------------------- which specs cover a place
 
--- What else shows what a room does, by the room's name: patterns of spec files.
-local AREAS = {
-  auth = { "credentials", "connect", "whoami", "identity", "kubeconfig" },
-  archive = { "data_spec", "dump" },
-  audit = { "audit" },
-  bindings = { "^spec/bindings/", "^spec/lua/", "^spec/e2e/" },
-  builtin = { "kinds_", "refused", "apiserver" },
-  cache = { "caches", "informer", "bad_input", "watch" },
-  cel = { "cel_spec", "webhook_rules" },
-  check = { "kinds_", "refused", "policy_spec" },
-  client = { "client", "discovery", "retry", "bad_input", "exec", "logs" },
-  control = { "control_", "dashboard", "why" },
-  controller = { "spec/core/run/", "reload", "trigger", "adopt", "dry_run", "bounds", "claim" },
-  controllers = { "^spec/controllers/", "koordinator", "demo", "quota" },
-  custom = { "conversion", "crd_" },
-  discovery = { "discovery", "crd" },
-  election = { "election", "frozen", "lease" },
-  events = { "events" },
-  faults = { "faults", "testing", "spec/core/server/" },
-  http = { "client", "proxy", "bad_input", "tls" },
-  informers = { "caches", "discovery", "crd", "kind" },
-  lab = { "replay", "shadow", "record", "whatif", "past" },
-  lua = { "^spec/lua/", "^spec/bindings/", "^spec/controllers/", "^spec/e2e/" },
-  manager = { "reload", "election", "health", "metrics", "cli", "run" },
-  metrics = { "metrics", "events", "health" },
-  model = { "quantity", "selector", "time", "schema", "^spec/bindings/" },
-  observe = { "flight", "trace", "why", "dashboard" },
-  openapi = { "openapi", "apiserver", "kubectl" },
-  owners = { "kinds_owners", "testing" },
-  policy = { "policy_spec", "webhook_rules" },
-  queue = { "spec/core/controller/", "fair", "queue", "backoff" },
-  rbac = { "access" },
-  rules = { "cel_spec", "policy_spec", "webhook_rules" },
-  run = { "spec/core/controller/", "shadow", "elide", "budget", "trace", "own" },
-  schema = { "patch", "apply", "server", "apiserver", "managed" },
-  server = { "apiserver", "server", "testing", "kubectl", "webhook" },
-  session = { "exec", "port", "attach", "log", "stream" },
-  sharding = { "shard" },
-  show = { "get", "table", "cli", "kubectl" },
-  sim = { "sim", "predictors" },
-  store = { "spec/core/server/", "apiserver" },
-  value = { "^spec/bindings/", "spec/core/wire/", "yaml", "draft" },
-  webhook = { "webhook", "admission", "certificate" },
-  verbs = { "apiserver", "server", "testing", "kubectl", "webhook" },
-  wire = { "client", "caches", "spec/core/client/" },
-}
+-- Words of a text that name something: identifiers, and words of messages.
+local WORD = "%a[%w_]+"
+local WORD_MIN = 4
 
---- The specs that cover a file, as two lists: near ones, and the wider set without them. `all` maps the
---- specs' paths to their texts.
-function M.specs_of(path, all)
+--- What is known of the specs: `all` maps their paths to their texts.
+function M.index(all)
+  local index = { all = all, counts = {}, sizes = {}, rare = {}, mean = 0 }
+  local n, total, holds = 0, 0, {}
+  for spec, text in pairs(all) do
+    local counts, size = {}, 0
+    for word in text:gmatch(WORD) do
+      if #word >= WORD_MIN then
+        if not counts[word] then holds[word] = (holds[word] or 0) + 1 end
+        counts[word], size = (counts[word] or 0) + 1, size + 1
+      end
+    end
+    index.counts[spec], index.sizes[spec] = counts, size
+    n, total = n + 1, total + size
+  end
+  for word, k in pairs(holds) do index.rare[word] = math.log((n + 1) / k) end
+  index.mean = math.max(1, total / math.max(1, n))
+  return index
+end
+
+-- Lines around a place whose words count.
+local AROUND = 12
+
+--- The words around a line of a text, and those of its file's name, each once.
+local function words_at(path, text, line)
+  local lines, words = lines_of(text), {}
+  for i = math.max(1, line - AROUND), math.min(#lines, line + AROUND) do
+    for word in lines[i]:gmatch(WORD) do words[word] = true end
+  end
+  for word in path:gmatch(WORD) do words[word] = true end
+  return words
+end
+
+-- BM25: a word counts by how few specs have it; again and again in one spec, and in a long one, less.
+local function score(index, spec, words)
+  local counts, sum = index.counts[spec], 0
+  local long = 0.25 + 0.75 * index.sizes[spec] / index.mean
+  for word in pairs(words) do
+    local n = counts[word]
+    if n then sum = sum + index.rare[word] * n * 2.2 / (n + 1.2 * long) end
+  end
+  return sum
+end
+
+local WIDE = 12 -- specs of the wider set
+
+--- The specs that cover a line of a file, as two lists: near ones, sorted, and the wider set, the likeliest
+--- first.
+function M.specs_of(path, text, line, index)
   local top, room = path:match "^(%w+)/([%w_]+)/"
   if top ~= "core" then room = path:match "^%w+" end
   local name = path:match "([%w_]+)%.%w+$"
   local stem = name:match "^l(%w+)$" or name
-  local near, wide = {}, {}
-  for spec, text in pairs(all) do
+  local header = path:gsub("%.%w+$", ".h"):gsub("^core/", "")
+  local words, near, wide, scores = words_at(path, text, line), {}, {}, {}
+  for spec, said in pairs(index.all) do
     local base = spec:match "([%w_]+)%.%w+$"
     local in_room = spec:find("spec/core/" .. tostring(room) .. "/", 1, true) ~= nil
     local named = base:find(name, 1, true) or #stem > 3 and base:find(stem, 1, true)
-    local says = text:find(path:gsub("%.%w+$", ".h"):gsub("^core/", ""), 1, true)
-      or path:find "%.lua$" and text:find('%f[%w]' .. name .. '"')
-    if in_room or named then near[#near + 1] = spec
-    elseif says then wide[#wide + 1] = spec
+    if in_room or named or spec:find "%.c$" and said:find(header, 1, true) then near[#near + 1] = spec
     else
-      for _, pattern in ipairs(AREAS[room] or {}) do
-        if spec:find(pattern) then
-          wide[#wide + 1] = spec
-          break
-        end
-      end
+      scores[spec] = score(index, spec, words)
+      if scores[spec] > 0 then wide[#wide + 1] = spec end
     end
   end
   table.sort(near)
-  table.sort(wide)
-  return near, wide
+  table.sort(wide, function(a, b)
+    if scores[a] ~= scores[b] then return scores[a] > scores[b] end
+    return a < b
+  end)
+  return near, table.move(wide, 1, math.min(WIDE, #wide), 1, {})
 end
 
 -- ---------------------------------------------------------------- chance
@@ -294,7 +295,7 @@ end
 local ROOT = "build/mutants"
 -- Seconds for a build; and for specs, beside ten times what they took before.
 local BUILD_LIMIT, SPEC_LIMIT, SLOW = 600, 60, 10
-local CHUNK = 8 -- specs of the wider set that run together, the quick ones first
+local CHUNK = 4 -- specs that run together; C tests, which take milliseconds, all at once
 local TOO_LONG = 45 -- a spec of the wider set that takes more seconds is left to `make test`
 
 function M.run(o)
@@ -322,14 +323,14 @@ function M.run(o)
 
   local function read(path) return process.read(tree .. "/" .. path) or "" end
 
-  local all, seconds = {}, {}
+  local all = {}
   for _, path in ipairs(files "spec") do
     if path:find "_test%.c$" or path:find "_spec%.lua$" then
       local text = read(path)
       if not text:find "\n[-/* ]+alone: %S" then all[path] = text end
     end
   end
-  for path, n in read("build/spec/seconds"):gmatch "(%S+) (%S+)\n" do seconds[path] = tonumber(n) end
+  local index = M.index(all)
 
   local places = {}
   for _, path in ipairs(files "core bindings lua controllers") do
@@ -352,14 +353,18 @@ function M.run(o)
     report:flush()
   end
 
+  -- Seconds by spec, of the last run of each in this tree or in a copy.
+  local seconds = {}
+  local function learn(dir)
+    for path, n in (process.read(dir .. "/build/spec/seconds") or ""):gmatch "(%S+) (%S+)\n" do
+      seconds[path] = tonumber(n)
+    end
+  end
+
   local function build(dir, specs)
     local targets = {}
     for _, spec in ipairs(specs) do
-      if spec:find "%.lua$" then
-        targets = { "specs" }
-        break
-      end
-      targets[#targets + 1] = "build/" .. spec:gsub("%.c$", "")
+      targets[#targets + 1] = spec:find "%.lua$" and "programs" or "build/" .. spec:gsub("%.c$", "")
     end
     local _, code = sh(dir, ("timeout -k 5 %d make -j2 %s"):format(BUILD_LIMIT, table.concat(targets, " ")))
     return code == 0
@@ -370,7 +375,8 @@ function M.run(o)
     local limit = SPEC_LIMIT
     for _, spec in ipairs(specs) do limit = limit + SLOW * (seconds[spec] or 1) end
     local out, code = sh(dir, ("env -u KUBEBUILDER_ASSETS timeout -k 5 %d lua5.4 spec/support/run.lua"
-      .. " --build build --variant release %s"):format(math.ceil(limit), table.concat(specs, " ")))
+      .. " --build build --variant release --first %s"):format(math.ceil(limit), table.concat(specs, " ")))
+    learn(dir)
     if code == 0 then return nil end
     if code == 124 or code == 137 then return "a hang" end
     return out:match "FAILED%s+(%S+)" or "a run that ended"
@@ -385,7 +391,7 @@ function M.run(o)
     return sound[spec]
   end
 
-  local function noticed(specs)
+  local function noticed_by(specs)
     while #specs > 0 do
       local who = failing(mutated, specs)
       if not who or is_sound(who) then return who end
@@ -398,35 +404,45 @@ function M.run(o)
     return nil
   end
 
-  local function usable(specs, longest)
-    local list = {}
+  -- Those that say something and do not take too long: C tests, and the others, the quick ones first.
+  local function usable(specs)
+    local c, lua = {}, {}
     for _, spec in ipairs(specs) do
-      if sound[spec] ~= false and (seconds[spec] or 1) <= longest then list[#list + 1] = spec end
+      if sound[spec] ~= false and (seconds[spec] or 1) <= TOO_LONG then
+        table.insert(spec:find "%.c$" and c or lua, spec)
+      end
     end
-    table.sort(list, function(a, b)
+    table.sort(lua, function(a, b)
       local x, y = seconds[a] or 1, seconds[b] or 1
       if x ~= y then return x < y end
       return a < b
     end)
-    return list
+    return c, lua
   end
 
-  -- Who noticed the mutant that lies in `mutated`: a spec's name, nil for nobody, false: it does not compile.
-  local function judge(path)
-    local near, wide = M.specs_of(path, all)
-    near, wide = usable(near, TOO_LONG), usable(wide, TOO_LONG)
-    if #near == 0 then near = table.move(wide, 1, math.min(CHUNK, #wide), 1, {}) end
-    if not build(mutated, near) then return false end
-    local who = noticed(near)
-    if who or o.near then return who end
-    if not build(mutated, { "x.lua" }) then return false end
-    for i = 1, #wide, CHUNK do
-      who = noticed(table.move(wide, i, math.min(i + CHUNK - 1, #wide), 1, {}))
+  -- The spec that notices what lies in `mutated`: its name, nil for none, false: it does not compile.
+  local function asked(specs)
+    local c, lua = usable(specs)
+    local rounds = { c }
+    for i = 1, #lua, CHUNK do
+      rounds[#rounds + 1] = table.move(lua, i, math.min(i + CHUNK - 1, #lua), 1, {})
+    end
+    for _, round in ipairs(rounds) do
+      if not build(mutated, round) then return false end
+      local who = noticed_by(round)
       if who then return who end
     end
     return nil
   end
 
+  local function judge(place, text)
+    local near, wide = M.specs_of(place.path, text, place.line, index)
+    local who = asked(near)
+    if who == nil and not (o.near and #near > 0) then who = asked(wide) end
+    return who
+  end
+
+  learn(tree)
   local began, counts, survivors = os.time(), { killed = 0, survived = 0, broken = 0 }, {}
   local chosen = M.choose(places, o.seed)
   say("%d places in %s, seed %d", #places, tree, o.seed)
@@ -437,7 +453,7 @@ function M.run(o)
     local at, text = mutated .. "/" .. place.path, read(place.path)
     process.write(at, M.changed(text, place))
     local since = os.time()
-    local who = judge(place.path)
+    local who = judge(place, text)
     process.write(at, text)
     local word = who and "killed" or who == nil and "survived" or "broken"
     counts[word] = counts[word] + 1

@@ -1,8 +1,8 @@
 --- run.lua - runs every C test program and every busted spec, and ends with one line: `N passed, N failed,
 --- N skipped`.
 --
---   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--long] [--again] [--verbose]
---     [--jobs N] [FILE...]
+--   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--long] [--again] [--first]
+--     [--verbose] [--jobs N] [FILE...]
 --
 -- Each file is a process of its own: a crash, a leak or a race is a failure of that file and hides no other.
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and
@@ -25,6 +25,8 @@
 -- crash, a sanitizer's report, values left behind and a file that hangs are failures at once, and so are more
 -- than three such files.
 --
+-- --first ends the run at the first file that fails; it begins with the quick ones.
+--
 -- --fast, which `make check` is, leaves out spec/e2e; --long runs the files that have a long form
 -- (support/sizes.lua), in that form.
 
@@ -37,7 +39,7 @@ local wait = require "support.wait"
 
 local options = { files = {} }
 local flags = { ["--fast"] = "fast", ["--long"] = "long", ["--verbose"] = "verbose",
-  ["--again"] = "again" }
+  ["--again"] = "again", ["--first"] = "first" }
 local values = { ["--build"] = "build", ["--variant"] = "variant", ["--jobs"] = "jobs" }
 do
   local i = 1
@@ -162,7 +164,7 @@ local function plan()
   end
   table.sort(queue, function(a, b)
     if a.alone ~= b.alone then return b.alone end
-    if a.seconds ~= b.seconds then return a.seconds > b.seconds end
+    if a.seconds ~= b.seconds then return (a.seconds > b.seconds) ~= (options.first or false) end
     return a.path < b.path
   end)
   return queue
@@ -478,6 +480,10 @@ local function run_all(queue)
           start_next(slot)
         end
       end
+    end
+    if options.first and total.failed > 0 then
+      for _, job in pairs(slots) do job.process:kill() end
+      break
     end
     wait.pause(LOOK)
   until #queue == 0 and running == 0

@@ -11,6 +11,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+
 #define PIECE 16384
 
 static const char *kind_of(mode_t mode)
@@ -75,19 +77,30 @@ static bool is_pipe(int fd)
     return !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC;
 }
 
-static kl_status read_path(const char *path, const char *what, bool pipes, kl_buf *out, kl_err *err)
+/* *fd is the caller's to close. */
+static kl_status open_path(const char *path, bool pipes, int *fd, kl_err *err)
 {
     struct stat meta;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0)
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (*fd < 0)
         return failed(path, err);
     kl_status st = KL_OK;
-    if (fstat(fd, &meta))
+    if (fstat(*fd, &meta))
         st = failed(path, err);
-    else if (!S_ISREG(meta.st_mode) && !(pipes && is_pipe(fd)))
+    else if (!S_ISREG(meta.st_mode) && !(pipes && is_pipe(*fd)))
         st = kl_fail(err, KL_EINVAL, "%s is %s, not a regular file", path, kind_of(meta.st_mode));
-    else
-        st = read_all(fd, path, what, out, err);
+    if (st)
+        close(*fd);
+    return st;
+}
+
+static kl_status read_path(const char *path, const char *what, bool pipes, kl_buf *out, kl_err *err)
+{
+    int fd;
+    kl_status st = open_path(path, pipes, &fd, err);
+    if (st)
+        return st;
+    st = read_all(fd, path, what, out, err);
     close(fd);
     return st;
 }
@@ -100,4 +113,39 @@ kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *
 kl_status kl_file_read_given(const char *path, const char *what, kl_buf *out, kl_err *err)
 {
     return read_path(path, what, true, out, err);
+}
+
+struct kl_file {
+    int fd;
+    const char *path;
+};
+
+kl_status kl_file_open(const char *path, kl_file **out, kl_err *err)
+{
+    int fd;
+    kl_status st = open_path(path, false, &fd, err);
+    if (st)
+        return st;
+    *out = kl_new(kl_file);
+    **out = (kl_file){fd, path};
+    return KL_OK;
+}
+
+void kl_file_close(kl_file *f)
+{
+    if (f)
+        close(f->fd);
+    kl_free(f);
+}
+
+kl_status kl_file_next(kl_file *f, char *piece, size_t room, size_t *n, kl_err *err)
+{
+    ssize_t got;
+    do
+        got = read(f->fd, piece, room);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return failed(f->path, err);
+    *n = (size_t)got;
+    return KL_OK;
 }

@@ -17,4 +17,12 @@ KL_NODISCARD kl_status kl_file_read(const char *path, const char *what, kl_buf *
 KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl_buf *out, kl_err *err);
 #define KL_FILE_PATIENCE KL_SECONDS(30)
 
+/* A regular file that is read piece by piece, for what is too large to hold. The path is borrowed. Failures
+ * are those of kl_file_read. Owner thread. */
+typedef struct kl_file kl_file;
+KL_NODISCARD kl_status kl_file_open(const char *path, kl_file **out, kl_err *err);
+void kl_file_close(kl_file *f); /* NULL: nothing */
+/* The next bytes, at most `room`; *n is 0 at the end. */
+KL_NODISCARD kl_status kl_file_next(kl_file *f, char *piece, size_t room, size_t *n, kl_err *err);
+
 #endif

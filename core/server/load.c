@@ -1,7 +1,8 @@
 /* load.c - objects from files into the server, before or while it serves: what is needed comes first.
  *
  * Definitions before their objects, namespaces before their content; a namespace that nobody defines is
- * made. */
+ * made. All objects of the files are decoded first, so that they can be sorted, but the text of a file is
+ * read piece by piece: a dump costs what the server will hold of it. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "model/object.h"
 #include "model/resource.h"
 #include "value/yaml.h"
+#include "wire/stream.h"
 #include "schema/edit.h"
 #include "schema/normalize.h"
 #include "verbs/collect.h"
@@ -130,12 +132,16 @@ static kl_status load_locked(kl_server *s, const kl_value *object, how how, kl_e
     return st;
 }
 
+static bool is_list(const char *kind)
+{
+    return strlen(kind) >= 4 && !strcmp(kind + strlen(kind) - 4, "List");
+}
+
 static kl_status load_one(kl_server *s, const kl_value *object, how how, kl_err *err)
 {
     const kl_value *items = kl_value_get(object, "items");
     const char *kind = kl_object_kind(object);
-    if (kind && kl_value_type(items) == KL_ARRAY && strlen(kind) >= 4
-        && !strcmp(kind + strlen(kind) - 4, "List")) {
+    if (kind && kl_value_type(items) == KL_ARRAY && is_list(kind)) {
         kl_status st = KL_OK;
         for (size_t i = 0; !st && i < kl_value_len(items); i++)
             st = load_one(s, kl_value_item(items, i), how, err);
@@ -192,36 +198,116 @@ static void batch_add(struct batch *b, const kl_value *o)
     b->len++;
 }
 
+/* Takes one item of a list, which may leave its type to the list. */
+static void take_item(struct batch *b, const kl_value *item, const char *version, const char *list_kind)
+{
+    char *kind = kl_strndup(list_kind, strlen(list_kind) - 4);
+    batch_add(b, *kind ? kl_object_with_type(item, version, kind) : kl_value_ref(item));
+    kl_free(kind);
+}
+
 /* Takes one document, and owns `v`. A list is split into its items, so that these are sorted, too. */
 static kl_status take_document(void *arg, const kl_value *v, kl_err *err)
 {
     (void)err;
     const kl_value *items = kl_value_get(v, "items");
     const char *kind = kl_object_kind(v);
-    if (kind && kl_value_type(items) == KL_ARRAY && strlen(kind) >= 4
-        && !strcmp(kind + strlen(kind) - 4, "List")) {
-        char *item_kind = kl_strndup(kind, strlen(kind) - 4);
-        for (size_t i = 0; i < kl_value_len(items); i++)
-            batch_add(arg,
-                *item_kind ? kl_object_with_type(kl_value_item(items, i), kl_object_api_version(v), item_kind)
-                           : kl_value_ref(kl_value_item(items, i)));
-        kl_free(item_kind);
-        kl_value_unref(v);
-    } else
+    if (!kind || kl_value_type(items) != KL_ARRAY || !is_list(kind)) {
         batch_add(arg, v);
+        return KL_OK;
+    }
+    for (size_t i = 0; i < kl_value_len(items); i++)
+        take_item(arg, kl_value_item(items, i), kl_object_api_version(v), kind);
+    kl_value_unref(v);
     return KL_OK;
 }
 
-static kl_status read_documents(const char *path, bool given, struct batch *b, kl_err *err)
+static kl_status read_whole(const char *path, struct batch *b, kl_err *err)
 {
     kl_buf text = KL_BUF_INIT;
-    kl_status st = given ? kl_file_read_given(path, "a file of objects", &text, err)
-                         : kl_file_read(path, "a file of objects", &text, err);
     b->file = path;
+    kl_status st = kl_file_read_given(path, "a file of objects", &text, err);
     if (!st)
         st = kl_yaml_each(path, text.data ? text.data : "", text.len, take_document, b, err);
     kl_buf_fini(&text);
     return st;
+}
+
+/* A file that is read piece by piece; the first piece is looked at before it is read. */
+struct pieces {
+    kl_file *file;
+    char first[1 << 16];
+    size_t len, at;
+};
+
+static kl_status next_piece(void *from, char *piece, size_t room, size_t *got, kl_err *err)
+{
+    struct pieces *p = from;
+    if (p->at == p->len)
+        return kl_file_next(p->file, piece, room, got, err);
+    *got = p->len - p->at < room ? p->len - p->at : room;
+    memcpy(piece, p->first + p->at, *got);
+    p->at += *got;
+    return KL_OK;
+}
+
+static kl_status keep_item(void *arg, const kl_value *object, kl_err *err)
+{
+    (void)err;
+    batch_add(arg, object);
+    return KL_OK;
+}
+
+/* Reads the items of a list in JSON. *is: whether the text is one, whole, and not empty; if it is none,
+ * nothing is taken. */
+static kl_status read_list(struct pieces *p, struct batch *b, bool *is, kl_err *err)
+{
+    struct batch items = {.file = b->file};
+    const kl_value *envelope = NULL;
+    kl_stream *stream = kl_stream_list_new(&(kl_stream_handler){.item = keep_item, .arg = &items});
+    char *piece = kl_new_array(char, sizeof p->first);
+    size_t n = 1;
+    kl_status st = KL_OK, parsed = KL_OK;
+    while (!st && !parsed && n) {
+        st = next_piece(p, piece, sizeof p->first, &n, err);
+        if (!st && n)
+            parsed = kl_stream_feed(stream, piece, n, NULL);
+    }
+    if (!st && !parsed)
+        parsed = kl_stream_finish(stream, &envelope, NULL);
+    const char *kind = kl_object_kind(envelope);
+    *is = !st && !parsed && items.len && kind && is_list(kind);
+    for (size_t i = 0; i < items.len; i++) {
+        if (*is)
+            take_item(b, items.v[i].object, kl_object_api_version(envelope), kind);
+        kl_value_unref(items.v[i].object);
+    }
+    kl_free(items.v);
+    kl_free(piece);
+    kl_value_unref(envelope);
+    kl_stream_free(stream);
+    return st;
+}
+
+static kl_status read_pieces(const char *path, struct batch *b, kl_err *err)
+{
+    struct pieces *p = kl_new(struct pieces);
+    b->file = path;
+    bool read = false;
+    kl_status st = kl_file_open(path, &p->file, err);
+    if (!st)
+        st = kl_file_next(p->file, p->first, sizeof p->first, &p->len, err);
+    size_t i = 0;
+    while (i < p->len && p->first[i] && strchr(" \n\r\t", p->first[i]))
+        i++;
+    bool json = i < p->len && (p->first[i] == '{' || p->first[i] == '[');
+    if (!st && json)
+        st = read_list(p, b, &read, err);
+    else if (!st)
+        st = kl_yaml_each_from(path, &(kl_yaml_source){next_piece, p}, take_document, b, err);
+    kl_file_close(p->file);
+    kl_free(p);
+    return st || read || !json ? st : read_whole(path, b, err);
 }
 
 static bool is_manifest(const struct dirent *e)
@@ -262,15 +348,17 @@ kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl
         }
         free(names);
         for (int i = 0; i < n && !st; i++)
-            st = read_documents(files[i], false, &b, err);
+            st = read_pieces(files[i], &b, err);
     } else
-        st = read_documents(path, true, &b, err);
+        st = S_ISREG(about.st_mode) ? read_pieces(path, &b, err) : read_whole(path, &b, err);
     if (b.len)
         qsort(b.v, b.len, sizeof *b.v, by_rank);
     for (size_t i = 0; i < b.len && !st; i++) {
         st = load_one(s, b.v[i].object, (how){KL_FIELDS_WARN, false}, err);
         if (st)
             kl_err_prefix(err, "%s", b.v[i].file);
+        kl_value_unref(b.v[i].object);
+        b.v[i].object = NULL;
     }
     if (!st)
         st = kl__durable_settle(s, err);

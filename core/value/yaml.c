@@ -27,6 +27,8 @@ typedef struct reader {
     kl_map *anchors; /* of the present document: name to anchor */
     size_t aliased;
     size_t depth;
+    const kl_yaml_source *source; /* NULL: the text is in memory */
+    kl_status read;               /* why the source ended */
     kl_err *err;
 } reader;
 
@@ -43,6 +45,8 @@ static kl_status next(reader *r, yaml_event_t *ev)
         return KL_OK;
     const yaml_parser_t *p = &r->parser;
     const char *problem = p->problem ? p->problem : "not YAML";
+    if (r->read)
+        return r->read;
     if (p->error == YAML_READER_ERROR)
         return kl_fail(r->err, KL_ESYNTAX, "%s: byte %zu: %s", r->name, p->problem_offset, problem);
     if (p->error == YAML_MEMORY_ERROR)
@@ -379,21 +383,43 @@ static bool try_json(const char *text, size_t n, const kl_value **out)
     return i < n && (text[i] == '{' || text[i] == '[') && !kl_value_decode(text, n, out, NULL);
 }
 
+static int on_read(void *arg, unsigned char *piece, size_t room, size_t *got)
+{
+    reader *r = arg;
+    r->read = r->source->next(r->source->from, (char *)piece, room, got, r->err);
+    return !r->read;
+}
+
+static kl_status read_all(reader *r, const char *text, size_t n, doc_fn *doc, void *arg)
+{
+    if (!yaml_parser_initialize(&r->parser))
+        kl_mem_die("memory (YAML)");
+    yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
+    if (r->source)
+        yaml_parser_set_input(&r->parser, on_read, r);
+    else
+        yaml_parser_set_input_string(&r->parser, (const unsigned char *)(text ? text : ""), n);
+    r->anchors = kl_map_new();
+    kl_status st = documents(r, doc, arg);
+    kl_map_free(r->anchors, anchor_free);
+    yaml_parser_delete(&r->parser);
+    return st;
+}
+
 kl_status kl_yaml_each(const char *name, const char *text, size_t n, doc_fn *doc, void *arg, kl_err *err)
 {
     const kl_value *v;
     if (try_json(text, n, &v))
         return doc(arg, v, err);
     reader r = {.name = name ? name : "yaml", .err = err};
-    if (!yaml_parser_initialize(&r.parser))
-        kl_mem_die("memory (YAML)");
-    yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text ? text : ""), n);
-    r.anchors = kl_map_new();
-    kl_status st = documents(&r, doc, arg);
-    kl_map_free(r.anchors, anchor_free);
-    yaml_parser_delete(&r.parser);
-    return st;
+    return read_all(&r, text, n, doc, arg);
+}
+
+kl_status kl_yaml_each_from(
+    const char *name, const kl_yaml_source *source, doc_fn *doc, void *arg, kl_err *err)
+{
+    reader r = {.name = name, .source = source, .err = err};
+    return read_all(&r, NULL, 0, doc, arg);
 }
 
 typedef struct single {

@@ -9,6 +9,14 @@
  * file named in errors, which carry line and column. The callback owns the reference; non-zero stops. */
 KL_NODISCARD kl_status kl_yaml_each(const char *name, const char *text, size_t n,
     kl_status (*doc)(void *arg, const kl_value *v, kl_err *err), void *arg, kl_err *err);
+/* The same for a text that comes piece by piece and is never held whole: `next` gives at most `room` bytes,
+ * *got is 0 at the end, and non-zero stops. JSON must be YAML here: escapes that YAML lacks are refused. */
+typedef struct kl_yaml_source {
+    kl_status (*next)(void *from, char *piece, size_t room, size_t *got, kl_err *err);
+    void *from;
+} kl_yaml_source;
+KL_NODISCARD kl_status kl_yaml_each_from(const char *name, const kl_yaml_source *source,
+    kl_status (*doc)(void *arg, const kl_value *v, kl_err *err), void *arg, kl_err *err);
 /* Exactly one document; an empty text gives {}. */
 KL_NODISCARD kl_status kl_yaml_decode(
     const char *name, const char *text, size_t n, const kl_value **out, kl_err *err);

@@ -94,5 +94,31 @@ static void devices_and_directories_are_refused(void **state)
     kl_err_fini(&err);
 }
 
+static void a_file_comes_in_pieces(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_file *f = NULL;
+    char path[] = "/tmp/kl-file-XXXXXX", piece[4];
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "abcdefghij", 10), 10);
+    close(fd);
+    assert_ok(kl_file_open(path, &f, &err), &err);
+    kl_buf b = KL_BUF_INIT;
+    for (size_t n = 1; n;) {
+        assert_ok(kl_file_next(f, piece, sizeof piece, &n, &err), &err);
+        assert_true(n <= sizeof piece);
+        kl_buf_add(&b, piece, n);
+    }
+    assert_string_equal(kl_buf_str(&b), "abcdefghij");
+    kl_file_close(f);
+    kl_file_close(NULL);
+    assert_int_equal(unlink(path), 0);
+    assert_fails(kl_file_open(path, &f, &err), KL_ENOTFOUND, &err, "No such");
+    assert_fails(kl_file_open("/", &f, &err), KL_EINVAL, &err, "/ is a directory, not a regular file");
+    kl_buf_fini(&b);
+    kl_err_fini(&err);
+}
+
 KL_TESTS(cmocka_unit_test(a_pipe_that_is_given_is_read_to_its_end), cmocka_unit_test(a_small_ceiling_is_one),
-    cmocka_unit_test(devices_and_directories_are_refused))
+    cmocka_unit_test(devices_and_directories_are_refused), cmocka_unit_test(a_file_comes_in_pieces))

@@ -153,6 +153,40 @@ static void gives_each_document_and_skips_the_empty_ones(void **state)
     kl_buf_fini(&d.text);
 }
 
+typedef struct drops {
+    const char *text;
+    size_t at, breaks_at;
+} drops;
+
+/* One byte at a time. */
+static kl_status next_drop(void *from, char *piece, size_t room, size_t *got, kl_err *err)
+{
+    drops *d = from;
+    assert_true(room > 0);
+    if (d->breaks_at && d->at == d->breaks_at)
+        return kl_fail(err, KL_EIO, "the source broke");
+    *got = d->text[d->at] != 0;
+    if (*got)
+        *piece = d->text[d->at++];
+    return KL_OK;
+}
+
+static void reads_from_a_source_piece_by_piece(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    docs d = {0};
+    drops from = {.text = "a: [1, {b: c}]\n---\n# nothing\n---\n{\"d\": \"e\"}\n"};
+    const kl_yaml_source source = {next_drop, &from};
+    assert_ok(kl_yaml_each_from("t.yaml", &source, on_doc, &d, &err), &err);
+    assert_string_equal(kl_buf_str(&d.text), "{\"a\":[1,{\"b\":\"c\"}]}{\"d\":\"e\"}");
+    from = (drops){.text = "a: [1\n", .at = 0};
+    assert_fails(kl_yaml_each_from("t.yaml", &source, on_doc, &d, &err), KL_ESYNTAX, &err, "t.yaml:2:1: ");
+    from = (drops){.text = "a: [1, 2, 3]\n", .breaks_at = 8};
+    assert_fails(kl_yaml_each_from("t.yaml", &source, on_doc, &d, &err), KL_EIO, &err, "the source broke");
+    kl_buf_fini(&d.text);
+}
+
 static void writes_text_that_reads_back(void **state)
 {
     (void)state;
@@ -202,6 +236,7 @@ static void writes_block_style_and_quotes_what_would_turn(void **state)
 KL_TESTS(CASE(reads_plain_scalars_as_yaml_1_1), CASE(reads_manifests), CASE(keys_become_text),
     CASE(follows_anchors_and_merge_keys), CASE(refuses_a_billion_laughs),
     CASE(refuses_what_is_no_yaml_and_says_where), CASE(gives_each_document_and_skips_the_empty_ones),
-    CASE(writes_text_that_reads_back), CASE(writes_block_style_and_quotes_what_would_turn))
+    CASE(reads_from_a_source_piece_by_piece), CASE(writes_text_that_reads_back),
+    CASE(writes_block_style_and_quotes_what_would_turn))
 
 /* not in tsan: it starts no thread */

@@ -1,0 +1,99 @@
+--- `--load`: the forms that a file of objects may have, and that its text is never held whole.
+-- not in tsan: the file is read by one thread before the server answers
+
+local new_api = require "support.api"
+local process = require "support.process"
+local servers = require "support.servers"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local RACKS = [[
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: racks.load.kubelua.dev}
+spec:
+  group: load.kubelua.dev
+  scope: Namespaced
+  names: {plural: racks, singular: rack, kind: Rack}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+]]
+
+-- The names of the ConfigMaps that a server has once it has loaded a file of this text.
+local function loaded(text)
+  local s, names = servers.embedded { load = { process.write(process.tmpname ".json", text) } }, {}
+  for _, o in ipairs(new_api(s):get("/api/v1/namespaces/default/configmaps").body.items) do
+    names[#names + 1] = o.metadata.name
+  end
+  s:stop()
+  table.sort(names)
+  return table.concat(names, " ")
+end
+
+local function map(name, more) return ('{"metadata":{"name":"%s"}%s}'):format(name, more or "") end
+local TYPE = ',"apiVersion":"v1","kind":"ConfigMap"'
+
+describe("a file to load", function()
+  it("may be a list whose items have types", function()
+    local text = '{"kind":"List","apiVersion":"v1","items":[%s,%s]}'
+    assert.equal("a b", loaded(text:format(map("a", TYPE), map("b", TYPE))))
+  end)
+
+  it("may be a list of a kind, which it tells before its items or behind them", function()
+    for _, text in ipairs { '{"kind":"ConfigMapList","apiVersion":"v1","items":[%s,%s]}',
+      '{"items":[%s,%s],"kind":"ConfigMapList","apiVersion":"v1"}' } do
+      assert.equal("a b", loaded(text:format(map "a", map "b")))
+    end
+  end)
+
+  it("has definitions before what they define, wherever they are", function()
+    local rack = "apiVersion: load.kubelua.dev/v1\nkind: Rack\nmetadata: {name: a}\nitems: [{x: 1}]\n"
+    local path = process.write(process.tmpname ".yaml", rack .. "---\n" .. RACKS)
+    local one = process.write(process.tmpname ".json",
+      '{"apiVersion":"load.kubelua.dev/v1","kind":"Rack","metadata":{"name":"b"},"items":[{"x":1},{"x":2}]}')
+    local s = servers.embedded { load = { path, one } }
+    local api = new_api(s)
+    local racks = "/apis/load.kubelua.dev/v1/namespaces/default/racks/"
+    assert.same({ { x = 1 } }, api:get(racks .. "a").body.items)
+    assert.same({ { x = 1 }, { x = 2 } }, api:get(racks .. "b").body.items)
+    s:stop()
+  end)
+
+  it("may be several documents, or a list of nothing", function()
+    assert.equal("a b", loaded(map("a", TYPE) .. "\n---\n" .. map("b", TYPE)))
+    assert.equal("", loaded '{"kind":"List","apiVersion":"v1","items":[]}')
+  end)
+
+  it("that is cut is refused with its place", function()
+    local path = process.write(process.tmpname ".json",
+      ('{"kind":"List","apiVersion":"v1","items":[%s,{"metadata"'):format(map("a", TYPE)))
+    local said, code = process.run(("timeout 20 %s apiserver --listen 127.0.0.1:0 --load %s 2>&1"):format(
+      KUBELUA, path))
+    assert.not_equal(0, code)
+    assert.truthy(said:find "%.json:%d+:%d+: ", said)
+  end)
+
+  -- What is between the objects here would be most of a dump.
+  it("is never held whole", function()
+    local MB = 192
+    local forms = {
+      [".json"] = ([[{ printf '{"kind":"List","apiVersion":"v1","items":[%s,';
+        head -c %dM /dev/zero | tr '\0' ' '; printf '%s]}'; }]]):format(map("a", TYPE), MB, map("b", TYPE)),
+      [".yaml"] = ([[{ printf '# two\n%s\n'; yes '# %s' | head -c %dM; printf '\n---\n%s\n'; }]]):format(
+        map("a", TYPE), ("x"):rep(4000), MB, map("b", TYPE)),
+    }
+    for ending, command in pairs(forms) do
+      local path = process.tmpname(ending)
+      assert.equal("", (process.run(command .. " > " .. path)))
+      local s = servers.embedded { load = { path } }
+      os.remove(path)
+      local items = new_api(s):get("/api/v1/namespaces/default/configmaps").body.items
+      assert.equal(2, #items)
+      local peak = tonumber(process.read(("/proc/%d/status"):format(s.api.pid)):match "VmHWM:%s*(%d+) kB")
+      s:stop()
+      assert.is_true(peak < MB * 1024, ("%s: a file of %d MB took %d kB"):format(ending, MB, peak))
+    end
+  end)
+end)

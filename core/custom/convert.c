@@ -17,8 +17,9 @@
 #define CALLS_MAX 200
 
 typedef struct conversion {
-    const kl_value *from, *to; /* to NULL: it failed */
-    char *version, *failure;
+    const kl_value *from, *to;
+    const kl_value *failure; /* a text that all objects of an answer share; NULL: `to` is the result */
+    char *version;
 } conversion;
 
 struct kl_conversions {
@@ -55,7 +56,7 @@ void kl_conversions_forget(kl_conversions *c)
         kl_value_unref(c->v[i].from);
         kl_value_unref(c->v[i].to);
         kl_free(c->v[i].version);
-        kl_free(c->v[i].failure);
+        kl_value_unref(c->v[i].failure);
     }
     c->n = c->at = c->calls = 0;
 }
@@ -113,7 +114,7 @@ static kl_status get(kl_conversions *c, const kl_value *webhook, const char *api
             kind ? kind : "object", name ? name : "", is ? is : "", api_version);
     const conversion *known = find(c, api_version, o);
     if (known && known->failure)
-        return kl__api_fail(err, 500, "", NULL, "%s", known->failure);
+        return kl__api_fail(err, 500, "", NULL, "%s", kl_value_str(known->failure));
     if (known) {
         *out = kl_value_ref(known->to);
         return KL_OK;
@@ -203,6 +204,7 @@ void kl_conversions_answer(kl_conversions *c, int code, const char *text, size_t
     const kl_value *converted[BATCH] = {NULL};
     kl_review review = review_of(c);
     char *why = kl_review_read(&review, code, text, n, failure, c->url, converted);
+    const kl_value *said = why ? kl_value_of_str(why) : NULL;
     if (c->n + c->nwanted > c->cap) {
         c->cap = (c->n + c->nwanted) * 2;
         c->v = kl_realloc(c->v, c->cap * sizeof *c->v);
@@ -210,8 +212,9 @@ void kl_conversions_answer(kl_conversions *c, int code, const char *text, size_t
     for (size_t i = 0; i < c->nwanted; i++)
         c->v[c->n++] = (conversion){.from = kl_value_ref(c->wanted[i]),
             .to = why ? NULL : converted[i],
-            .version = kl_strdup(c->version),
-            .failure = kl_strdup(why)};
+            .failure = kl_value_ref(said),
+            .version = kl_strdup(c->version)};
+    kl_value_unref(said);
     kl_free(why);
     wanted_fini(c);
 }

@@ -120,6 +120,14 @@ static char *http_failure(int code, const char *text, size_t len)
 
 static const char *or_empty(const char *s) { return s ? s : ""; }
 
+/* Whether a member is exactly this text: one with a NUL character has more. */
+static bool is(const kl_value *o, const char *member, const char *text)
+{
+    size_t n;
+    const char *s = kl_value_strn(kl_value_get(o, member), &n);
+    return s && n == strlen(text) && !memcmp(s, text, n);
+}
+
 /* The illegal changes of a converted object. */
 static char *differs(const kl_value *was, const kl_value *now)
 {
@@ -196,10 +204,10 @@ static char *one_object(
     const kl_value *o = kl_value_ref(converted);
     if (kl_value_type(converted) != KL_OBJECT || !*kind)
         said = kl_sprintf("%s returned %s: Object 'Kind' is missing", who, at);
-    else if (strcmp(version, r->api_version))
+    else if (!is(o, "apiVersion", r->api_version))
         said = kl_sprintf("%s returned %s: invalid groupVersion (expected %s, received %s)", who, at,
             r->api_version, version);
-    else if (strcmp(kind, want))
+    else if (!is(o, "kind", want))
         said = kl_sprintf("%s returned %s: invalid kind (expected %s, received %s)", who, at, want, kind);
     else if ((why = differs(was, o)))
         said = kl_sprintf("%s returned %s: %s", who, of, why);

@@ -1,8 +1,11 @@
---- hostile_hooks_spec.lua - webhooks that answer the embedded API server what none should: the write is
---- refused or made without harm, in bounded time, its answer can be read, and the server goes on.
+--- hostile_hooks_spec.lua - webhooks that answer the embedded API server what none should: the request is
+--- refused or served without harm, in bounded time and memory, its answer can be read, and the server goes
+--- on.
 local kube = require "kubelua"
 local controller = require "support.controller"
+local converter = require "support.converter"
 local identities = require "support.identities"
+local new_api = require "support.api"
 local process = require "support.process"
 local servers = require "support.servers"
 
@@ -24,8 +27,20 @@ local CASES = {
   { "redirect", 500, "HTTP 307" },
 }
 
+-- of conversions: what the webhook does, the status of the list, what its answer says
+local CONVERSIONS = {
+  { "nothing", 200, "GizmoList" },
+  { "message", 500, "Kind=Gizmo failed: mmmm" },
+  { "kind", 500, "invalid kind (expected Gizmo, received Gizmo" },
+  { "version", 500, "invalid groupVersion (expected g.example.com/v2, received g.example.com/v2" },
+  { "labels", 500, "name part must consist of alphanumeric characters" },
+  { "deep", 500, "nested deeper than 512 levels" },
+  { "large", 500, "the answer is larger than" },
+  { "redirect", 500, "the status code 307" },
+}
+
 describe("a hostile webhook", function()
-  local server, client, hook
+  local server, client, hook, api, gizmos
   lazy_setup(function()
     server = servers.embedded {}
     client = controller.client(server)
@@ -40,6 +55,9 @@ describe("a hostile webhook", function()
           resources = { "configmaps" } } },
         clientConfig = { url = "https://127.0.0.1:" .. hook:log():match "port (%d+)",
           caBundle = kube.base64_encode(process.read(ca.crt)) } } } }
+    api = new_api(server)
+    gizmos = converter.gizmos(api, "g.example.com", { ca = kube.base64_encode(process.read(ca.crt)),
+      url = "https://127.0.0.1:" .. hook:log():match "port (%d+)" })
   end)
   lazy_teardown(function()
     if hook then hook:stop() end
@@ -59,6 +77,22 @@ describe("a hostile webhook", function()
       assert.is_nil(head:find "\nX%-Evil")
       assert.is_true(#head < 8000, "the head has " .. #head .. " bytes")
       assert.truthy(client:get("v1/Namespace", "default"))
+    end)
+  end
+
+  for _, case in ipairs(CONVERSIONS) do
+    it("of conversions does no harm: " .. case[1], function()
+      for n = 1, case[1] == "message" and 200 or 2 do
+        assert.equal(201, api:post(gizmos.paths.v1,
+          gizmos.make("v1", "a" .. n, { size = "1x1" }, { ["do"] = case[1] })).code)
+      end
+      finally(function() assert.equal(200, api:delete(gizmos.paths.v1).code) end)
+      local r = api:get(gizmos.paths.v2)
+      assert.equal(case[2], r.code, r.text:sub(1, 600))
+      assert.truthy(r.text:find(case[3], 1, true), r.text:sub(1, 600))
+      assert.truthy(client:get("v1/Namespace", "default"))
+      local peak = process.read(("/proc/%d/status"):format(server.api.pid)):match "VmHWM:%s*(%d+) kB"
+      assert.is_true(tonumber(peak) < 1 << 20, "the server had " .. peak .. " kB")
     end)
   end
 end)

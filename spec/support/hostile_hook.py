@@ -1,6 +1,6 @@
-"""hostile_hook.py CERT KEY - an admission webhook that answers what no webhook should; prints its port.
+"""hostile_hook.py CERT KEY - a webhook of admission and conversion that answers what none should.
 
-What the annotation `do` of the object says happens."""
+Prints its port. What the annotation `do` of the (first) object says happens."""
 import base64, json, socketserver, ssl, sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -43,6 +43,27 @@ def answer(do, uid):
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).encode()
 
 
+def converted(do, request):
+    objects = request["objects"]
+    for o in objects:
+        o["apiVersion"] = request["desiredAPIVersion"]
+    response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
+    if do == "message":
+        response["result"] = {"status": "Failed", "message": "m" * (8 << 20)}
+    elif do == "kind":
+        objects[0]["kind"] += "\0evil"
+    elif do == "version":
+        objects[0]["apiVersion"] += "\0evil"
+    elif do == "labels":
+        objects[0]["metadata"]["labels"] = {"no good %d" % i: "x y" for i in range(200000)}
+    elif do == "deep":
+        return b'{"kind":"ConversionReview","response":' + b"[" * 1000000
+    elif do == "large":
+        return b'{"response":"' + b"x" * (20 << 20) + b'"}'
+    review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response}
+    return json.dumps(review).encode()
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -51,8 +72,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))["request"]
-        do = (request["object"]["metadata"].get("annotations") or {}).get("do")
-        body = answer(do, request["uid"])
+        first = request["objects"][0] if "objects" in request else request["object"]
+        do = (first["metadata"].get("annotations") or {}).get("do")
+        body = converted(do, request) if "objects" in request else answer(do, request["uid"])
         try:
             self.send_response(307 if do == "redirect" else 200)
             self.send_header("Location", "/elsewhere")

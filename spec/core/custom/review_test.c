@@ -109,6 +109,10 @@ static void an_answer_may_not_change_what_an_object_is(void **state)
         ANSWER("id", "Success",
             "[{" GADGET ",'metadata':{'name':'a','namespace':'n','uid':'u','labels':{'l':1}}}]"),
         NULL);
+    assert_mistake("invalid kind (expected Widget", 200,
+        ANSWER("id", "Success", "[{'apiVersion':'example.com/v2','kind':'Widget\\u0000s'," META "}]"), NULL);
+    assert_mistake("invalid groupVersion (expected example.com/v2", 200,
+        ANSWER("id", "Success", "[{'apiVersion':'example.com/v2\\u0000','kind':'Widget'," META "}]"), NULL);
     assert_mistake("returned 0 objects, expected 1", 200, ANSWER("id", "Success", "[]"), NULL);
     review.n = 2;
     assert_mistake("at index 1: Object 'Kind' is missing", 200,

@@ -81,7 +81,7 @@ char *kl_httpd_query_text(const kl_httpd_request *r);
 kl_peer kl_httpd_client(const kl_httpd_request *r, char **cn, char **organizations);
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name); /* or NULL */
 /* For a server that answers only this machine: the header ("Host" or "Origin") that shows that a browser
- * sends the request for a foreign page (by DNS rebinding, or across origins); NULL: neither does. */
+ * sends the request for a foreign page (by DNS rebinding, or of another host or port); NULL: neither does. */
 const char *kl_httpd_foreign(const kl_httpd_request *r);
 /* each header of the request, in no promised order */
 void kl_httpd_header_each(

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 #include "base/mem.h"
 #include "httpd/httpd_impl.h"
 #include "httpd/listen.h"
@@ -125,7 +126,8 @@ const char *kl_httpd_foreign(const kl_httpd_request *r)
         return NULL;
     if (host && !kl_listen_loopback_name(host))
         return MHD_HTTP_HEADER_HOST;
-    return origin && !(sep && kl_listen_loopback_name(sep + 3)) ? "Origin" : NULL;
+    /* with the port: another program of this machine has pages of its own */
+    return origin && !(sep && host && !strcasecmp(sep + 3, host)) ? "Origin" : NULL;
 }
 
 typedef struct each_header {

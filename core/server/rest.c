@@ -636,7 +636,7 @@ static void refuse_foreign(kl_httpd_request *http, const char *header)
     kl_err err = KL_ERR_INIT;
     kl__api_fail(&err, 403, "Forbidden", NULL,
         "this server listens on the loopback address and answers only to its names (localhost, 127.0.0.1, "
-        "[::1]), and to pages of these; %s is \"%.253s\"",
+        "[::1]), and to pages of its own address and port; %s is \"%.253s\"",
         header, kl_httpd_header(http, header));
     kl__reply_error(http, NULL, &err);
     kl_err_fini(&err);

@@ -229,8 +229,11 @@ servers.each(function(name, start)
         process.quote(url .. "v1/list?kind=v1/ConfigMap&limit=ten"))):find("limit must be a number", 1, true))
       assert.truthy(process.run(("curl -s -H 'Host: evil.example.com' %s"):format(process.quote(url))):find(
         "answers only to its names", 1, true))
-      assert.truthy(process.run(("curl -s -H 'Origin: https://evil.example.com' %s"):format(
-        process.quote(url))):find("does not answer pages of other origins", 1, true))
+      for _, origin in ipairs { "https://evil.example.com", "http://127.0.0.1:1", "http://127.0.0.1",
+        "null" } do
+        assert.truthy(process.run(("curl -s -H 'Origin: %s' %s"):format(origin,
+          process.quote(url))):find("does not answer pages of other origins", 1, true), origin)
+      end
       page:eval "document.querySelector('#token').value = 'wrong'"
       page:click "#token-form button"
       page:until_true(10, "document.querySelector('#token-state').textContent === 'wrong token'")

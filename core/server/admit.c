@@ -9,7 +9,7 @@
 #include "audit/audit.h"
 #include "base/mem.h"
 #include "schema/status.h"
-#include "server/rest.h"
+#include "server/reply.h"
 #include "rbac/attributes.h"
 #include "rbac/mask.h"
 #include "rbac/tokens.h"

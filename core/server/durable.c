@@ -14,7 +14,7 @@
 #include "schema/status.h"
 #include "verbs/collect.h"
 #include "verbs/lifecycle.h"
-#include "server/rest.h"
+#include "server/reply.h"
 #include "owners/owners.h"
 
 /* More versions than a process gives before any reaches the disk; needed only if the clock went back. */

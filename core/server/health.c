@@ -1,16 +1,15 @@
 /* health.c - what a probe, a scraper and a verifier of tokens ask: /healthz, /livez, /readyz, /metrics,
- * /metrics/slis, and the OpenID paths; and the list of all such paths. Whoever gets an answer reaches a
- * server that has started, so no check fails. There are no profiles: /debug/pprof is not found, as with
- * --profiling=false. */
+ * /metrics/slis, and the OpenID paths. Whoever gets an answer reaches a server that has started, so no check
+ * fails. There are no profiles: /debug/pprof is not found, as with --profiling=false. */
 #include "server/rest.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "rbac/tokens.h"
+#include "server/reply.h"
 
 #define TEXT "text/plain; charset=utf-8"
 #define NOSNIFF "X-Content-Type-Options: nosniff\r\n"
@@ -57,22 +56,22 @@ static const struct check {
 };
 #define CHECKS (sizeof checks / sizeof *checks)
 
-static const struct door {
+static const struct endpoint {
     const char *name;
     bool ready;
-} doors[] = {{"healthz", false}, {"livez", false}, {"readyz", true}};
-#define DOORS (sizeof doors / sizeof *doors)
+} endpoints[] = {{"healthz", false}, {"livez", false}, {"readyz", true}};
+#define ENDPOINTS (sizeof endpoints / sizeof *endpoints)
 
-/* How often each check of each door ran. A check that is asked for by its name does not count, as in
+/* How often each check of each endpoint ran. A check that is asked for by its name does not count, as in
  * kube-apiserver. */
 struct kl__probed {
-    uint64_t n[DOORS][CHECKS];
+    uint64_t n[ENDPOINTS][CHECKS];
 };
 
-static bool has_check(const struct door *d, size_t i) { return d->ready || !checks[i].ready; }
+static bool has_check(const struct endpoint *d, size_t i) { return d->ready || !checks[i].ready; }
 
 typedef struct excluding {
-    const struct door *door;
+    const struct endpoint *endpoint;
     bool check[CHECKS];
     kl_buf unknown;
 } excluding;
@@ -82,29 +81,29 @@ static void exclude(void *arg, const char *value)
     excluding *e = arg;
     bool found = false;
     for (size_t i = 0; i < CHECKS; i++)
-        if (has_check(e->door, i) && !strcmp(checks[i].name, value))
+        if (has_check(e->endpoint, i) && !strcmp(checks[i].name, value))
             found = e->check[i] = true;
     if (!found)
         kl_buf_printf(&e->unknown, "%s\"%s\"", e->unknown.len ? "," : "", value);
 }
 
-static void reply_checks(kl_server *s, const struct door *door, kl_httpd_request *http)
+static void reply_checks(kl_server *s, const struct endpoint *endpoint, kl_httpd_request *http)
 {
-    excluding e = {.door = door, .unknown = KL_BUF_INIT};
+    excluding e = {.endpoint = endpoint, .unknown = KL_BUF_INIT};
     kl_buf text = KL_BUF_INIT;
     kl_httpd_query_each(http, "exclude", exclude, &e);
     if (!s->probed)
         s->probed = kl_new(struct kl__probed);
     for (size_t i = 0; i < CHECKS; i++)
-        s->probed->n[door - doors][i] += has_check(door, i) && !e.check[i];
+        s->probed->n[endpoint - endpoints][i] += has_check(endpoint, i) && !e.check[i];
     if (kl_httpd_query(http, "verbose")) {
         for (size_t i = 0; i < CHECKS; i++)
-            if (has_check(door, i))
+            if (has_check(endpoint, i))
                 kl_buf_printf(&text, "[+]%s %sok\n", checks[i].name, e.check[i] ? "excluded: " : "");
         if (e.unknown.len)
             kl_buf_printf(&text, "warn: some health checks cannot be excluded: no matches for %s\n",
                 kl_buf_str(&e.unknown));
-        kl_buf_printf(&text, "%s check passed\n", door->name);
+        kl_buf_printf(&text, "%s check passed\n", endpoint->name);
     } else
         kl_buf_puts(&text, "ok");
     kl__reply_buf(http, 200, TEXT, NOSNIFF, &text);
@@ -113,17 +112,17 @@ static void reply_checks(kl_server *s, const struct door *door, kl_httpd_request
 
 static bool health(kl_server *s, const char *path, kl_httpd_request *http)
 {
-    for (size_t i = 0; i < DOORS; i++) {
-        size_t n = strlen(doors[i].name);
-        if (strncmp(path + 1, doors[i].name, n) != 0)
+    for (size_t i = 0; i < ENDPOINTS; i++) {
+        size_t n = strlen(endpoints[i].name);
+        if (strncmp(path + 1, endpoints[i].name, n) != 0)
             continue;
         const char *rest = path + 1 + n;
         if (!*rest) {
-            reply_checks(s, &doors[i], http);
+            reply_checks(s, &endpoints[i], http);
             return true;
         }
         for (size_t k = 0; *rest == '/' && k < CHECKS; k++)
-            if (has_check(&doors[i], k) && !strcmp(rest + 1, checks[k].name)) {
+            if (has_check(&endpoints[i], k) && !strcmp(rest + 1, checks[k].name)) {
                 kl_httpd_reply(http, 200, TEXT, NULL, "ok", 2);
                 return true;
             }
@@ -131,72 +130,14 @@ static bool health(kl_server *s, const char *path, kl_httpd_request *http)
     return false;
 }
 
-/* ------------------------------------------------------------------ the index */
-
-typedef struct paths {
-    char **v;
-    size_t n;
-} paths;
-
-static void KL_PRINTF(2, 3) add_path(paths *p, const char *fmt, ...)
+void kl__health_each(void (*each)(void *arg, const char *endpoint, const char *check), void *arg)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    char *path = kl_vsprintf(fmt, ap);
-    va_end(ap);
-    p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
-    p->v[p->n++] = path;
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-static void add_groups(paths *p, const kl__kinds *kinds)
-{
-    for (size_t i = 0; i < kl__kinds_len(kinds); i++) {
-        const kl__kind *k = kl__kinds_at(kinds, i);
-        if (!*k->group)
-            continue;
-        add_path(p, "/apis/%s", k->group);
-        add_path(p, "/apis/%s/%s", k->group, k->version);
-    }
-}
-
-/* Answers "/" with the list of all paths except those of objects. */
-static void reply_index(const kl__world *w, kl_httpd_request *http)
-{
-    static const char *const others[] = {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis",
-        "/apis/", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openapi/v3/",
-        "/openid/v1/jwks", "/version"};
-    paths p = {0};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        add_path(&p, "%s", others[i]);
-    for (size_t i = 0; i < DOORS; i++) {
-        add_path(&p, "/%s", doors[i].name);
+    for (size_t i = 0; i < ENDPOINTS; i++) {
+        each(arg, endpoints[i].name, NULL);
         for (size_t k = 0; k < CHECKS; k++)
-            if (has_check(&doors[i], k))
-                add_path(&p, "/%s/%s", doors[i].name, checks[k].name);
+            if (has_check(&endpoints[i], k))
+                each(arg, endpoints[i].name, checks[k].name);
     }
-    add_groups(&p, w->kinds);
-    qsort(p.v, p.n, sizeof *p.v, by_name);
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_key(b, "paths");
-    kl_build_array(b);
-    for (size_t i = 0; i < p.n; i++)
-        if (!i || strcmp(p.v[i], p.v[i - 1]))
-            kl_build_str(b, p.v[i]);
-    kl_build_end(b);
-    kl_build_end(b);
-    for (size_t i = 0; i < p.n; i++)
-        kl_free(p.v[i]);
-    kl_free(p.v);
-    const kl_value *page = kl_builder_done(b);
-    kl_buf text = KL_BUF_INIT, lines = KL_BUF_INIT;
-    kl_value_encode(page, &text);
-    kl_json_indent(kl_buf_str(&text), text.len, &lines);
-    kl_value_unref(page);
-    kl_buf_fini(&text);
-    kl__reply_buf(http, 200, "application/json", NULL, &lines);
 }
 
 /* ------------------------------------------------------------------ counts, and keys of tokens */
@@ -253,15 +194,15 @@ static void reply_slis(const kl_server *s, kl_httpd_request *http)
             "# TYPE kubernetes_healthchecks_total counter\n");
     }
     for (size_t i = 0; s->probed && i < CHECKS; i++)
-        for (size_t d = 0; d < DOORS; d++) {
-            const char *name = checks[sorted[i]].name, *door = doors[d].name;
+        for (size_t d = 0; d < ENDPOINTS; d++) {
+            const char *name = checks[sorted[i]].name, *endpoint = endpoints[d].name;
             uint64_t n = s->probed->n[d][sorted[i]];
             if (!n)
                 continue;
-            kl_buf_printf(&text, "kubernetes_healthcheck{name=\"%s\",type=\"%s\"} 1\n", name, door);
+            kl_buf_printf(&text, "kubernetes_healthcheck{name=\"%s\",type=\"%s\"} 1\n", name, endpoint);
             kl_buf_printf(&counts,
                 "kubernetes_healthchecks_total{name=\"%s\",status=\"success\",type=\"%s\"} %" PRIu64 "\n",
-                name, door, n);
+                name, endpoint, n);
         }
     kl_buf_add(&text, counts.data, counts.len);
     kl_buf_fini(&counts);
@@ -299,9 +240,7 @@ bool kl__health(kl_server *s, const char *path, kl_httpd_request *http)
         return false;
     if (health(s, path, http))
         return true;
-    if (!strcmp(path, "/") || !strcmp(path, "/index.html"))
-        reply_index(&s->world, http);
-    else if (!strcmp(path, "/metrics"))
+    if (!strcmp(path, "/metrics"))
         reply_counts(s, http);
     else if (!strcmp(path, "/metrics/slis"))
         reply_slis(s, http);

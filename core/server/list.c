@@ -13,6 +13,7 @@
 #include "verbs/convert.h"
 #include "schema/edit.h"
 #include "store/filter.h"
+#include "server/reply.h"
 #include "server/rest.h"
 #include "schema/status.h"
 #include "show/answer.h"

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "discovery/discovery.h"
 #include "openapi/document.h"
+#include "server/reply.h"
 #include "server/rest.h"
 #include "schema/schema.h"
 #include "schema/status.h"
@@ -19,18 +20,6 @@
 #define V3_PROTOBUF "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 
 /* ------------------------------------------------------------------ discovery */
-
-void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
-{
-    char etag[32], header[64];
-    const char *known = kl_httpd_header(http, "If-None-Match");
-    snprintf(etag, sizeof etag, "\"%016" PRIX64 "\"", kl_hash(body->data, body->len));
-    snprintf(header, sizeof header, "ETag: %s\r\n", etag);
-    if (known && !strcmp(known, etag))
-        kl_httpd_reply(http, 304, type, header, "", 0);
-    else
-        kl__reply_take(http, 200, type, header, body);
-}
 
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
 {

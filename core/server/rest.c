@@ -1,127 +1,26 @@
-/* rest.c - a request becomes a call: path to resource, body to value, verb to function, failure to Status.
+/* rest.c - a request becomes a call: path to resource, body (body.c) to value, verb to function, and its
+ * result a reply (reply.c).
  *
  *   /api/v1/... and /apis/GROUP/VERSION/...:  [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
  *
  * The lock is held from routing to reply: nothing in between waits. */
 #include "server/rest.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/gzip.h"
 #include "base/mem.h"
 #include "builtin/connect.h"
-#include "model/object.h"
-#include "value/yaml.h"
+#include "schema/status.h"
 #include "server/admit.h"
+#include "server/body.h"
+#include "server/durable.h"
+#include "server/reply.h"
+#include "server/review.h"
+#include "verbs/admission.h"
 #include "verbs/collect.h"
 #include "verbs/convert.h"
-#include "verbs/admission.h"
-#include "server/durable.h"
-#include "schema/limits.h"
-#include "schema/normalize.h"
-#include "server/review.h"
 #include "verbs/scale.h"
-#include "schema/status.h"
 #include "verbs/subresource.h"
-#include "show/answer.h"
-#include "wire/proto.h"
-
-/* ------------------------------------------------------------------ replies */
-
-/* Larger answers are packed for clients that take that, as kube-apiserver does. */
-#define GZIP_ABOVE (128 * 1024)
-
-static bool takes_gzip(kl_httpd_request *http)
-{
-    const char *p = kl_httpd_header(http, "Accept-Encoding");
-    while (p && *p) {
-        p += strspn(p, " ,");
-        size_t n = strcspn(p, " ,");
-        /* "gzip;q=1" is not gzip for kube-apiserver */
-        if (n == 4 && !memcmp(p, "gzip", n))
-            return true;
-        p += n;
-    }
-    return false;
-}
-
-void kl__reply_take(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body)
-{
-    kl_buf packed = KL_BUF_INIT;
-    if (body->len > GZIP_ABOVE && takes_gzip(http) && !kl_gzip(body->data, body->len, &packed)) {
-        char *more = kl_sprintf(
-            "%sContent-Encoding: gzip\r\nVary: Accept-Encoding\r\n", headers ? headers : "");
-        kl_httpd_reply_take(http, code, type, more, &packed);
-        kl_free(more);
-    } else
-        kl_httpd_reply_take(http, code, type, headers, body);
-    kl_buf_fini(&packed);
-}
-
-void kl__finish_json(kl_httpd_request *http, kl_buf *body)
-{
-    if (!kl_show_indents(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "pretty"),
-            kl_httpd_header(http, "User-Agent"))) {
-        kl_buf_putc(body, '\n');
-        return;
-    }
-    kl_buf lines = KL_BUF_INIT;
-    kl_json_indent(kl_buf_str(body), body->len, &lines);
-    kl_buf_fini(body);
-    *body = lines;
-}
-
-void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body)
-{
-    if (!kl_buf_status(body) && !strncmp(type, "application/json", 16))
-        kl__finish_json(http, body);
-    if (kl_buf_status(body)) {
-        kl_err err = KL_ERR_INIT;
-        kl__api_fail(&err, 500, "InternalError", NULL, "the answer is too large: ask for pages with limit=");
-        kl__reply_error(http, NULL, &err);
-        kl_err_fini(&err);
-        kl_buf_fini(body);
-        return;
-    }
-    kl__reply_take(http, code, type, headers, body);
-    kl_buf_fini(body);
-}
-
-void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v)
-{
-    kl_buf body = KL_BUF_INIT;
-    kl_show_media media = kl_show_value(v, kl_show_error_media(kl_httpd_header(http, "Accept")), &body);
-    kl__reply_buf(http, code, kl_show_media_type(media, false), headers, &body);
-}
-
-void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *err)
-{
-    const kl_value *status = kl__status_of(err);
-    kl__reply_value(http, kl__status_code(err), headers, status);
-    kl_value_unref(status);
-}
-
-static void reply_object(
-    kl__call *c, const kl_show_form *form, int code, const kl_value *stored, kl_httpd_request *http)
-{
-    const char *headers = c->warnings->len ? kl_buf_str(c->warnings) : NULL, *kind = kl_object_kind(stored);
-    if (kind && !strcmp(kind, "Status")) {
-        kl__reply_value(http, code, headers, stored);
-        return;
-    }
-    kl_err err = KL_ERR_INIT;
-    kl_buf out = KL_BUF_INIT;
-    if (kl_show_object(c->kind, form, stored, kl__world_wall(c->w), &out, &err) == KL_OK
-        || kl_buf_status(&out))
-        kl__reply_buf(http, code, kl_show_media_type(form->media, false), headers, &out);
-    else
-        kl__reply_error(http, headers, &err);
-    kl_buf_fini(&out);
-    kl_err_fini(&err);
-}
 
 /* ------------------------------------------------------------------ paths */
 
@@ -175,149 +74,6 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
     if (c->sub && !kl__kind_sub(c->kind, c->sub))
         return c->kind->custom; /* check_verb refuses it */
     return n <= i + 3;
-}
-
-/* ------------------------------------------------------------------ bodies */
-
-static kl_status parse_body(
-    const char *text, size_t n, bool yaml, const char *what, const kl_value **out, kl_err *err)
-{
-    kl_status st = kl__limits_body(n, err);
-    if (st)
-        return st;
-    st = yaml ? kl_yaml_decode("the request body", text, n, out, err) : kl_value_decode(text, n, out, err);
-    if (st) {
-        char *why = kl_strdup(kl_err_message(err));
-        st = kl__fail_bad_request(err, "%s: %s", what, why);
-        kl_free(why);
-    }
-    return st;
-}
-
-static bool media_is(const char *type, const char *want)
-{
-    size_t n = type ? strcspn(type, "; ") : 0;
-    return n == strlen(want) && !strncasecmp(type, want, n);
-}
-
-/* Reads protobuf. Fails on a field that the tables lack, which would otherwise be lost. */
-static kl_status protobuf_body(const char *text, size_t n, const kl_value **out, kl_err *err)
-{
-    bool outdated = false;
-    kl_status st = kl__limits_body(n, err);
-    if (st)
-        return st;
-    st = kl_proto_decode(text, n, out, &outdated, err);
-    if (!st && !outdated)
-        return KL_OK;
-    char *why = kl_strdup(st ? kl_err_message(err) : "it has fields unknown to this server");
-    if (!st)
-        kl_value_unref(*out);
-    *out = NULL;
-    st = kl__fail_bad_request(err, "the object provided is unrecognized: %s", why);
-    kl_free(why);
-    return st;
-}
-
-#define BODY_SHOWN 30
-
-/* The body as kube-apiserver shows it in a failure: text where it looks like JSON, else hexadecimal. */
-static char *shown(const char *text, size_t n)
-{
-    kl_buf out = KL_BUF_INIT;
-    if (!n)
-        kl_buf_puts(&out, "<empty>");
-    else if (*text == '{')
-        kl_buf_add(&out, text, n > BODY_SHOWN ? BODY_SHOWN : n);
-    else
-        for (size_t i = 0; i < n && i < BODY_SHOWN / 2; i++)
-            kl_buf_printf(&out, "%02x", (unsigned char)text[i]);
-    if (n > (n && *text == '{' ? BODY_SHOWN : BODY_SHOWN / 2))
-        kl_buf_puts(&out, " ...");
-    char *copy = kl_strdup(kl_buf_str(&out));
-    kl_buf_fini(&out);
-    return copy;
-}
-
-/* Fails with 400, and drops *body, if the body does not tell its kind. */
-static kl_status check_head(const char *what, const char *text, size_t n, const kl_value **body, kl_err *err)
-{
-    static const char object[] = "Go value of type struct { APIVersion string "
-                                 "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
-                                 "\"json:\\\"kind,omitempty\\\"\" }";
-    static const char *const words[] = {"apiVersion", "kind"};
-    const kl_value *wrong = NULL;
-    const char *into = object;
-    char *field = NULL;
-    if (kl_value_type(*body) != KL_OBJECT && kl_value_type(*body) != KL_NULL)
-        wrong = *body;
-    for (size_t i = 0; !wrong && i < sizeof words / sizeof *words; i++) {
-        const kl_value *word = kl_value_get(*body, words[i]);
-        if (!word || kl_value_type(word) == KL_STRING || kl_value_type(word) == KL_NULL)
-            continue;
-        wrong = word;
-        into = field = kl_sprintf("Go struct field .%s of type string", words[i]);
-    }
-    if (!wrong)
-        return KL_OK;
-    char *start = shown(text, n);
-    kl_status st = kl__fail_bad_request(
-        err, "%s: json: cannot unmarshal %s into %s (%s)", what, kl__json_type(wrong), into, start);
-    kl_free(start);
-    kl_free(field);
-    kl_value_unref(*body);
-    *body = NULL;
-    return st;
-}
-
-/* The body of a create or update, or delete options. An absent type reads as JSON. */
-static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
-{
-    size_t n;
-    const char *text = kl_httpd_body(http, &n), *type = kl_httpd_header(http, "Content-Type");
-    bool json = !type || !*type || media_is(type, "application/json")
-        || media_is(type, "application/x-www-form-urlencoded"),
-         yaml = media_is(type, "application/yaml");
-    if (media_is(type, KL_PROTO_TYPE) && !c->kind->custom)
-        return protobuf_body(text, n, out, err);
-    if (!json && !yaml)
-        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
-            "the body of the request was in an unknown format - accepted media types include: "
-            "application/json, application/yaml, " KL_PROTO_TYPE);
-    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): couldn't get "
-                            "version/kind; json parse error",
-        c->kind->kind);
-    kl_status st = parse_body(text, n, yaml, what, out, err);
-    if (!st && json && !c->kind->custom)
-        st = check_head(what, text, n, out, err);
-    kl_free(what);
-    return st;
-}
-
-static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out, kl_err *err)
-{
-    static const struct {
-        const char *media;
-        kl__patch type;
-    } types[] = {
-        {"application/json-patch+json", KL_PATCH_JSON},
-        {"application/merge-patch+json", KL_PATCH_MERGE},
-        {"application/strategic-merge-patch+json", KL_PATCH_STRATEGIC},
-        {"application/apply-patch+yaml", KL_PATCH_APPLY},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (media_is(type, types[i].media) && !(types[i].type == KL_PATCH_STRATEGIC && c->kind->custom)) {
-            *out = types[i].type;
-            return KL_OK;
-        }
-    if (c->kind->custom)
-        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
-            "the body of the request was in an unknown format - accepted media types include: "
-            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    return kl__api_fail(err, 415, "UnsupportedMediaType", kl_builder_done(b), "415: Unsupported Media Type");
 }
 
 /* ------------------------------------------------------------------ verbs */
@@ -382,42 +138,14 @@ static kl_status read_call(kl__call *c, kl_httpd_request *http, char **manager, 
     return KL_OK;
 }
 
-/* DELETE options may come as a body or as parameters. */
-static kl_status delete_options(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
-{
-    size_t n;
-    kl_httpd_body(http, &n);
-    if (n)
-        return object_body(c, http, out, err);
-    const char *policy = kl_httpd_query(http, "propagationPolicy"),
-               *grace = kl_httpd_query(http, "gracePeriodSeconds"),
-               *orphan = kl_httpd_query(http, "orphanDependents");
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_kstr(b, "propagationPolicy", policy);
-    if (grace)
-        kl_build_kint(b, "gracePeriodSeconds", atoll(grace));
-    if (orphan) {
-        kl_build_key(b, "orphanDependents");
-        kl_build_bool(b, !strcmp(orphan, "true") || !strcmp(orphan, "1"));
-    }
-    kl_build_end(b);
-    *out = kl_builder_done(b);
-    return KL_OK;
-}
-
 static bool dry_option(const kl_value *options) { return kl_value_len(kl_value_get(options, "dryRun")) > 0; }
 
 static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out, int *code, kl_err *err)
 {
-    size_t n;
-    kl__patch type = KL_PATCH_APPLY;
+    kl__patch type;
     const kl_value *body = NULL;
-    const char *text = kl_httpd_body(http, &n), *force = kl_httpd_query(http, "force");
-    kl_status st = patch_type(c, kl_httpd_header(http, "Content-Type"), &type, err);
-    if (!st)
-        st = parse_body(text, n, type == KL_PATCH_APPLY,
-            type == KL_PATCH_APPLY ? "error decoding YAML" : "error decoding patch", &body, err);
+    const char *force = kl_httpd_query(http, "force");
+    kl_status st = kl__read_patch(c, http, &type, &body, err);
     if (!st)
         st = kl__verb_patch(c, type, force && !strcmp(force, "true"), body, out, code, err);
     kl_value_unref(body);
@@ -433,16 +161,12 @@ static kl_status run_scale(
     if (!strcmp(verb, "get"))
         st = kl__scale_get(c, out, err);
     else if (!strcmp(verb, "update")) {
-        st = object_body(c, http, &body, err);
+        st = kl__read_object(c, http, &body, err);
         if (!st)
             st = kl__scale_update(c, body, out, err);
     } else {
-        size_t n;
         kl__patch type;
-        const char *text = kl_httpd_body(http, &n);
-        st = patch_type(c, kl_httpd_header(http, "Content-Type"), &type, err);
-        if (!st)
-            st = parse_body(text, n, false, "error decoding patch", &body, err);
+        st = kl__read_patch(c, http, &type, &body, err);
         if (!st)
             st = kl__scale_patch(c, type, body, out, err);
     }
@@ -454,7 +178,7 @@ static kl_status run_scale(
 static kl_status run_create_below(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     const kl_value *body = NULL;
-    kl_status st = object_body(c, http, &body, err);
+    kl_status st = kl__read_object(c, http, &body, err);
     if (!st)
         st = kl__sub_create(c, body, out, err);
     if (st && err->retry_after_ns)
@@ -498,19 +222,19 @@ static bool run(kl__request *r, const char *verb, const kl_show_form *form, cons
         kl__rest_list(r, form);
         replied = true;
     } else if (!strcmp(verb, "create")) {
-        *st = object_body(c, http, &body, err);
+        *st = kl__read_object(c, http, &body, err);
         replied = !*st && kl__review(c, body, http);
         if (!*st && !replied)
             *st = kl__verb_create(c, body, out, err);
         *code = 201;
     } else if (!strcmp(verb, "update")) {
-        *st = object_body(c, http, &body, err);
+        *st = kl__read_object(c, http, &body, err);
         if (!*st)
             *st = kl__verb_update(c, body, out, code, err);
     } else if (!strcmp(verb, "patch")) {
         *st = patch(c, http, out, code, err);
     } else {
-        *st = delete_options(c, http, &body, err);
+        *st = kl__read_delete_options(c, http, &body, err);
         if (!*st && dry_option(body))
             c->dry_run = true;
         if (!*st && !strcmp(verb, "delete"))
@@ -589,7 +313,7 @@ static bool serve_objects(kl__request *r)
     else if (below)
         kl__reply_value(http, code, warnings.len ? kl_buf_str(&warnings) : NULL, out);
     else if (!replied)
-        reply_object(c, &form, code, out, http);
+        kl__reply_object(c, &form, code, out, http);
     kl_value_unref(out);
     kl_free(manager);
     kl_buf_fini(&warnings);
@@ -712,7 +436,8 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     kl__kinds_bury(s->world.kinds);
     bool found = find(s, words, split(copy, words), &r.call), replied = true;
     kl_status st = meet_faults(&r, found, &err);
-    if (!st && !kl__health(s, path, http) && !kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
+    if (!st && !kl__health(s, path, http) && !kl__index(s, path, http) && !kl__discovery(s, path, http)
+        && !kl__openapi(s, path, http)) {
         if (found)
             replied = serve_objects(&r);
         else

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "schema/status.h"
 #include "verbs/access.h"
-#include "server/rest.h"
+#include "server/reply.h"
 
 static const char ALL_RULES[] =
     "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}],"

@@ -1,0 +1,16 @@
+/* body.h - bodies of requests as values. Results are new references. */
+#ifndef KL_SERVER_BODY_H
+#define KL_SERVER_BODY_H
+
+#include "server/state.h"
+
+/* The body of a create or update, or delete options. An absent type reads as JSON. */
+kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err);
+/* A patch, and the type that its media type names. */
+kl_status kl__read_patch(
+    const kl__call *c, kl_httpd_request *http, kl__patch *type, const kl_value **out, kl_err *err);
+/* DELETE options may come as a body or as parameters. */
+kl_status kl__read_delete_options(
+    const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err);
+
+#endif

@@ -25,7 +25,7 @@ return descheduling.controller {
     settings.nodes, settings.pods_on, settings.evictable = cluster.nodes, cluster.pods_on, cluster.evictable
     local moves, cordons = priority.pass(settings)
     for _, node in ipairs(settings.dryRun and {} or cordons) do
-      ctx:patch(node, { spec = { unschedulable = true } })
+      ctx:patch({ kind = descheduling.NODE, name = node.metadata.name }, { spec = { unschedulable = true } })
     end
     for _, move in ipairs(moves) do cluster.move(move) end
   end,

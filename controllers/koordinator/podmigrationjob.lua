@@ -161,7 +161,7 @@ local function evict(ctx, job, pod)
 end
 
 -- What a step asks for beside its status. Returns what is next, or nil.
-local function act(ctx, job, out)
+local function act(ctx, job, out, pod)
   if out.uid then
     ctx:patch(job, function(draft) draft.spec.podRef.uid = out.uid end)
   end
@@ -170,9 +170,9 @@ local function act(ctx, job, out)
     if ref ~= nil then ctx:delete(RESERVATION, ref.name) end
   end
   if not out.evict then return nil end
-  local taken, wait = take_tokens(ctx, job, out.evict)
+  local taken, wait = take_tokens(ctx, job, pod)
   if not taken then return wait end
-  local _, why = kube.try(evict, ctx, job, out.evict)
+  local _, why = kube.try(evict, ctx, job, pod)
   if why then
     give_tokens(taken)
     ctx:warn("Evicting", "Failed evict Pod %q caused by %s", arbitrate.pod_key(job), tostring(why))
@@ -183,7 +183,8 @@ local function act(ctx, job, out)
 end
 
 local function make_reservation(ctx, job, manifest)
-  local made, why = kube.try(ctx.create, ctx, manifest)
+  local made, why = kube.try(ctx.create, ctx, { apiVersion = reserve.API, kind = "Reservation",
+    metadata = manifest.metadata, spec = manifest.spec })
   if not made and why.code == 409 then made = ctx.live:get(RESERVATION, manifest.metadata.name) end
   if not made then
     ctx:warn("FailedCreateReservation", "%s", tostring(why))
@@ -195,13 +196,13 @@ end
 local function work(job, ctx)
   local reservation = reservation_of(ctx, job)
   local ref = fields.dig(job, "spec", "podRef") or {}
+  local pod = arbitrate.pod_key(job) and ctx:get(POD, ref.namespace, ref.name) or nil
   local out = step.step {
     job = job, now = ctx:now():seconds(), default_mode = ctx.params.defaultJobMode, reservation = reservation,
-    pod = arbitrate.pod_key(job) and ctx:get(POD, ref.namespace, ref.name) or nil,
-    bound_pod = bound_pod(ctx, reservation),
+    pod = pod, bound_pod = bound_pod(ctx, reservation),
   }
   if not out then return nil end
-  local later = act(ctx, job, out)
+  local later = act(ctx, job, out, pod)
   ctx:patch_status(job, function(draft) draft.status = out.status end)
   for _, event in ipairs(out.events) do
     ctx[event.type == "Warning" and "warn" or "event"](ctx, event.reason, "%s", event.message)

@@ -12,7 +12,9 @@ local victims = require "lownodeload.victims"
 local function note(ctx, pod, cost)
   local text = tostring(cost)
   if fields.annotation(pod, binpack.COST) == text then return end
-  ctx:patch(pod, { metadata = { annotations = { [binpack.COST] = text } } })
+  local meta = pod.metadata
+  ctx:patch({ kind = descheduling.POD, namespace = meta.namespace, name = meta.name },
+    { metadata = { annotations = { [binpack.COST] = text } } })
 end
 
 return descheduling.controller {

@@ -187,7 +187,9 @@ local function tell_claims(ctx, pod, node)
   if #volumes.claims_of(pod) == 0 then return end
   for _, claim in ipairs(volumes.waiting_of(pod, cluster.volumes_of(ctx, { pod }))) do
     if fields.annotation(claim, volumes.SELECTED) ~= node then
-      ctx:patch(claim, function(draft) draft.metadata.annotations[volumes.SELECTED] = node end)
+      local meta = claim.metadata
+      ctx:patch({ kind = volumes.CLAIM, namespace = meta.namespace, name = meta.name },
+        { metadata = { annotations = { [volumes.SELECTED] = node } } })
     end
   end
 end

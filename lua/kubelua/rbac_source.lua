@@ -4,6 +4,7 @@
 
 local budget = require "kubelua.reader.budget"
 local tree = require "kubelua.reader.tree"
+local values = require "kubelua.reader.values"
 
 local M = {}
 
@@ -36,37 +37,104 @@ local EFFECT_VERBS = { apply = { "create", "patch" }, delete = { "delete" } }
 
 local function is_named(e, name) return e.t == "name" and e.name == name end
 
-local kind_of
+-- One reading of a text, `r`: program (reader.values), resources (the reconciled kinds), subjects (names that
+-- hold their objects), add(what is asked) and unknown(line, what).
 
--- The kind of the objects in a list: of ctx:list, ctx:owned, ctx:each and their like.
-local function kind_in(e)
-  local t = tree.behind(e)
-  if t and t.t == "method" and LISTS[t.name] then return kind_of(t.args[1]) end
+-- The one text that an expression is, or nil.
+local function text_of(r, e)
+  local texts, whole = r.program:texts(e)
+  return whole and #texts == 1 and texts[1] or nil
 end
 
--- The kind of an expression other than a table: an object that was read, one of a list, one from a template.
-local function kind_of_object(e)
-  if e.t == "method" and e.name == "get" then return kind_of(e.args[1]) end
-  if e.t == "index" then return kind_in(e.obj) end
-  if e.t == "call" and e.fn.t == "index" and tree.text(e.fn.key) == "from_template" then
-    return kind_of(e.args[2])
+-- The kinds that a call may mean: a list without doubles, `whole` false where they are not all, `subject` where
+-- it may be the reconciled object; `seen` are the expressions that said so.
+local function no_kinds() return { whole = true, has = {}, seen = {} } end
+
+-- The values of an expression that were not looked at yet: a function may call itself with what it read.
+local function fresh_values(r, e, out)
+  local list = {}
+  for _, v in ipairs(r.program:values(e)) do
+    if not out.seen[v] then list[#list + 1] = v end
+    out.seen[v] = true
   end
-  local from, place = table.unpack(e.t == "name" and e.def and not e.def.set and e.def.each or {})
-  if not from then return end
-  local pairwise = from.t == "call" and is_named(from.fn, "ipairs")
-  if place == (pairwise and 2 or 1) then return kind_in(pairwise and from.args[1] or from) end
+  return list
 end
 
--- The kind that an argument says: a text, kind and apiVersion of a table, or an object that was read.
-function kind_of(e)
-  if not e then return end
-  local text = tree.text(e)
-  if text then return text end
-  local t = tree.behind(e)
-  if t.t ~= "table" then return kind_of_object(t) end
-  local kind, api = tree.text(tree.field(t, "kind")), tree.text(tree.field(t, "apiVersion"))
-  if kind and kind:find("/", 1, true) then return kind end
-  return kind and api and api .. "/" .. kind
+local function add_kind(out, kind)
+  if out.has[kind] then return end
+  out.has[kind] = true
+  out[#out + 1] = kind
+end
+
+local kinds_of
+
+-- Adds the kinds of the objects in a list: of ctx:list, ctx:owned, ctx:each and their like.
+local function add_kinds_in(r, e, out)
+  for _, v in ipairs(fresh_values(r, e, out)) do
+    if v.t == "method" and LISTS[v.name] and v.args[1] then
+      kinds_of(r, v.args[1], out)
+    else
+      out.whole = false
+    end
+  end
+end
+
+-- Adds kind and apiVersion of a table.
+local function add_kind_of_table(r, t, out)
+  local kind, api = tree.field(t, "kind"), tree.field(t, "apiVersion")
+  if not kind then
+    out.whole = false
+    return
+  end
+  local kinds, whole = r.program:texts(kind)
+  local apis = api and r.program:texts(api) or {}
+  out.whole = out.whole and whole
+  for _, text in ipairs(kinds) do
+    if text:find("/", 1, true) then
+      add_kind(out, text)
+    elseif #apis == 1 then
+      add_kind(out, apis[1] .. "/" .. text)
+    else
+      out.whole = false
+    end
+  end
+end
+
+-- Adds the kinds of the value of a loop's name: an object of a list.
+local function add_kinds_of_loop(r, name, out)
+  local from, place = table.unpack(name.def and not name.def.set and name.def.each or {})
+  local pairwise = from and from.t == "call" and is_named(from.fn, "ipairs")
+  if from and place == (pairwise and 2 or 1) then
+    add_kinds_in(r, pairwise and from.args[1] or from, out)
+  elseif r.subjects[name.name] then
+    out.subject = true
+  else
+    out.whole = false
+  end
+end
+
+-- Adds the kinds that an argument says: a text, kind and apiVersion of a table, an object that was read, one of
+-- a list, one from a template, the reconciled one.
+function kinds_of(r, e, out)
+  for _, v in ipairs(fresh_values(r, e, out)) do
+    local text = v.t ~= "table" and text_of(r, v)
+    if text then
+      add_kind(out, text)
+    elseif v.t == "table" then
+      add_kind_of_table(r, v, out)
+    elseif v.t == "method" and v.name == "get" and v.args[1] then
+      kinds_of(r, v.args[1], out)
+    elseif v.t == "index" then
+      add_kinds_in(r, v.obj, out)
+    elseif v.t == "name" then
+      add_kinds_of_loop(r, v, out)
+    elseif v.t == "call" and v.fn.t == "index" and tree.text(v.fn.key) == "from_template" and v.args[2] then
+      kinds_of(r, v.args[2], out)
+    else
+      out.whole = false
+    end
+  end
+  return out
 end
 
 -- An argument for people.
@@ -111,9 +179,6 @@ local function with_reads(add)
   end
 end
 
--- One reading of a text, `r`: resources (the reconciled kinds), subjects (names that hold their objects),
--- add(what is asked) and unknown(line, what).
-
 local function each_resource(r, verbs, sub, line)
   for _, kind in ipairs(r.resources) do
     r.add { kind = kind, verbs = verbs, subresource = sub, exact = verbs.exact, line = line }
@@ -123,29 +188,38 @@ end
 -- The verbs on the `subresource`, and of the kind `of`, that the options of a call name.
 local function aimed(r, verbs, node, word)
   for i = 2, #node.args do
-    local opts = tree.behind(node.args[i])
-    local sub = tree.field(opts, "subresource")
-    if sub then
-      local said = tree.text(sub)
-      if not said then
-        r.unknown(node.line, ("the subresource of %s(%s)"):format(word, shown(node.args[1])))
+    for _, opts in ipairs(r.program:values(node.args[i])) do
+      local sub, of = tree.field(opts, "subresource"), tree.field(opts, "of")
+      if sub then
+        local said = text_of(r, sub)
+        if not said then
+          r.unknown(node.line, ("the subresource of %s(%s)"):format(word, shown(node.args[1])))
+        end
+        return table.move(verbs, 1, #verbs, 1, { sub = said or verbs.sub, exact = verbs.exact,
+          kind = of and text_of(r, of) or verbs.kind })
       end
-      return table.move(verbs, 1, #verbs, 1, { sub = said or verbs.sub, exact = verbs.exact,
-        kind = tree.text(tree.field(opts, "of")) or verbs.kind })
     end
   end
   return verbs
 end
 
 local function call(r, verbs, node, word)
-  local first = node.args[1]
+  local first, kinds = node.args[1], no_kinds()
   verbs = aimed(r, verbs, node, word)
-  local kind = verbs.kind or first and kind_of(first)
-  if kind then
+  if verbs.kind then
+    add_kind(kinds, verbs.kind)
+  elseif first then
+    kinds_of(r, first, kinds)
+  end
+  for _, kind in ipairs(kinds) do
     r.add { kind = kind, verbs = verbs, subresource = verbs.sub, exact = verbs.exact, line = node.line }
-  elseif first and first.t == "name" and r.subjects[first.name] then
-    each_resource(r, verbs, verbs.sub, node.line)
-  else
+  end
+  -- Of a name that holds the reconciled object elsewhere, that is believed here.
+  if not kinds.whole and first and first.t == "name" and r.subjects[first.name] then
+    kinds.whole, kinds.subject = true, true
+  end
+  if kinds.subject then each_resource(r, verbs, verbs.sub, node.line) end
+  if not kinds.whole or not verbs.kind and not first then
     r.unknown(node.line, ("%s(%s)"):format(word, shown(first)))
   end
 end
@@ -182,23 +256,18 @@ end
 
 -- The kinds of one effect, a kind alone or a list of objects.
 local function effect(r, word, value, line)
-  local found = kind_of(value)
-  if found then
-    r.add { kind = found, verbs = EFFECT_VERBS[word], line = line }
-    return
+  local function take(e, at)
+    local kinds = kinds_of(r, e, no_kinds())
+    for _, kind in ipairs(kinds) do r.add { kind = kind, verbs = EFFECT_VERBS[word], line = at } end
+    if not kinds.whole then r.unknown(at, ("`%s` in a result"):format(word)) end
   end
-  local items = tree.behind(value)
-  local some
-  for _, item in ipairs(items and items.t == "table" and items.items or {}) do
-    local kind = not item.name and kind_of(item.value)
-    some = true
-    if kind then
-      r.add { kind = kind, verbs = EFFECT_VERBS[word], line = item.line }
-    elseif item.name ~= "force" then
-      r.unknown(item.line, ("`%s` in a result"):format(word))
+  for _, v in ipairs(r.program:values(value)) do
+    local is_list = v.t == "table" and #v.items > 0 and not tree.field(v, "kind")
+    if not is_list then take(v, line) end
+    for _, item in ipairs(is_list and v.items or {}) do
+      if item.name ~= "force" then take(item.value, item.line) end
     end
   end
-  if not some then r.unknown(line, ("`%s` in a result"):format(word)) end
 end
 
 local function effects(r, t, line)
@@ -210,15 +279,10 @@ local function effects(r, t, line)
   end
 end
 
---- Reads a text. `add(need)` gets needs without a place, `unknown(line, what)` what cannot be known.
----@param text string
----@param resources string[]  the kinds that the script's controllers reconcile
----@param add fun(need: {kind: string, verbs: string[], subresource: string?, exact: boolean?, line: integer})
----@param unknown fun(line: integer, what: string)
-function M.read(text, resources, add, unknown)
-  local list, wrong = tree.of(text)
-  if not list then return unknown(wrong, "this and the rest cannot be parsed") end
-  local r = { resources = resources, subjects = subjects_of(list), add = with_reads(add), unknown = unknown }
+-- Reads one text of a program. `add(need)` gets needs without a place.
+local function read(program, list, resources, add, unknown)
+  local r = { program = program, resources = resources, subjects = subjects_of(list), add = with_reads(add),
+    unknown = unknown }
   tree.each(list, function(node)
     if node.t == "method" then method(r, node) end
     if node.t == "call" then protected(r, node) end
@@ -226,21 +290,30 @@ function M.read(text, resources, add, unknown)
   end)
 end
 
---- Reads the texts of a program, as long as that takes no more than reader.budget allows. False: it took
---- longer, and what the rest needs is missing.
+--- Reads the texts of a program, as long as that takes no more than reader.budget allows, once for their trees
+--- and once for what these say. False: it took longer, and what the rest needs is missing.
 ---@param sources {path: string, text: string}[]
----@param resources string[]
----@param add fun(need: table, path: string)  as of M.read
----@param unknown fun(path: string, line: integer, what: string)
+---@param resources string[]  the kinds that the script's controllers reconcile
+---@param add fun(need: {kind: string, verbs: string[], subresource: string?, exact: boolean?, line: integer}, path: string)
+---@param unknown fun(path: string, line: integer, what: string)  what cannot be known
 ---@param clock? fun(): number  the processor time so far, in seconds (os.clock)
 ---@return boolean whole
 function M.read_all(sources, resources, add, unknown, clock)
-  return (budget.within(function()
+  local texts = {}
+  local all = budget.within(function()
     for _, t in ipairs(sources) do
-      M.read(t.text, resources, function(need) add(need, t.path) end,
+      local list, wrong = tree.of(t.text)
+      if not list then unknown(t.path, wrong, "this and the rest cannot be parsed") end
+      texts[#texts + 1] = { path = t.path, list = list or {} }
+    end
+  end, clock)
+  return budget.within(function()
+    local program = values.program(texts)
+    for _, t in ipairs(texts) do
+      read(program, t.list, resources, function(need) add(need, t.path) end,
         function(line, what) unknown(t.path, line, what) end)
     end
-  end, clock))
+  end, clock) and all
 end
 
 return M

@@ -329,16 +329,15 @@ end
 -- servers.
 local printed
 
-local function print_all(chosen, words)
-  local runs = {}
-  for i, policy in ipairs(chosen) do
+local function print_all()
+  local runs, files = {}, {}
+  for i, policy in ipairs(ALL) do
     local file = process.tmpname ".yaml"
     local command = ("exec %s rbac controllers/koordinator/%s.lua --crds controllers/koordinator/crds -n %s \z
-      -o manifests %s > %s"):format(KUBELUA, policy.script, NS, words, file)
+      -o manifests > %s"):format(KUBELUA, policy.script, NS, file)
     runs[i] = { file = file, process = process.spawn { "sh", "-c", command } }
   end
-  local files = {}
-  for i, policy in ipairs(chosen) do
+  for i, policy in ipairs(ALL) do
     assert.equal(0, runs[i].process:wait(policies.PATIENCE), runs[i].process:log())
     files[policy] = runs[i].file
   end
@@ -356,14 +355,13 @@ local function parse(file)
   end
 end
 
--- Where the source alone does not tell all rights, the manifests say so, and to use --record.
+-- The sources tell all rights: where they did not, the manifests would say so.
 local function print_manifests()
-  local files, unsure, out = print_all(ALL, ""), {}, {}
-  for policy, file in pairs(files) do
-    if process.read(file):find("so a rule may be missing: --record", 1, true) then unsure[#unsure + 1] = policy end
+  local out = {}
+  for policy, file in pairs(print_all()) do
+    assert.is_nil(process.read(file):find("a rule may be missing", 1, true), policy.script)
+    out[policy] = parse(file)
   end
-  for policy, file in pairs(print_all(unsure, "--record")) do files[policy] = file end
-  for policy, file in pairs(files) do out[policy] = parse(file) end
   return out
 end
 

@@ -62,7 +62,7 @@ servers.each(function(name, start)
 
     local function kubeconfig()
       if not name:find "kube%-apiserver" then return server.kubeconfig end
-      local role, code = process.run(("%s rbac --record --crds controllers/koordinator/crds %s 2>/dev/null")
+      local role, code = process.run(("%s rbac --crds controllers/koordinator/crds %s 2>/dev/null")
         :format(KUBELUA, SCRIPT))
       assert.equal(0, code, role)
       server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))

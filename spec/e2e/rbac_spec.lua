@@ -98,7 +98,7 @@ describe("kubelua rbac", function()
   it("lets a controller make what it owns, where the source does not say which of it is made", function()
     local path = write [[
 local kube = require "kubelua"
-local function made(o) return { kind = "v1/Secret", name = o.metadata.name } end
+local function made(o) return kube.merge({ kind = "v1/Secret" }, { name = o.metadata.name }) end
 return kube.controller { name = "owner", resource = "v1/ConfigMap", owns = { "v1/Secret", "v1/LimitRange" },
   reconcile = function(o, ctx) ctx:apply(made(o)) ctx:create { kind = "v1/LimitRange", name = "x" } end }
 ]]

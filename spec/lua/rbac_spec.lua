@@ -2,12 +2,16 @@
 local rbac = require "kubelua.rbac"
 local source = require "kubelua.rbac_source"
 
-local function needs_of(text)
-  local out, unknown = {}, {}
-  source.read(text, { "v1/Service" }, function(n)
+-- What a program of these texts needs: the script, then its modules by their names.
+local function needs_of(text, modules)
+  local out, unknown, sources = {}, {}, { { path = "dir/script.lua", text = text } }
+  for name, of in pairs(modules or {}) do
+    sources[#sources + 1] = { path = ("dir/%s.lua"):format(name:gsub("%.", "/")), text = of }
+  end
+  source.read_all(sources, { "v1/Service" }, function(n)
     out[#out + 1] = ("%s%s %s"):format(n.kind, n.subresource and "/" .. n.subresource or "",
       table.concat(n.verbs, ","))
-  end, function(line, what) unknown[#unknown + 1] = line .. " " .. what end)
+  end, function(_, line, what) unknown[#unknown + 1] = line .. " " .. what end)
   table.sort(out)
   return out, unknown
 end
@@ -69,6 +73,63 @@ describe("a script's source", function()
     assert.same({ "apps/v1/Deployment create", "batch/v1/Job delete", "batch/v1/Job delete", "v1/Endpoints delete",
       "v1/Pod delete", "v1/Secret delete" }, needs)
     assert.same({ "10 ctx:delete(i)", "11 ctx:delete(other)" }, unknown)
+  end)
+
+  it("knows what its modules hold, and what they are given", function()
+    local needs, unknown = needs_of([[
+      local keeper, kinds = require "lib.keeper", require "lib.kinds"
+      local SECRET = kinds.SECRET
+      ctx:delete(SECRET, "a")
+      ctx:delete(kinds.group .. "/CronJob", "a")
+      ctx:create { kind = kinds.group .. "/Job", name = "a" }
+      ctx:patch(kinds.newest(ctx), function() end)
+      return { keeper.of { kind = "v1/Endpoints" }, keeper.of { kind = kinds.MAP } }
+    ]], { ["lib.keeper"] = [[
+      local M = {}
+      local function keep(o, object) ctx:create_or_patch({ kind = o.kind, name = object }, function() end) end
+      function M.of(o) return function(object) pcall(keep, o, object) end end
+      return M
+    ]], ["lib.kinds"] = [[
+      local M = { MAP = "v1/ConfigMap", group = "batch/v1" }
+      M.SECRET, M.POD = "v1/Secret", "v1/Pod"
+      function M.newest(c) return c:list(M.POD)[1] or c.live:get(M.POD, "a") end
+      return M
+    ]] })
+    assert.same({ "batch/v1/CronJob delete", "batch/v1/Job create", "v1/ConfigMap get,create,patch",
+      "v1/Endpoints get,create,patch", "v1/Pod get,patch", "v1/Secret delete" }, needs)
+    assert.same({}, unknown)
+  end)
+
+  it("knows all that calls give a function, unless that is handed to somebody", function()
+    local CALLED = [[
+      local function forget(ctx, kind) ctx:delete(kind, "a") end
+      forget(ctx, "v1/Secret")
+      forget(ctx, other and "v1/Pod" or nil)
+    ]]
+    local needs, unknown = needs_of(CALLED)
+    assert.same({ "v1/Pod delete", "v1/Secret delete" }, needs)
+    assert.same({}, unknown)
+    for _, more in ipairs { "call(forget)", "forget(ctx, unknown)", "forget(ctx, table.unpack(list))",
+      "forget(...)", "return { forget = forget }" } do
+      needs, unknown = needs_of(CALLED .. more)
+      assert.same({ "v1/Pod delete", "v1/Secret delete" }, needs, more)
+      assert.same({ "1 ctx:delete(kind)" }, unknown, more)
+    end
+  end)
+
+  it("ends where functions call each other, and locals go on for long", function()
+    local lines = { [[local a, b
+      local function x(kind) return b0(kind) end
+      local function y(kind) ctx:delete(kind, "a") y(kind) end
+      y "v1/Secret"
+      local function z(object) z(ctx:get(object)) ctx:patch(object, {}) end
+      z "v1/ConfigMap"
+      local n0 = "v1/Pod"]] }
+    for i = 1, 3000 do lines[#lines + 1] = ("local function n%d() return n%d end"):format(i, i - 1) end
+    lines[#lines + 1] = "do local k = n3000()()() ctx:delete(k, 'a') end"
+    local needs, unknown = needs_of(table.concat(lines, "\n"))
+    assert.same({ "v1/ConfigMap get,patch", "v1/Secret delete" }, needs)
+    assert.equal(1, #unknown)
   end)
 
   it("does not read comments and texts as code", function()

@@ -8,8 +8,8 @@ local M = {}
 
 local dig = fields.dig
 
-M.KIND = "scheduling.koordinator.sh/v1alpha1/Reservation"
-M.JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
+M.API = "scheduling.koordinator.sh/v1alpha1"
+M.KIND, M.JOB = M.API .. "/Reservation", M.API .. "/PodMigrationJob"
 M.ORDER = "scheduling.koordinator.sh/reservation-order"
 local CREATED_BY, CREATOR = "app.kubernetes.io/created-by", "koord-descheduler"
 
@@ -59,7 +59,7 @@ function M.manifest(job, pod, now)
   metadata.name = metadata.name or job.metadata.uid
   metadata.labels = metadata.labels or {}
   metadata.labels[CREATED_BY], metadata.labels[M.ORDER] = CREATOR, M.order(now)
-  metadata.ownerReferences = { { apiVersion = "scheduling.koordinator.sh/v1alpha1", kind = "PodMigrationJob",
+  metadata.ownerReferences = { { apiVersion = M.API, kind = "PodMigrationJob",
     name = job.metadata.name, uid = job.metadata.uid } }
   spec.template = spec.template or template_of(pod)
   spec.template.spec.nodeName = nil
@@ -67,12 +67,12 @@ function M.manifest(job, pod, now)
   if #(spec.owners or {}) == 0 then spec.owners = owners_of(pod) end
   spec.allocateOnce = true
   if spec.ttl == nil and spec.expires == nil then spec.ttl = dig(job, "spec", "ttl") end
-  return { apiVersion = "scheduling.koordinator.sh/v1alpha1", kind = "Reservation",
+  return { apiVersion = M.API, kind = "Reservation",
     metadata = metadata, spec = spec }
 end
 
 function M.reference(reservation)
-  return { apiVersion = "scheduling.koordinator.sh/v1alpha1", kind = "Reservation",
+  return { apiVersion = M.API, kind = "Reservation",
     name = reservation.metadata.name, uid = reservation.metadata.uid }
 end
 

@@ -218,6 +218,7 @@ static int serve(apiserver *a)
     if (!code) {
         printf("serving %s\n", kl_server_url(a->server));
         fflush(stdout);
+        kl_mem_settle();
         while (cli_wait(KL_MINUTES(60)) != CLI_TERMINATE)
             ;
     }

@@ -112,6 +112,7 @@ static int serve(const kl_server_options *o)
     if (!code) {
         printf("serving %s\n", kl_server_url(s));
         fflush(stdout);
+        kl_mem_settle();
         while (cli_wait(KL_MINUTES(60)) != CLI_TERMINATE)
             ;
     }

@@ -1,4 +1,4 @@
---- idle_spec.lua - what `kubelua run` costs when nothing happens.
+--- idle_spec.lua - what `kubelua run` and `kubelua apiserver` cost when nothing happens.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -40,6 +40,19 @@ servers.each(function(name, start)
       controller.ask(client, ns, 1, 3)
       controller.await_answers(client, ns, 3, 30, function(ask) return ask .. "!" end)
       controller.finish(run)
+    end)
+  end)
+end)
+
+describe("an empty embedded server", function()
+  it("holds less than 12 MB once it serves", function()
+    local server = servers.embedded()
+    finally(function() server:stop() end)
+    if (os.getenv "KL_VARIANT" or "release") ~= "release" then return end
+    wait.until_true(20, "it has given back what its start needed", function()
+      local kb = tonumber(process.read(("/proc/%d/status"):format(server.api.pid)):match "VmRSS:%s*(%d+)")
+      if kb >= 12 * 1024 then error(kb .. " KB", 0) end
+      return true
     end)
   end)
 end)

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import time
 import urllib.request
+from dataclasses import replace
 
 import realserver
 from replayed import await_quiet, last_line
@@ -201,11 +202,14 @@ def text(results, sizes):
              Column("load's share of its processor", 'watch_busy')]
     out = [f'ConfigMaps of 1 KB, no two alike. The server has one processor, the load generator the other; each HTTP/1.1 client has one request in flight. {REAL} uses TLS, '
            'a token and RBAC; as under envtest, etcd does not wait for the disk, unless the row says fsync.', table(results, memory, 'server')]
-    for verb in ('create', 'get'):
-        for n in CLIENTS:
-            out.append(f'{verb}, {n} client{"s" if n > 1 else ""}:\n\n' + table(results, columns(f'{verb}_{n}'), 'server'))
-    for n in sizes.lists:
-        out.append(f'A list of {n:,}:\n\n' + table(results, columns(f'list_{n}'), 'server'))
+    ways = [(f'{verb}, {n} client{"s" if n > 1 else ""}', f'{verb}_{n}') for verb in ('create', 'get') for n in CLIENTS]
+    ways += [(f'list of {n:,}', f'list_{n}') for n in sizes.lists]
+    *figures, busy = zip(*(columns(prefix) for _, prefix in ways))
+    for figure in figures:                                 # one table per figure, one column per way
+        out.append(table(results, [replace(c, title=way) for c, (way, _) in zip(figure, ways)], figure[0].title))
+    shares = [v[1] for c in busy for name in results.lines if (v := results.values(name, c))]
+    if shares:
+        out.append(f'The load generator kept at most {100 * max(shares):.0f} % of its processor busy.')
     out.append(f'{WATCHERS} watchers of {sizes.events:,} changes, which {WRITERS} clients make as fast as they can; from the request to the event:\n\n' + table(results, watch, 'server'))
     goals = judge(results, memory, [Goal('start_ms', 15), Goal('empty_mb', 12), Ratio('full_mb', (REAL,), SMALLER, 'theirs')])
     return '\n\n'.join(out + [goal_table(goals + [faster(results, verb, n) for verb in ('create', 'get') for n in CLIENTS])])

@@ -24,7 +24,7 @@ import realserver
 import reconciling
 import reloading
 from replayed import Replay, Task, await_quiet, last_line, read_peers
-from tables import OURS, Column, Goal, Ratio, Results, goal_table, judge, number, table, times, verdict
+from tables import OURS, Column, Goal, Ratio, Results, goal_grid, goal_table, judge, number, pivot, table, times, verdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PODS, MANY, FEW = 20000, 100000, 1000
@@ -286,23 +286,28 @@ def calls(ctx):
     with realserver.Server(port=ctx.port + 10, cpu=0) as server:
         server.kubectl('apply', '--server-side', '-f', '-', text=config_maps())
         for mode in ('get', 'patch'):
+            groups, cheaper, faster, few = [], {}, {}, {}      # by requests in flight
             for n, requests in CALLS.items():
                 words = ['--kubeconfig', server.kubeconfig, '--mode', mode, '--in-flight', str(n), '--requests', str(requests // (4 if ctx.quick else 1))]
                 results = programs(ctx, 'calls', [(name, pinned(command + words)) for name, command in CALL_PEERS],
                                    lambda x: f'{x["cpu_us"]:.0f} us of CPU per request, {x["requests_per_s"]:.0f}/s')
-                out.append(f'{mode}, {n} in flight:\n\n' + table(results, CALL_COLUMNS, 'peer'))
+                groups.append((f'{n} in flight', results))
                 theirs = {c.key: results.best('client-go', c) for c in CALL_COLUMNS}
                 mine = {c.key: results.best(OURS, c) for c in CALL_COLUMNS}
                 if mine['cpu_us'] and theirs['cpu_us']:
-                    goals.append((f'CPU per {mode}, {n} in flight', '1/2 of client-go', f'1/{times(theirs["cpu_us"] / mine["cpu_us"])}',
-                                  verdict(mine['cpu_us'], theirs['cpu_us'] / 2, False)))
-                    goals.append((f'{"gets" if mode == "get" else "patches"} a second, {n} in flight', "client-go's", number(mine['requests_per_s']),
-                                  verdict(mine['requests_per_s'], theirs['requests_per_s'], True)))
+                    cheaper[f'{n} in flight'] = (f'1/{times(theirs["cpu_us"] / mine["cpu_us"])}', verdict(mine['cpu_us'], theirs['cpu_us'] / 2, False))
+                    faster[f'{n} in flight'] = (number(mine['requests_per_s']), verdict(mine['requests_per_s'], theirs['requests_per_s'], True))
                 if mode == 'get' and mine['connections']:
                     most = -(-n // STREAMS) + 1
-                    goals.append((f'connections, {n} in flight', f'at most {most}', number(mine['connections']), verdict(mine['connections'], most, False)))
+                    few[f'{n} in flight'] = (number(mine['connections']), verdict(mine['connections'], most, False))
+            out.append(f'{mode}:')
+            out.extend(pivot(groups, c) for c in CALL_COLUMNS[:2])
+            goals += [(f'CPU per {mode}', '1/2 of client-go', cheaper), (f'{"gets" if mode == "get" else "patches"} a second', "client-go's", faster)]
+            if few:
+                out.append(pivot(groups, CALL_COLUMNS[2]))
+                goals.append(('connections', f'at most 1 for each {STREAMS} in flight, and 1 more', few))
     return '\n\n'.join(['ConfigMaps of 1 KB of a real kube-apiserver over TLS, read one by one or changed by a merge patch; the server on one '
-                         'processor, the client on the other.'] + out + [goal_table(goals)])
+                         'processor, the client on the other.'] + out + [goal_grid(goals)])
 
 
 REAL_PEERS = [
@@ -351,15 +356,15 @@ def reconcile(ctx):
     first, then = (RECONCILED // 4, LATER // 5) if ctx.quick else (RECONCILED, LATER)
     columns = [Column('writes/s', 'writes_per_s', more_is_better=True), Column('create to write p50 ms', 'p50_ms'), Column('p99 ms', 'p99_ms'),
                Column('CPU us per write', 'cpu_us_per_write'), Column('RSS MB', 'rss_mb')]
-    out = []
+    groups = []
     with realserver.Server(port=ctx.port + 10) as server:
         for n in IN_FLIGHT:
             jobs = [(name, lambda command=command: reconciling.measure(server, command, first, then, PER_S)) for name, command in reconciling.peers(server.kubeconfig, n)]
             results = take_turns(ctx, f'reconcile-{n}', jobs, lambda x: f'{x["writes_per_s"]:.0f} writes/s, p50 {x["p50_ms"]:.1f} ms')
-            out.append(f'{n} in flight:\n\n' + table(results, columns, 'peer'))
+            groups.append((f'{n} in flight', results))
     return '\n\n'.join([f'When the controller starts, {first:,} ConfigMaps of a kube-apiserver (over TLS) need one patch each; then {then} more are created, {PER_S} a second. '
                         'Server, observer and controller share the machine. CPU is the processor time of the controller\'s process, from its start to the last '
-                        f'of the first {first:,} patches, for each patch.'] + out)
+                        f'of the first {first:,} patches, for each patch.'] + [pivot(groups, c) for c in columns])
 
 
 def rotation(ctx):
@@ -625,14 +630,24 @@ def reload(ctx):
             + '\n\nThe memory of a generation, until its last run has ended:\n\n' + table(held, HELD_COLUMNS, ours=None))
 
 
+PROFILES = [('list, %', ['--mode', 'sync']), ('events, %', ['--mode', 'burst', '--events', str(5 * FLOOD), '--rate', '0'])]
+LEAST = 1              # per cent: what a part must have in one of them
+
+
 def profile(ctx):
-    out = []
-    for words in (['--mode', 'sync'], ['--mode', 'burst', '--events', str(5 * FLOOD), '--rate', '0']):
-        code, text, err = printed([sys.executable, 'profile.py', '--n', str(PODS), '--port', str(ctx.port)] + words)
-        if code:
-            raise RuntimeError(f'not run: {(err.strip().splitlines() or ["profile.py said nothing"])[-1]}')
-        out.append(text.strip())
-    return '\n\n'.join(out)
+    heads, parts = [], {}
+    for way, words in PROFILES:
+        found = lines_of('profile', [sys.executable, 'profile.py', '--json', '--n', str(PODS), '--port', str(ctx.port)] + words)[-1]
+        heads.append(found['head'])
+        for part, (share, functions) in found['parts'].items():
+            parts.setdefault(part, {})[way] = (share, functions)
+    rows = ['| part | ' + ' | '.join(way for way, _ in PROFILES) + ' | most in |', '|' + ' --- |' * (len(PROFILES) + 2)]
+    for part, ways in sorted(parts.items(), key=lambda p: -max(share for share, _ in p[1].values())):
+        share, functions = max(ways.values())
+        if share >= LEAST:                                 # what a library's functions are called tells nobody anything
+            rows.append(f'| {part} | ' + ' | '.join(f'{ways[way][0]:.1f}' if way in ways else '-' for way, _ in PROFILES)
+                        + f' | {", ".join(functions) if "/" in part else ""} |')
+    return '\n\n'.join([' '.join(heads) + ' perf itself takes its part.', '\n'.join(rows)])
 
 
 # ---------------------------------------------------------------- all of it
@@ -671,7 +686,7 @@ SECTIONS = [
     Section('shadow', 'A candidate in the shadow', shadow, (20, 20)),
     Section('reload', 'New logic', reload, (50, 20)),
     Section('store', 'Store', store, (60, 60), False),
-    Section('profile', 'Where our time goes', profile, (40, 40), False),
+    Section('profile', 'Profile', profile, (40, 40), False),
 ]
 
 
@@ -686,20 +701,34 @@ def arguments():
     return a.parse_args()
 
 
+APART = ['| measured apart | by |', '| --- | --- |']
+
+
 def blocks(text):
-    """The head of figures, and their sections by title."""
+    """The head of figures, which sections other runs measured (title: run), and all sections by title."""
     head, *rest = ('\n' + text.strip()).split('\n### ')
-    return head.strip(), {x.split('\n', 1)[0]: x.split('\n', 1)[-1].strip() for x in rest}
+    head, _, rows = head.partition('\n'.join(APART))
+    apart = {}
+    for line in rows.strip().splitlines():
+        titles, run = line.strip('| ').split(' | ', 1)
+        apart |= dict.fromkeys(titles.split('; '), run)
+    return head.strip(), apart, {x.split('\n', 1)[0]: x.split('\n', 1)[-1].strip() for x in rest}
 
 
 def merged(old, new):
-    """A run of some sections replaces those of the page, each with what was run; a run of as many replaces all."""
-    (head, page), (run, sections) = blocks(old), blocks(new)
+    """A run of some sections replaces those of the page, and a table says what was run; a run of as many replaces all."""
+    (head, apart, page), (run, _, sections) = blocks(old), blocks(new)
     titles = [s.title for s in SECTIONS]
     if all(t in sections for t in page if t in titles):
         return new.strip()
-    page |= {t: f'{text}\n\nMeasured apart: {run.splitlines()[0]}' for t, text in sections.items()}
-    return '\n\n'.join([head] + [f'### {t}\n\n{page[t]}' for t in titles if t in page])
+    page |= sections
+    apart |= dict.fromkeys(sections, run.splitlines()[0].split(' of each')[0])
+    runs = {}
+    for title in titles:
+        if title in apart:
+            runs.setdefault(apart[title], []).append(title)
+    rows = '\n'.join(APART + [f'| {"; ".join(found)} | {run} |' for run, found in runs.items()])
+    return '\n\n'.join([head, rows] + [f'### {t}\n\n{page[t]}' for t in titles if t in page])
 
 
 def write(figures, path):

@@ -8,6 +8,7 @@ linux-perf). The whole record stays in results/perf.data, for `perf report`."""
 import argparse
 import collections
 import glob
+import json
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ def arguments():
     a.add_argument('--rate', type=float, default=Task.rate)
     a.add_argument('--port', type=int, default=18080)
     a.add_argument('--peer', default='./client.sh', help='./client.sh: the reconciler in Lua; bin/client: in C')
+    a.add_argument('--json', action='store_true', help='one line, for a program')
     a.add_argument('--functions', type=int, default=3, help='named per part')
     return a.parse_args()
 
@@ -87,8 +89,11 @@ def main():
         part = part_of(dso, symbol, owner)
         parts[part] += share
         names[part].append(f'{symbol} {share:.1f}')
-    print(f'{args.n:,} pods: {line["all_reconciled_cpu_s"]:.2f} CPU s until all were reconciled'
-          + (f', and {args.events:,} events at {1000 * line["cpu_s_per_1k_events"]:.0f} us each' if args.mode == 'burst' else '') + '; perf itself takes its part.\n')
+    head = (f'{args.n:,} pods: {line["all_reconciled_cpu_s"]:.2f} CPU s until all were reconciled'
+            + (f', and {args.events:,} events at {1000 * line["cpu_s_per_1k_events"]:.0f} us each' if args.mode == 'burst' else '') + '.')
+    if args.json:
+        return print(json.dumps({'head': head, 'parts': {p: (share, names[p][:args.functions]) for p, share in parts.items()}}))
+    print(head + ' perf itself takes its part.\n')
     print('| part | % | of it |\n| --- | --- | --- |')
     for part, share in parts.most_common():
         if share >= 0.5:

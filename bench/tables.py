@@ -86,6 +86,25 @@ def table(results, columns, first='', ours=OURS):
     return '\n'.join(out)
 
 
+def pivoted(groups, column):
+    """One figure of several measurements side by side: a row per peer, a column per group. `groups`: (label, Results)."""
+    results = Results()
+    for label, group in groups:
+        for name, lines in group.lines.items():
+            kept = results.lines.setdefault(name, [])
+            kept.extend({} for _ in range(len(lines) - len(kept)))
+            for row, line in zip(kept, lines):
+                row[label] = line.get(column.key)
+        for name, why in group.absent.items():
+            if name not in results.lines:
+                results.absent[name] = why
+    return results, [Column(label, label, column.scale, column.more_is_better) for label, _ in groups]
+
+
+def pivot(groups, column):
+    return table(*pivoted(groups, column), column.title)
+
+
 def verdict(value, limit, more_is_better):
     share = value / limit
     if more_is_better:
@@ -116,6 +135,15 @@ def judge(results, columns, goals):
         best = min(peers, key=peers.get)
         rows.append((what, f'{goal} ({best}, {number(peers[best])})', f'1/{times(peers[best] / value)}', verdict(value, peers[best] * g.fraction, False)))
     return rows
+
+
+def goal_grid(rows):
+    """Goals of one kind side by side: rows of (figure, goal, {label: (ours, verdict)})."""
+    labels = list(dict.fromkeys(label for _, _, found in rows for label in found))
+    out = [f'| goal for | goal | {" | ".join(labels)} |', '|' + ' --- |' * (len(labels) + 2)]
+    for what, goal, found in rows:
+        out.append(f'| {what} | {goal} | ' + ' | '.join(': '.join(found[x]) if x in found else '-' for x in labels) + ' |')
+    return '\n'.join(out)
 
 
 def goal_table(rows):

@@ -67,6 +67,27 @@ for name, rate, cpu in ((OURS, 20000, 40), (LIKE_THEIRS, 9000, 100), (REAL, 2000
 print(*faster(r, "get", 8), sep="; ")]])
     end)
 
+  it("puts one figure of several measurements side by side, and goals of one kind", function()
+    assert.equal([[
+| CPU us | 1 in flight | 8 in flight |
+| --- | --- | --- |
+| **kubelua** | 1.50 .. 2.50 | 4.00 |
+| peer | 3.00 (x2.0) | - |
+| other | not run: no Go | |
+| goal for | goal | 1 in flight | 8 in flight |
+| --- | --- | --- | --- |
+| CPU | 1/2 | 1/3: met | - |
+| rate | theirs | - | 9: met |]], python [[
+from tables import *
+few, many = Results(), Results()
+for name, cpu in (("kubelua", 1.5), ("kubelua", 2.5), ("peer", 3.0)):
+    few.add(name, {"cpu_us": cpu})
+many.add("kubelua", {"cpu_us": 4.0})
+few.add("other", None, "no Go")
+print(pivot([("1 in flight", few), ("8 in flight", many)], Column("CPU us", "cpu_us")))
+print(goal_grid([("CPU", "1/2", {"1 in flight": ("1/3", "met")}), ("rate", "theirs", {"8 in flight": ("9", "met")})]))]])
+  end)
+
   it("knows how many bytes a cache must hold that has kept everything", function()
     local list = process.tmpname ".json"
     assert.equal("True", python(([==[
@@ -89,9 +110,14 @@ print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_as
     assert.equal(0, select(2, process.run(command .. process.quote(page))))
     process.write(figures, "`make bench SECTIONS=growth`, later\nmore\n\n### Growth\n\nthree\n")
     assert.equal(0, select(2, process.run(command .. process.quote(page))))
-    assert.equal(("before\n%s\n\n`make bench`\nmore\n\n### Sync\n\none\n\n### Growth\n\nthree\n\n" ..
-      "Measured apart: `make bench SECTIONS=growth`, later\n\n%s\nafter\n"):format(begin, finish),
-        process.read(page))
+    process.write(figures, "`make bench SECTIONS=store,idle`, at last, 2 runs of each, in turn.\nmore\n\n\z
+      ### Idle, and start\n\nfour\n\n### Store\n\nfive\n")
+    assert.equal(0, select(2, process.run(command .. process.quote(page))))
+    assert.equal(("before\n%s\n\n`make bench`\nmore\n\n| measured apart | by |\n| --- | --- |\n" ..
+      "| Growth | `make bench SECTIONS=growth`, later |\n" ..
+      "| Idle, and start; Store | `make bench SECTIONS=store,idle`, at last, 2 runs |\n\n" ..
+      "### Sync\n\none\n\n### Growth\n\nthree\n\n### Idle, and start\n\nfour\n\n### Store\n\nfive\n\n" ..
+      "%s\nafter\n"):format(begin, finish), process.read(page))
     local out, status = process.run(command .. process.quote(figures))
     assert.equal(1, status)
     assert.truthy(out:find("has not the two lines", 1, true), out)

@@ -295,6 +295,7 @@ end
 local ROOT = "build/mutants"
 -- Seconds for a build; and for specs, beside ten times what they took before.
 local BUILD_LIMIT, SPEC_LIMIT, SLOW = 600, 60, 10
+local HANG = "a hang" -- unless the machine is as slow without the mutant
 local CHUNK = 4 -- specs that run together; C tests, which take milliseconds, all at once
 local TOO_LONG = 45 -- a spec of the wider set that takes more seconds is left to `make test`
 
@@ -378,7 +379,7 @@ function M.run(o)
       .. " --build build --variant release --first %s"):format(math.ceil(limit), table.concat(specs, " ")))
     learn(dir)
     if code == 0 then return nil end
-    if code == 124 or code == 137 then return "a hang" end
+    if code == 124 or code == 137 then return HANG end
     return out:match "FAILED%s+(%S+)" or "a run that ended"
   end
 
@@ -394,7 +395,9 @@ function M.run(o)
   local function noticed_by(specs)
     while #specs > 0 do
       local who = failing(mutated, specs)
-      if not who or is_sound(who) then return who end
+      if not who then return nil end
+      if who == HANG then return build(plain, specs) and failing(plain, specs) ~= HANG and who or nil end
+      if is_sound(who) then return who end
       local rest = {}
       for _, spec in ipairs(specs) do
         if spec ~= who then rest[#rest + 1] = spec end

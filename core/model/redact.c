@@ -67,15 +67,35 @@ static const kl_value *redact_text(const kl_redaction *r, const kl_value *v, boo
     return taken(stand_in(r, s, n));
 }
 
-/* Redacts v at any depth, also types that no Secret may have. A null stays: in a patch, it deletes. */
-static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bool encoded)
+/* Members whose text is a secret in most APIs. */
+static bool sounds_secret(const char *name)
+{
+    static const char *const words[] = {"password", "passwd", "passphrase", "secret", "token", "apikey",
+        "api_key", "api-key", "accesskey", "access_key", "privatekey", "private_key", "credential",
+        "authorization", "signature", "cookie", "assertion", NULL};
+    for (const char *const *w = words; *w; w++)
+        if (strcasestr(name, *w))
+            return true;
+    return false;
+}
+
+/* What a walk replaces. */
+typedef enum reach {
+    NAMED_TEXTS, /* those texts whose name sounds secret, and what is below such a name */
+    ALL_TEXTS,
+    ALL_VALUES, /* also types that no Secret may have. A null stays: in a patch, it deletes */
+    ALL_BASE64, /* likewise; texts are base64 */
+} reach;
+
+/* Redacts v at any depth. */
+static const kl_value *redact_deep(const kl_redaction *r, const kl_value *v, reach all)
 {
     kl_type t = kl_value_type(v);
-    if (t == KL_STRING)
-        return redact_text(r, v, encoded);
-    if (t == KL_NULL)
-        return kl_value_ref(v);
+    if (t == KL_STRING && all > NAMED_TEXTS)
+        return redact_text(r, v, all == ALL_BASE64);
     if (t != KL_OBJECT && t != KL_ARRAY) {
+        if (t == KL_STRING || t == KL_NULL || all < ALL_VALUES)
+            return kl_value_ref(v);
         char *text = kl_value_to_json(v);
         const kl_value *number = taken(stand_in(r, text, strlen(text)));
         kl_free(text);
@@ -90,7 +110,8 @@ static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bo
         const char *key = NULL;
         size_t n = 0;
         const kl_value *x = t == KL_OBJECT ? kl_value_member(v, i, &key, &n) : kl_value_item(v, i);
-        const kl_value *y = redact_texts(r, x, encoded);
+        bool named = all == NAMED_TEXTS && key && sounds_secret(key);
+        const kl_value *y = redact_deep(r, x, named ? ALL_TEXTS : all);
         if (key)
             kl_build_keyn(b, key, n);
         kl_build_value(b, y);
@@ -111,7 +132,10 @@ static bool is_open(const char *member, size_t n)
     return n && *member == '$';
 }
 
-static bool is_encoded(const char *member, size_t n) { return n == 4 && !memcmp(member, "data", 4); }
+static reach reach_of(const char *member, size_t n)
+{
+    return n == 4 && !memcmp(member, "data", 4) ? ALL_BASE64 : ALL_VALUES;
+}
 
 /* Where `kubectl apply` keeps the whole Secret again. */
 static const char *const APPLIED_PATH[] = {"metadata", "annotations", LAST_APPLIED, NULL};
@@ -120,7 +144,7 @@ static const char *const APPLIED_PATH[] = {"metadata", "annotations", LAST_APPLI
 static const kl_value *redact_below(const kl_redaction *r, const kl_value *v, const char *const *path)
 {
     if (!*path)
-        return redact_texts(r, v, false);
+        return redact_deep(r, v, ALL_VALUES);
     const kl_value *x = kl_value_get(v, *path);
     if (!x)
         return kl_value_ref(v);
@@ -132,14 +156,14 @@ static const kl_value *redact_below(const kl_redaction *r, const kl_value *v, co
 static const kl_value *redact_secret(const kl_redaction *r, const kl_value *v)
 {
     if (kl_value_type(v) != KL_OBJECT)
-        return redact_texts(r, v, false);
+        return redact_deep(r, v, ALL_VALUES);
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     for (size_t i = 0; i < kl_value_len(v); i++) {
         const char *key;
         size_t n;
         const kl_value *x = kl_value_member(v, i, &key, &n);
-        const kl_value *y = is_open(key, n) ? kl_value_ref(x) : redact_texts(r, x, is_encoded(key, n));
+        const kl_value *y = is_open(key, n) ? kl_value_ref(x) : redact_deep(r, x, reach_of(key, n));
         kl_build_keyn(b, key, n);
         kl_build_value(b, y);
         kl_value_unref(y);
@@ -169,9 +193,9 @@ static const kl_value *redact_at(const kl_redaction *r, const char *path, const 
     if (!*path)
         return redact_secret(r, x);
     if (!is_open(path + 1, n))
-        return redact_texts(r, x, is_encoded(path + 1, n));
+        return redact_deep(r, x, reach_of(path + 1, n));
     if (!strncmp(path, "/metadata/annotations/", 22) && strstr(path, "last-applied-configuration"))
-        return redact_texts(r, x, false);
+        return redact_deep(r, x, ALL_VALUES);
     if (!strcmp(path, "/metadata"))
         return redact_below(r, x, APPLIED_PATH + 1);
     if (!strcmp(path, "/metadata/annotations"))
@@ -233,45 +257,6 @@ static bool is_harmless(const char *name)
     return false;
 }
 
-/* Members whose text is a secret in most APIs. */
-static bool sounds_secret(const char *name)
-{
-    static const char *const words[] = {"password", "passwd", "passphrase", "secret", "token", "apikey",
-        "api_key", "api-key", "accesskey", "access_key", "privatekey", "private_key", "credential",
-        "authorization", "signature", "cookie", "assertion", NULL};
-    for (const char *const *w = words; *w; w++)
-        if (strcasestr(name, *w))
-            return true;
-    return false;
-}
-
-/* Redacts texts at any depth: those whose name sounds secret or, with `all`, every one. */
-static const kl_value *redact_deep(const kl_redaction *r, const kl_value *v, bool all)
-{
-    kl_type t = kl_value_type(v);
-    if (t == KL_STRING)
-        return all ? redact_text(r, v, false) : kl_value_ref(v);
-    if (t != KL_OBJECT && t != KL_ARRAY)
-        return kl_value_ref(v);
-    kl_builder *b = kl_builder_new();
-    if (t == KL_OBJECT)
-        kl_build_object(b);
-    else
-        kl_build_array(b);
-    for (size_t i = 0; i < kl_value_len(v); i++) {
-        const char *key = NULL;
-        size_t n = 0;
-        const kl_value *x = t == KL_OBJECT ? kl_value_member(v, i, &key, &n) : kl_value_item(v, i);
-        const kl_value *y = redact_deep(r, x, all || (key && sounds_secret(key)));
-        if (key)
-            kl_build_keyn(b, key, n);
-        kl_build_value(b, y);
-        kl_value_unref(y);
-    }
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
 static const kl_value *redact_headers(const kl_redaction *r, const kl_value *headers)
 {
     kl_builder *b = kl_builder_new();
@@ -279,7 +264,8 @@ static const kl_value *redact_headers(const kl_redaction *r, const kl_value *hea
     for (size_t i = 0; i < kl_value_len(headers); i++) {
         const char *key;
         size_t n;
-        const kl_value *x = kl_value_member(headers, i, &key, &n), *y = redact_deep(r, x, !is_harmless(key));
+        const kl_value *x = kl_value_member(headers, i, &key, &n),
+                       *y = redact_deep(r, x, is_harmless(key) ? NAMED_TEXTS : ALL_TEXTS);
         kl_build_keyn(b, key, n);
         kl_build_value(b, y);
         kl_value_unref(y);
@@ -296,7 +282,7 @@ static const kl_value *redact_body(const kl_redaction *r, const kl_value *text, 
     const kl_value *json = NULL;
     if (kl_value_decode_last(s ? s : "", n, &json, NULL))
         return asked ? redact_text(r, text, false) : kl_value_ref(text);
-    const kl_value *shown = redact_deep(r, json, false);
+    const kl_value *shown = redact_deep(r, json, NAMED_TEXTS);
     kl_buf b = KL_BUF_INIT;
     kl_value_encode(shown, &b);
     const kl_value *out = kl_value_equal(shown, json) ? kl_value_ref(text) : kl_value_of_strn(b.data, b.len);
@@ -320,8 +306,10 @@ static const kl_value *redact_web(const kl_redaction *r, const kl_value *v, bool
         else if (!strcmp(key, "text") || !strcmp(key, "body"))
             y = redact_body(r, x, asked);
         else
-            y = redact_deep(
-                r, x, !strcmp(key, "tls") || !strcmp(key, "url") || (asked && !strcmp(key, "base64")));
+            y = redact_deep(r, x,
+                !strcmp(key, "tls") || !strcmp(key, "url") || (asked && !strcmp(key, "base64"))
+                    ? ALL_TEXTS
+                    : NAMED_TEXTS);
         kl_build_keyn(b, key, n);
         kl_build_value(b, y);
         kl_value_unref(y);

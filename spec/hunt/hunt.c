@@ -1,8 +1,10 @@
 /* hunt.c - runs seeded hostile programs, many a second, and says which of them hurt the process, somebody
  * else or the machine.
  *
- *   hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [FILE.lua...]   programs S,
- * S+1, ...; or these files hunter --print --seed S the text of a program
+ *   hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [FILE.lua...]
+ *                runs programs S, S+1, ...; or these files
+ *   hunter --print --seed S
+ *                prints the text of a program
  *   --staged N   of those that can, one in N runs on the stage, beside threads; 32 without it
  *   --verbose    says of each whether it loaded
  *   --overflow   an int overflows while the second program runs, for UBSan to find
@@ -673,12 +675,12 @@ static double percentile(double part)
 static void sum_up(int failures, double seconds)
 {
     const hunt_page *p = the_page;
-    printf("programs=%llu loaded=%llu replayed=%llu staged=%llu attached=%llu shadowed=%llu bodies=%llu "
+    printf("programs=%llu loaded=%llu replayed=%llu turns=%llu attached=%llu shadowed=%llu bodies=%llu "
            "calls=%llu "
            "writes=%llu web=%llu isolated=%llu succeeded=%llu reviews=%llu errors=%llu seconds=%.1f "
            "rate=%.0f/s peak=%lluKiB\n",
         (unsigned long long)p->programs, (unsigned long long)p->loaded, (unsigned long long)p->replayed,
-        (unsigned long long)p->staged, (unsigned long long)p->attached, (unsigned long long)p->shadowed,
+        (unsigned long long)p->stage_turns, (unsigned long long)p->attached, (unsigned long long)p->shadowed,
         (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes,
         (unsigned long long)p->web, (unsigned long long)p->isolated, (unsigned long long)p->succeeded,
         (unsigned long long)p->reviews, (unsigned long long)p->failed_runs, seconds,

@@ -33,8 +33,8 @@ typedef struct hunt_page {
     _Atomic int thread;     /* that runs programs, of the child */
     /* wrong: what the oracle found, or ""; refused: why the last one did not load */
     char phase[32], wrong[1024], refused[256];
-    uint64_t programs, loaded, replayed, staged, attached, shadowed, bodies, calls, writes, failed_runs, web,
-        isolated, succeeded, reviews, live_bytes_peak;
+    uint64_t programs, loaded, replayed, stage_turns, attached, shadowed, bodies, calls, writes, failed_runs,
+        web, isolated, succeeded, reviews, live_bytes_peak;
     _Atomic uint64_t latency[HUNT_BUCKETS];
     hunt_slow slow[HUNT_SLOW_MAX]; /* the slowest, first */
     hunt_spent spent[HUNT_PHASES];

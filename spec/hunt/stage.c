@@ -88,7 +88,7 @@ static void turns(stage *s)
         rv = kl_server_mark(s->on->server);
         if (!quiet(s, &rv))
             break;
-        the_page->staged += kl_manager_turn(s->on->manager);
+        the_page->stage_turns += kl_manager_turn(s->on->manager);
         atomic_fetch_add(&the_page->steps, 1);
     }
 }

@@ -66,22 +66,18 @@ local function fill(set, from, to, by, revision_of, ctx)
   return well
 end
 
--- Deletes surplus pods, from the highest down; returns whether there were none.
+-- Deletes surplus pods, from the highest down, one at a time unless the set is Parallel; returns whether the
+-- others may be updated: of a Parallel set at once, else when there is no surplus.
 local function cut(set, from, to, by, well, ctx)
   local beyond = {}
   for i in pairs(by) do
     if i < from or i > to then beyond[#beyond + 1] = i end
   end
   table.sort(beyond, function(a, b) return a > b end)
-  for _, i in ipairs(beyond) do
-    if set("spec.podManagementPolicy") == "Parallel" then
-      delete(by[i], ctx)
-    elseif well then
-      delete(by[i], ctx)
-      break
-    end
-  end
-  return #beyond == 0
+  local parallel = set("spec.podManagementPolicy") == "Parallel"
+  local now = parallel and #beyond or well and math.min(#beyond, 1) or 0
+  for n = 1, now do delete(by[beyond[n]], ctx) end
+  return parallel or #beyond == 0
 end
 
 -- Deletes one pod of another revision once those above it are ready.
@@ -134,8 +130,8 @@ return kube.controller {
     local to = from + set.spec.replicas - 1
     local kept = from + (set("spec.updateStrategy.rollingUpdate.partition") or 0)
     local well = fill(set, from, to, by, function(i) return i < kept and current or newest end, ctx)
-    local none_beyond = cut(set, from, to, by, well, ctx)
-    if none_beyond and set("spec.updateStrategy.type") ~= "OnDelete" then
+    local update = cut(set, from, to, by, well, ctx)
+    if update and set("spec.updateStrategy.type") ~= "OnDelete" then
       roll(set, from, to, by, newest, ctx)
     end
     revisions.prune(all, used, set("spec.revisionHistoryLimit") or 10, ctx)

@@ -47,6 +47,45 @@ describe("statefulsets", function()
     assert.same({ "db-0 i:1" }, images())
   end)
 
+  it("are updated while one too many goes where they are made at once", function()
+    for policy, expected in pairs { Parallel = { "db-0 i:2", "db-1 i:2", "db-2 i:1" },
+      OrderedReady = { "db-0 i:1", "db-1 i:1", "db-2 i:1" } } do
+      make { podManagementPolicy = policy }
+      t:advance "30s"
+      t:patch(t:get("v1/Pod", "db-2"), { metadata = { finalizers = { "example.com/stays" } } })
+      t:patch(get(), { spec = { replicas = 2, template = { spec = {
+        containers = { { name = "c", image = "i:2" } } } } } })
+      t:advance "30s"
+      assert.same(expected, images())
+      t:patch(t:get("v1/Pod", "db-2"), { metadata = { finalizers = kube.null } })
+      t:advance "30s"
+      assert.same({ "db-0 i:2", "db-1 i:2" }, images())
+      t:delete(get())
+      for _, pod in ipairs(t:list "v1/Pod") do t:delete(pod) end
+      t:advance "30s"
+    end
+  end)
+
+  it("are quiet about revisions that come and go before they hear of it", function()
+    make {}
+    t:advance "30s"
+    t:fail_next { verb = "create", kind = "apps/v1/ControllerRevision", error = "already_exists" }
+    change "i:2"
+    t:advance "60s"
+    t:fail_next { verb = "patch", kind = "apps/v1/ControllerRevision", error = "not_found" }
+    change "i:1"
+    t:advance "60s"
+    assert.equal(0, t:faults_left())
+    t:faults { verb = "watch", resource = "controllerrevisions", lag = "20s" }
+    change "i:3"
+    t:advance "5s"
+    change "i:1"
+    t:advance "90s"
+    assert.is_true(t:faults()[1].hits > 0)
+    assert.same({ "db-0 i:1", "db-1 i:1", "db-2 i:1" }, images())
+    assert.same({}, t:logs "error")
+  end)
+
   it("update from the highest down to the partition", function()
     make { podManagementPolicy = "Parallel" }
     t:advance "10s"

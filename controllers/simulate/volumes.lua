@@ -4,6 +4,7 @@
 -- gets it when no volume does.
 
 local kube = require "kubelua"
+local stale = require "lib.stale"
 
 local CLAIM, VOLUME, CLASS, POD = "v1/PersistentVolumeClaim", "v1/PersistentVolume",
   "storage.k8s.io/v1/StorageClass", "v1/Pod"
@@ -53,18 +54,18 @@ end
 
 local function provision(claim, class, ctx)
   local name = "pvc-" .. claim.metadata.uid
-  return ctx:create { apiVersion = "v1", kind = "PersistentVolume",
+  return stale.create({ apiVersion = "v1", kind = "PersistentVolume",
     metadata = { name = name, annotations = { ["pv.kubernetes.io/provisioned-by"] = class.provisioner } },
     spec = { capacity = { storage = claim.spec.resources.requests.storage },
       accessModes = claim.spec.accessModes,
       storageClassName = class.metadata.name, volumeMode = claim("spec.volumeMode"),
       persistentVolumeReclaimPolicy = class("reclaimPolicy") or "Delete",
-      hostPath = { path = "/simulated/" .. name } } }
+      hostPath = { path = "/simulated/" .. name } } }, function() return true end, ctx)
 end
 
 local function bind(claim, volume, ctx)
-  ctx:patch(volume, { spec = { claimRef = { apiVersion = "v1", kind = "PersistentVolumeClaim",
-    namespace = claim.metadata.namespace, name = claim.metadata.name, uid = claim.metadata.uid } } })
+  stale.patch(volume, { spec = { claimRef = { apiVersion = "v1", kind = "PersistentVolumeClaim",
+    namespace = claim.metadata.namespace, name = claim.metadata.name, uid = claim.metadata.uid } } }, ctx)
   claim = ctx:patch(claim, { spec = { volumeName = volume.metadata.name },
     metadata = { annotations = { [BOUND] = "yes", [BY] = "yes" } } })
   ctx:patch_status(claim, { phase = "Bound", accessModes = volume.spec.accessModes,

@@ -29,6 +29,17 @@ describe("volumes", function()
     assert.is_nil(t:get("v1/PersistentVolume", v.metadata.name))
   end)
 
+  it("are made and bound without a word where one came, or went, before the cache shows it", function()
+    start()
+    t:fail_next { verb = "create", kind = "v1/PersistentVolume", error = "already_exists" }
+    t:fail_next { verb = "patch", kind = "v1/PersistentVolume", error = "not_found" }
+    claim "a"
+    t:advance "5s"
+    assert.equal(0, t:faults_left())
+    assert.equal("Bound", t:get("v1/PersistentVolumeClaim", "a").status.phase)
+    assert.same({}, t:logs "error")
+  end)
+
   it("are the smallest that do, once, and released where they are kept", function()
     start(volume("big", "10Gi"), volume("mid", "2Gi"), volume("small", "500Mi"))
     assert.equal("Available", t:get("v1/PersistentVolume", "mid").status.phase)

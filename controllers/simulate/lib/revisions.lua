@@ -2,6 +2,7 @@
 -- `kubectl rollout history` and `undo` go by.
 
 local kube = require "kubelua"
+local stale = require "lib.stale"
 
 local M = {}
 
@@ -26,12 +27,13 @@ function M.sync(owner, ctx)
   end
   if not found then
     local hash = kube.hash(data)
-    found = ctx:create { apiVersion = "apps/v1", kind = "ControllerRevision", revision = last + 1,
+    found = stale.create({ apiVersion = "apps/v1", kind = "ControllerRevision", revision = last + 1,
       data = data,
       metadata = { name = owner.metadata.name .. "-" .. hash, namespace = owner.metadata.namespace,
-        labels = kube.merge(owner("spec.selector.matchLabels") or {}, { [M.HASH] = hash }) } }
+        labels = kube.merge(owner("spec.selector.matchLabels") or {}, { [M.HASH] = hash }) } },
+      function(there) return kube.is_owned_by(there, owner) end, ctx)
   elseif found.revision < last then
-    found = ctx:patch(found, { revision = last + 1 })
+    found = stale.patch(found, { revision = last + 1 }, ctx)
   end
   all[found.metadata.name] = found
   return all, found

@@ -1,7 +1,7 @@
 --- mutants.lua - changes the meaning of one place at a time, and asks the specs whether they notice.
 --
---   lua5.4 spec/support/mutants.lua [--n 200] [--seed 1] [--from 1] [--minutes M] [--near] [--only PATTERN]
---     [--tree DIR]
+--   lua5.4 spec/support/mutants.lua [--n 200] [--seed 1] [--from 1] [--to N] [--minutes M] [--near]
+--     [--only PATTERN] [--among PATTERN] [--tree DIR]
 --
 -- A mutant is one small change in core, bindings, lua or controllers, chosen by chance from all places where
 -- one is possible: a comparison turned, a constant off by one, a condition negated, a statement dropped,
@@ -16,6 +16,9 @@
 --
 -- No mutation tool that Debian packages knows C and Lua (Mull and universalmutator are not in Debian, and
 -- know no Lua), so this one is ours. It reads text and no syntax: what does not compile is not counted.
+--
+-- --only makes mutants of some files alone; --among takes those of some files out of the mutants of all, under
+-- the same numbers, so that a long run can be done in parts: --from and --to name the numbers.
 --
 -- Results go to build/mutants/report.txt as they come; survivors are listed at the end.
 
@@ -250,8 +253,7 @@ end
 
 local WIDE = 12 -- specs of the wider set
 
---- The specs that cover a line of a file, as two lists: near ones, sorted, and the wider set, the likeliest
---- first.
+--- The specs that cover a line of a file, as two lists, the likeliest first: near ones, and the wider set.
 function M.specs_of(path, text, line, index)
   local top, room = path:match "^(%w+)/([%w_]+)/"
   if top ~= "core" then room = path:match "^%w+" end
@@ -263,17 +265,21 @@ function M.specs_of(path, text, line, index)
     local base = spec:match "([%w_]+)%.%w+$"
     local in_room = spec:find("spec/core/" .. tostring(room) .. "/", 1, true) ~= nil
     local named = base:find(name, 1, true) or #stem > 3 and base:find(stem, 1, true)
-    if in_room or named or spec:find "%.c$" and said:find(header, 1, true) then near[#near + 1] = spec
+    if named then
+      near[#near + 1], scores[spec] = spec, math.huge
+    elseif in_room or spec:find "%.c$" and said:find(header, 1, true) then
+      near[#near + 1], scores[spec] = spec, score(index, spec, words)
     else
       scores[spec] = score(index, spec, words)
       if scores[spec] > 0 then wide[#wide + 1] = spec end
     end
   end
-  table.sort(near)
-  table.sort(wide, function(a, b)
+  local function is_likelier(a, b)
     if scores[a] ~= scores[b] then return scores[a] > scores[b] end
     return a < b
-  end)
+  end
+  table.sort(near, is_likelier)
+  table.sort(wide, is_likelier)
   return near, table.move(wide, 1, math.min(WIDE, #wide), 1, {})
 end
 
@@ -296,8 +302,8 @@ local ROOT = "build/mutants"
 -- Seconds for a build; and for specs, beside ten times what they took before.
 local BUILD_LIMIT, SPEC_LIMIT, SLOW = 600, 60, 10
 local HANG = "a hang" -- unless the machine is as slow without the mutant
-local CHUNK = 4 -- specs that run together; C tests, which take milliseconds, all at once
-local TOO_LONG = 45 -- a spec of the wider set that takes more seconds is left to `make test`
+local CHUNK = 4 -- specs that are linked and run together
+local TOO_LONG = 20 -- a spec of the wider set that takes more seconds is left to `make test`
 
 function M.run(o)
   local process = require "support.process"
@@ -407,30 +413,24 @@ function M.run(o)
     return nil
   end
 
-  -- Those that say something and do not take too long: C tests, and the others, the quick ones first.
+  -- Those that say something and do not take too long: C tests, then the others.
   local function usable(specs)
-    local c, lua = {}, {}
-    for _, spec in ipairs(specs) do
-      if sound[spec] ~= false and (seconds[spec] or 1) <= TOO_LONG then
-        table.insert(spec:find "%.c$" and c or lua, spec)
+    local list = {}
+    for _, ending in ipairs { "%.c$", "%.lua$" } do
+      for _, spec in ipairs(specs) do
+        if spec:find(ending) and sound[spec] ~= false and (seconds[spec] or 1) <= TOO_LONG then
+          list[#list + 1] = spec
+        end
       end
     end
-    table.sort(lua, function(a, b)
-      local x, y = seconds[a] or 1, seconds[b] or 1
-      if x ~= y then return x < y end
-      return a < b
-    end)
-    return c, lua
+    return list
   end
 
   -- The spec that notices what lies in `mutated`: its name, nil for none, false: it does not compile.
   local function asked(specs)
-    local c, lua = usable(specs)
-    local rounds = { c }
-    for i = 1, #lua, CHUNK do
-      rounds[#rounds + 1] = table.move(lua, i, math.min(i + CHUNK - 1, #lua), 1, {})
-    end
-    for _, round in ipairs(rounds) do
+    local list = usable(specs)
+    for i = 1, #list, CHUNK do
+      local round = table.move(list, i, math.min(i + CHUNK - 1, #list), 1, {})
       if not build(mutated, round) then return false end
       local who = noticed_by(round)
       if who then return who end
@@ -449,10 +449,11 @@ function M.run(o)
   local began, counts, survivors = os.time(), { killed = 0, survived = 0, broken = 0 }, {}
   local chosen = M.choose(places, o.seed)
   say("%d places in %s, seed %d", #places, tree, o.seed)
-  for i = o.from, #chosen do
+  for i = o.from, math.min(o.to or #chosen, #chosen) do
+    local place = chosen[i]
     local over = o.minutes and os.time() - began > o.minutes * 60
     if counts.killed + counts.survived >= o.n or over then break end
-    local place = chosen[i]
+    if o.among and not place.path:find(o.among) then goto continue end
     local at, text = mutated .. "/" .. place.path, read(place.path)
     process.write(at, M.changed(text, place))
     local since = os.time()
@@ -464,6 +465,7 @@ function M.run(o)
       place.old:match "^%s*(.-)$", place.new:match "^%s*(.-)$")
     if word == "survived" then survivors[#survivors + 1] = line end
     say("%4d %-8s %s%s %d s", i, word, line, who and " by " .. who or "", os.time() - since)
+    ::continue::
   end
 
   say ""
@@ -477,7 +479,8 @@ end
 
 -- ---------------------------------------------------------------- the command line
 
-local NUMBERS = { ["--n"] = "n", ["--seed"] = "seed", ["--from"] = "from", ["--minutes"] = "minutes" }
+local NUMBERS = { ["--n"] = "n", ["--seed"] = "seed", ["--from"] = "from", ["--to"] = "to", ["--minutes"] = "minutes" }
+local TEXTS = { ["--only"] = "only", ["--among"] = "among", ["--tree"] = "tree" }
 
 function M.main(words)
   local o, i = { n = 200, seed = 1, from = 1 }, 1
@@ -487,8 +490,7 @@ function M.main(words)
     else
       i = i + 1
       if NUMBERS[word] then o[NUMBERS[word]] = tonumber(words[i])
-      elseif word == "--only" then o.only = words[i]
-      elseif word == "--tree" then o.tree = words[i]
+      elseif TEXTS[word] then o[TEXTS[word]] = words[i]
       else
         io.stderr:write("mutants.lua: unknown option " .. word .. "\n")
         return 2

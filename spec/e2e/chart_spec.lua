@@ -37,7 +37,7 @@ servers.only_real(function(name, start)
     local server, client
 
     lazy_setup(function()
-      server = start { own = true }
+      server = start { empty = true }
       client = controller.client(server)
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
       server:wait_established("crd/podmonitors.monitoring.coreos.com")

@@ -22,7 +22,8 @@ servers.only_real(function(name, start)
   describe("what `rbac -o manifests` prints at " .. name, function()
     local server, client, agents
     lazy_setup(function()
-      server = start { own = true, crds = { "controllers/koordinator/crds" }, load = { "controllers/demo" } }
+      server = start { empty = true, crds = { "controllers/koordinator/crds" },
+        load = { "controllers/demo" } }
       client = controller.client(server)
       agents = controller.start(server, "controllers/demo/demo.lua")
     end)

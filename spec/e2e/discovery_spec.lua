@@ -29,7 +29,7 @@ servers.each(function(name, start)
     local s, c
 
     lazy_setup(function()
-      s = start { own = true }                -- a stale group would puzzle others: kubectl, for one
+      s = start { empty = true }                -- a stale group would puzzle others: kubectl, for one
       c = kube.connect { kubeconfig = s.kubeconfig }
     end)
     lazy_teardown(function()

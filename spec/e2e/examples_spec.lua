@@ -106,7 +106,7 @@ servers.each(function(server_name, start)
         more[#more + 1] = script(name)
       end
       -- its webhooks look at every pod: nobody else's server
-      server = start { own = true, crds = crds }
+      server = start { empty = true, crds = crds }
       client = controller.client(server)
       for _, word in ipairs { "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto", "--control",
         "off", "--param", "dns-record.token=change-me" } do

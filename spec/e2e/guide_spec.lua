@@ -70,7 +70,7 @@ servers.each(function(server_name, start)
     local server, client, dir, running, ports, setting
 
     lazy_setup(function()
-      server = start { own = true }
+      server = start { empty = true }
       client = controller.client(server)
       dir = process.tmpname ".guide"
       process.run("mkdir -p " .. dir .. "/bin && ln -s $(readlink -f " .. KUBELUA .. ") " .. dir

@@ -16,7 +16,7 @@ end
 servers.each(function(name, start)
   describe("ten idle controllers on " .. name, function()
     local server
-    lazy_setup(function() server = start { own = true } end)          -- nobody else's objects
+    lazy_setup(function() server = start { empty = true } end)          -- nobody else's objects
     lazy_teardown(function() if server then server:stop() end end)
 
     it("take little memory once they have settled, and go on working", function()

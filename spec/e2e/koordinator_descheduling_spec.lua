@@ -52,7 +52,7 @@ servers.each(function(name, start)
     end
 
     lazy_setup(function()
-      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       add_node("dear", "high")
       add_node("uneven", "low")

@@ -485,7 +485,7 @@ servers.each(function(name, start)
 
     lazy_setup(function()
       printed = printed or print_manifests()
-      server = start { own = true, crds = { "controllers/koordinator/crds" },
+      server = start { empty = true, crds = { "controllers/koordinator/crds" },
         args = name == servers.EMBEDDED and { "--authorization-mode", "RBAC" } or nil }
       client = controller.client(server)
       dir = copy()

@@ -32,7 +32,7 @@ servers.each(function(server_name, start)
     local server, client, dir, run
 
     lazy_setup(function()
-      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       dir = policies.copy()
       client:create { kind = "v1/Namespace", name = NS }

@@ -18,7 +18,7 @@ servers.each(function(server_name, start)
     local server, client, dir, run
 
     lazy_setup(function()
-      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       dir = policies.copy()
       client:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = "koord-batch", value = 5500 }

@@ -39,7 +39,7 @@ servers.each(function(name, start)
     local server, client, dir, run
 
     lazy_setup(function()
-      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       dir = policies.copy()
       client:create { kind = "v1/Namespace", name = NS }
@@ -147,7 +147,7 @@ servers.each(function(name, start)
     local server, client, run
 
     lazy_setup(function()
-      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       client:create { kind = "v1/Namespace", name = NS }
       run = controller.start(server, policies.copy() .. "/quotawebhooks.lua", "--webhook-listen",

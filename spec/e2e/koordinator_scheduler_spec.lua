@@ -34,7 +34,7 @@ servers.each(function(name, start)
     end
 
     lazy_setup(function()
-      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       for i, node in ipairs { "n1", "n2" } do
         local amounts = { cpu = "4", memory = "8Gi", pods = "110" }

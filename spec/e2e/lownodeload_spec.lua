@@ -54,7 +54,7 @@ servers.each(function(name, start)
     end
 
     lazy_setup(function()
-      server = start { own = true, crds = { "controllers/koordinator/crds" } }
+      server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       path = copy()
       for _, node in ipairs { "busy", "idle" } do add_node(node) end

@@ -16,7 +16,7 @@ local function start_beside(name, start)
   if name == "the embedded API server" then
     return start { collects = true, args = { "--simulate", "--simulate-nodes", "2" } }
   end
-  local server = start { own = true }
+  local server = start { empty = true }
   local words = { KUBELUA, "run", name = "kubelua run" }
   for path in process.run("ls " .. DIR .. "/*.lua"):gmatch "%S+" do
     if not path:find "_test%.lua$" then words[#words + 1] = path end

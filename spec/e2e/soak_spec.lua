@@ -164,7 +164,7 @@ servers.each(function(name, start)
   describe(("%d objects and %d broken connections to %s"):format(OBJECTS, FAULTS, name), function()
     local server, client
     lazy_setup(function()
-      server = start { own = true }
+      server = start { empty = true }
       client = controller.client(server)
     end)
     lazy_teardown(function() if server then server:stop() end end)

@@ -17,8 +17,8 @@
 -- No mutation tool that Debian packages knows C and Lua (Mull and universalmutator are not in Debian, and
 -- know no Lua), so this one is ours. It reads text and no syntax: what does not compile is not counted.
 --
--- --only makes mutants of some files alone; --among takes those of some files out of the mutants of all, under
--- the same numbers, so that a long run can be done in parts: --from and --to name the numbers.
+-- --only makes mutants of some files alone; --among takes those of some files out of the mutants of all,
+-- under the same numbers, so that a long run can be done in parts: --from and --to name the numbers.
 --
 -- Results go to build/mutants/report.txt as they come; survivors are listed at the end.
 
@@ -479,7 +479,8 @@ end
 
 -- ---------------------------------------------------------------- the command line
 
-local NUMBERS = { ["--n"] = "n", ["--seed"] = "seed", ["--from"] = "from", ["--to"] = "to", ["--minutes"] = "minutes" }
+local NUMBERS = { ["--n"] = "n", ["--seed"] = "seed", ["--from"] = "from", ["--to"] = "to",
+  ["--minutes"] = "minutes" }
 local TEXTS = { ["--only"] = "only", ["--among"] = "among", ["--tree"] = "tree" }
 
 function M.main(words)

@@ -436,6 +436,7 @@ local function idle_server(reals)
       local ready, why = look_at(real)
       real.looked = wait.now()
       real.starting = not ready and not why
+      if ready then real.server.remember() end
       real.dir = ready and real.server.dir
       if why then io.stderr:write("run.lua: the real API server did not start: " .. tostring(why) .. "\n") end
     end
@@ -493,12 +494,16 @@ local function run_all(queue)
 end
 
 local SLOWEST = 20
+-- Two lists, for what takes long mostly waits.
 local function print_slowest()
   if #spent <= SLOWEST then return end
-  table.sort(spent, function(a, b) return a.took > b.took end)
-  print(("\n==== the slowest %d of %d files: seconds, and seconds of the processor:"):format(SLOWEST, #spent))
-  for i = 1, SLOWEST do
-    print(("%7.1f %7.1f  %s"):format(spent[i].took, spent[i].processor, spent[i].path))
+  for _, by in ipairs { { "took", "slowest" }, { "processor", "dearest" } } do
+    table.sort(spent, function(a, b) return a[by[1]] > b[by[1]] end)
+    print(("\n==== the %s %d of %d files: seconds, and seconds of the processor:"):format(by[2], SLOWEST,
+      #spent))
+    for i = 1, SLOWEST do
+      print(("%7.1f %7.1f  %s"):format(spent[i].took, spent[i].processor, spent[i].path))
+    end
   end
 end
 

@@ -147,7 +147,7 @@ struct kl__cexpr {
     bool opt;         /* SELECT: ?. */
     bool member;      /* CALL: arg 0 is the target */
     bool constant;    /* LIST, MAP, CONST: nothing to evaluate */
-    bool global;      /* IDENT: ".x" */
+    bool global;      /* IDENT, CALL: ".x" */
     kl__cexpr **arg;  /* SELECT: operand; CALL, LIST; MAP: pairs; FOLD: range, filter, transform; IF: 3 */
     size_t n;
     bool *optional; /* LIST, MAP: entries with ? */
@@ -169,6 +169,7 @@ typedef struct kl__csource {
     } * issue;
     size_t nissues, cap;
 } kl__csource;
+#define KL__CEL_NOWHERE UINT32_MAX /* the place of an issue with the whole */
 void kl__cel_blame(kl__csource *s, uint32_t at, const char *fmt, ...) KL_PRINTF(3, 4);
 /* All issues, as cel-go shows them. */
 void kl__cel_issues(kl__csource *s, kl_buf *out);

@@ -18,7 +18,6 @@ typedef struct checker {
         const kl__ctype *type;
     } local[LOCALS_MAX];
     size_t n, *most;
-    int loose; /* within the arguments of format(), which may be of any types */
     bool *used;
 } checker;
 
@@ -88,7 +87,8 @@ static const kl__ctype *check_ident(checker *c, kl__cexpr *e)
     const kl__ctype *t = named(c, e, e->name, e->global);
     if (t)
         return t;
-    kl__cel_blame(c->s, e->at, "undeclared reference to '%s' (in container '')", e->name);
+    kl__cel_blame(
+        c->s, e->at, "undeclared reference to '%s%s' (in container '')", e->global ? "." : "", e->name);
     return basic(KL_C_ERROR);
 }
 
@@ -218,11 +218,8 @@ static const kl__ctype *check_call(checker *c, kl__cexpr *e)
     size_t count;
     const kl__cfunc **fn;
     kl_buf name = KL_BUF_INIT;
-    bool loose = e->member && !strcmp(e->name, "format");
-    c->loose += loose;
     for (size_t i = e->member; i < e->n; i++)
         check(c, e->arg[i]);
-    c->loose -= loose;
     e->constant = free_of_cost(e);
     if (e->member && kl__cel_dotted(e->arg[0], &name)) { /* optional.of(x) */
         kl_buf_printf(&name, ".%s", e->name);
@@ -241,7 +238,8 @@ static const kl__ctype *check_call(checker *c, kl__cexpr *e)
         check(c, e->arg[0]);
     fn = kl__cfunc_find(c->s->a, e->name, &count);
     if (!fn) {
-        kl__cel_blame(c->s, e->at, "undeclared reference to '%s' (in container '')", e->name);
+        kl__cel_blame(
+            c->s, e->at, "undeclared reference to '%s%s' (in container '')", e->global ? "." : "", e->name);
         return basic(KL_C_ERROR);
     }
     check_literal(c, e);
@@ -250,16 +248,13 @@ static const kl__ctype *check_call(checker *c, kl__cexpr *e)
 
 /* ---------------------------------------------------------------- literals, choices, loops */
 
-static const kl__ctype *join(checker *c, uint32_t at, const kl__ctype *a, const kl__ctype *b)
+static const kl__ctype *join(checker *c, const kl__ctype *a, const kl__ctype *b)
 {
     if (!a)
         return b;
     if (kl__cbind_assign(&c->b, &a, &b, 1))
         return kl__cbind_general(a, b) ? a : b;
-    if (c->loose)
-        return basic(KL_C_DYN);
-    mismatch(c, at, a, b);
-    return basic(KL_C_ERROR);
+    return basic(KL_C_DYN);
 }
 
 static const kl__ctype *entry(checker *c, const kl__cexpr *e, size_t i, const kl__ctype *t)
@@ -281,7 +276,7 @@ static const kl__ctype *check_list(checker *c, kl__cexpr *e)
     for (size_t i = 0; i < e->n; i++) {
         const kl__ctype *item = entry(c, e, i, check(c, e->arg[i]));
         e->constant = e->constant && e->arg[i]->constant && !e->optional[i];
-        t = join(c, e->arg[i]->at, t, item);
+        t = join(c, t, item);
     }
     return kl__ctype_list(c->s->a, t ? t : kl__cbind_fresh(&c->b));
 }
@@ -291,9 +286,9 @@ static const kl__ctype *check_map(checker *c, kl__cexpr *e)
     const kl__ctype *key = NULL, *value = NULL;
     e->constant = true;
     for (size_t i = 0; i + 1 < e->n; i += 2) {
-        key = join(c, e->arg[i]->at, key, check(c, e->arg[i]));
+        key = join(c, key, check(c, e->arg[i]));
         const kl__ctype *t = entry(c, e, i + 1, check(c, e->arg[i + 1]));
-        value = join(c, e->arg[i + 1]->at, value, t);
+        value = join(c, value, t);
         e->constant = e->constant && e->arg[i]->constant && e->arg[i + 1]->constant && !e->optional[i];
     }
     if (!key) {
@@ -436,13 +431,37 @@ static const kl__ctype *check(checker *c, kl__cexpr *e)
     return t;
 }
 
-/* Unbound type variables become dyn. */
-static void settle(checker *c, kl__cexpr *e)
+/* Items of a literal, each `step`-th, have one type: Kubernetes demands it of a program that is good else.
+ * Of a map all are named that differ. */
+static void alike(checker *c, const kl__cexpr *e, size_t first, size_t step)
+{
+    const kl__ctype *want = NULL;
+    for (size_t i = first; i < e->n; i += step) {
+        const kl__ctype *t = e->arg[i]->type;
+        if (e->optional[i] && i % step == step - 1 && t->kind == KL_C_OPTIONAL)
+            t = t->p[0];
+        if (!want)
+            want = t;
+        if (kl__ctype_same(want, t))
+            continue;
+        mismatch(c, e->arg[i]->at, want, t);
+        if (step == 1)
+            return;
+    }
+}
+
+/* Unbound type variables become dyn. `loose`: in the arguments of format(), which may be of any types. */
+static void settle(checker *c, kl__cexpr *e, bool loose)
 {
     e->type = kl__cbind_resolve(&c->b, e->type, true);
+    bool within = loose || (e->node == KL_E_CALL && !strcmp(e->name, "format"));
     for (size_t i = 0; i < e->n && (e->node != KL_E_IDENT && e->node != KL_E_CONST); i++)
         if (e->arg[i])
-            settle(c, e->arg[i]);
+            settle(c, e->arg[i], within);
+    if (e->node == KL_E_LIST && !loose)
+        alike(c, e, 0, 1);
+    for (size_t i = 0; i < 2 && e->node == KL_E_MAP && !loose; i++)
+        alike(c, e, i, 2);
 }
 
 void kl__cel_check(kl__csource *s, const kl_cel_env *env, kl__cexpr *e, bool *used, size_t *locals)
@@ -456,6 +475,6 @@ void kl__cel_check(kl__csource *s, const kl_cel_env *env, kl__cexpr *e, bool *us
     *locals = 0;
     check(c, e);
     if (!s->nissues)
-        settle(c, e);
+        settle(c, e, false);
     kl_free(c);
 }

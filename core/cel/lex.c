@@ -40,7 +40,7 @@ static void blank(kl__clex *l)
 static void whole(kl__clex *l, const char *text, size_t len, bool is_unsigned, bool minus)
 {
     char digits[32];
-    bool base16 = len > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    bool base16 = len > 2 && text[0] == '0' && text[1] == 'x';
     size_t skip = base16 ? 2 : 0;
     while (skip + 1 < len && text[skip] == '0')
         skip++;
@@ -72,7 +72,7 @@ static void number(kl__clex *l, size_t start, bool minus)
     const char *t = l->src->text;
     size_t n = l->src->n, p = start;
     bool real = false;
-    if (t[p] == '0' && p + 2 < n + 1 && (t[p + 1] == 'x' || t[p + 1] == 'X') && hex(t[p + 2]) >= 0) {
+    if (t[p] == '0' && p + 2 < n && t[p + 1] == 'x' && hex(t[p + 2]) >= 0) {
         p += 2;
         while (p < n && hex(t[p]) >= 0)
             p++;
@@ -143,8 +143,9 @@ static void rune(kl_buf *out, uint32_t c)
             (int)(0x80 | (c >> 6 & 63)), (int)(0x80 | (c & 63)));
 }
 
-/* The escape after a backslash; its length in the text, 0 when it is invalid. */
-static size_t escape(const char *s, size_t n, bool bytes, kl_buf *out)
+/* The escape after a backslash: its length in the text, or 0 and *end, where it stops to be one. *why: it is
+ * none for what it means. */
+static size_t escape(const char *s, size_t n, bool bytes, kl_buf *out, size_t *end, const char **why)
 {
     static const char from[] = "abfnrtv\\'\"`?", to[] = "\a\b\f\n\r\t\v\\'\"`?";
     const char *simple = n && s[0] ? strchr(from, s[0]) : NULL;
@@ -152,96 +153,105 @@ static size_t escape(const char *s, size_t n, bool bytes, kl_buf *out)
         kl_buf_putc(out, to[simple - from]);
         return 1;
     }
-    size_t digits = !n ? 0 : s[0] == 'x' || s[0] == 'X' ? 2 : s[0] == 'u' ? 4 : s[0] == 'U' ? 8 : 0;
+    bool octal = n && s[0] >= '0' && s[0] <= '3';
+    size_t at = !octal,
+           digits = octal            ? 3
+        : !n                         ? 0
+        : s[0] == 'x' || s[0] == 'X' ? 2
+        : s[0] == 'u'                ? 4
+        : s[0] == 'U'                ? 8
+                                     : 0;
     uint32_t c = 0;
-    if (!digits) { /* octal */
-        if (n < 3 || s[0] < '0' || s[0] > '3')
-            return 0;
-        for (int i = 0; i < 3; i++) {
-            if (s[i] < '0' || s[i] > '7')
-                return 0;
-            c = c * 8 + (uint32_t)(s[i] - '0');
-        }
-        if (bytes)
-            kl_buf_putc(out, (char)c);
-        else
-            rune(out, c);
-        return 3;
-    }
-    if (n < digits + 1 || (bytes && digits > 2))
+    *end = 0;
+    if (!digits)
         return 0;
-    for (size_t i = 1; i <= digits; i++) {
-        if (hex(s[i]) < 0)
+    for (size_t i = at; i < at + digits; i++) {
+        *end = i;
+        if (i >= n || hex(s[i]) < 0 || (octal && (s[i] < '0' || s[i] > '7')))
             return 0;
-        c = c * 16 + (uint32_t)hex(s[i]);
+        c = c * (octal ? 8 : 16) + (uint32_t)hex(s[i]);
     }
-    if (bytes)
-        kl_buf_putc(out, (char)c);
+    if (bytes && digits > 3)
+        *why = "unable to unescape string";
     else if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        return 0;
+        *why = "invalid unicode code point";
+    else if (bytes)
+        kl_buf_putc(out, (char)c);
     else
         rune(out, c);
-    return digits + 1;
+    return at + digits;
 }
 
+/* Whether a quoted text begins at *p, which then is the quote. */
 static bool prefixed(const char *t, size_t n, size_t *p, bool *raw, bool *bytes)
 {
     size_t i = *p;
-    *raw = *bytes = false;
-    for (; i < n && i < *p + 2; i++) {
-        if ((t[i] == 'r' || t[i] == 'R') && !*raw)
-            *raw = true;
-        else if ((t[i] == 'b' || t[i] == 'B') && !*bytes)
-            *bytes = true;
-        else
-            break;
-    }
+    *bytes = i < n && (t[i] == 'b' || t[i] == 'B');
+    i += *bytes;
+    *raw = i < n && (t[i] == 'r' || t[i] == 'R');
+    i += *raw;
     if (i >= n || (t[i] != '"' && t[i] != '\''))
         return false;
     *p = i;
     return true;
 }
 
-static void bad_token(kl__clex *l, size_t at, size_t len)
+/* What begins at `at` stops to be a word with the character at `end`, which is skipped, too. */
+static void bad_token(kl__clex *l, size_t at, size_t end)
 {
-    kl__cel_blame(l->src, (uint32_t)at, "Syntax error: token recognition error at: '%.*s'", (int)len,
+    if (end < l->src->n) {
+        size_t len = kl_utf8_char(l->src->text + end, l->src->n - end);
+        end += len ? len : 1;
+    }
+    kl__cel_blame(l->src, (uint32_t)at, "Syntax error: token recognition error at: '%.*s'", (int)(end - at),
         l->src->text + at);
-    l->word = KL_W_BAD;
-    l->pos = at + len;
+    l->pos = end;
 }
 
-static void quoted(kl__clex *l, size_t p, bool raw, bool bytes)
+/* The text between quotes, the first of which is at `p`. False: it is none; l->pos is where it ends. */
+static bool quoted(kl__clex *l, size_t p, bool raw, bool bytes)
 {
     const char *t = l->src->text;
     size_t n = l->src->n;
     char quote = t[p];
-    bool triple = p + 2 < n && t[p + 1] == quote && t[p + 2] == quote;
+    bool triple = p + 2 < n && t[p + 1] == quote && t[p + 2] == quote, good = false;
     p += triple ? 3 : 1;
     kl_buf out = KL_BUF_INIT;
+    const char *why = NULL;
     for (;;) {
-        if (p >= n || (!triple && (t[p] == '\n' || t[p] == '\r'))) {
-            bad_token(l, l->at, p - l->at);
+        if (p >= n || (!triple && (t[p] == '\n' || t[p] == '\r')))
             break;
-        }
         if (t[p] == quote && (!triple || (p + 2 < n && t[p + 1] == quote && t[p + 2] == quote))) {
-            l->pos = p + (triple ? 3 : 1);
-            l->len = l->pos - l->at;
-            l->word = KL_W_CONST;
-            l->value = (kl__cval){.kind = bytes ? KL_C_BYTES : KL_C_STRING,
-                .s = {kl__carena_text(l->src->a, kl_buf_str(&out), out.len), out.len}};
+            p += triple ? 3 : 1;
+            good = true;
             break;
         }
-        size_t len = t[p] == '\\' && !raw ? escape(t + p + 1, n - p - 1, bytes, &out) : 0;
+        size_t bad = 0,
+               len = t[p] == '\\' && !raw ? escape(t + p + 1, n - p - 1, bytes, &out, &bad, &why) : 0;
         if (t[p] == '\\' && !raw && !len) {
-            bad_token(l, l->at, p + 2 > n ? n - l->at : p + 2 - l->at);
+            p += 1 + bad;
             break;
         }
-        if (len)
+        if (t[p] == '\r') { /* ends of lines are alike */
+            p += p + 1 < n && t[p + 1] == '\n';
+            kl_buf_putc(&out, '\n');
+            p++;
+        } else if (len)
             p += 1 + len;
         else
             kl_buf_putc(&out, t[p++]);
     }
+    l->pos = p;
+    if (good && why)
+        kl__cel_blame(l->src, (uint32_t)l->at, "%s", why);
+    if (good) {
+        l->len = p - l->at;
+        l->word = KL_W_CONST;
+        l->value = (kl__cval){.kind = bytes ? KL_C_BYTES : KL_C_STRING,
+            .s = {kl__carena_text(l->src->a, kl_buf_str(&out), out.len), out.len}};
+    }
     kl_buf_fini(&out);
+    return good;
 }
 
 /* ---------------------------------------------------------------- words */
@@ -263,48 +273,85 @@ static void name(kl__clex *l)
 #undef IS
 }
 
-void kl__clex_next(kl__clex *l)
+/* `a name` in backquotes. */
+static bool escaped(kl__clex *l)
+{
+    const char *t = l->src->text;
+    size_t n = l->src->n, p = l->at + 1;
+    while (p < n && t[p] && (letter(t[p]) || digit(t[p]) || strchr(".-/ ", t[p])))
+        p++;
+    l->pos = p;
+    if (p >= n || t[p] != '`' || p == l->at + 1)
+        return false;
+    l->pos++;
+    l->len = l->pos - l->at;
+    l->word = KL_W_ESCAPED;
+    return true;
+}
+
+/* A text in quotes, or what a text that does not end is instead: its prefix, which is a name, or two quotes
+ * of three, which are an empty text. */
+static bool text(kl__clex *l, size_t p, bool raw, bool bytes)
+{
+    const char *t = l->src->text;
+    if (quoted(l, p, raw, bytes))
+        return true;
+    if (p + 1 < l->src->n && t[p + 1] == t[p]) {
+        l->pos = p + 2;
+        l->word = KL_W_CONST;
+        l->value = (kl__cval){.kind = bytes ? KL_C_BYTES : KL_C_STRING, .s = {"", 0}};
+    } else if (p > l->at) {
+        l->pos = p;
+        l->word = KL_W_IDENT;
+    } else
+        return false;
+    l->len = l->pos - l->at;
+    return true;
+}
+
+static bool sign(kl__clex *l)
 {
     static const char two[][3] = {"==", "!=", "<=", ">=", "&&", "||"};
-    blank(l);
-    const char *t = l->src->text;
-    size_t n = l->src->n, p = l->pos;
-    bool raw, bytes;
-    l->at = p;
-    l->len = 0;
-    l->negatable = false;
-    l->sign[0] = 0;
-    if (p >= n) {
-        l->word = KL_W_END;
-        return;
-    }
-    if (prefixed(t, n, &p, &raw, &bytes)) {
-        quoted(l, p, raw, bytes);
-        return;
-    }
-    if (digit(t[p]) || (t[p] == '.' && p + 1 < n && digit(t[p + 1]))) {
-        number(l, p, false);
-        return;
-    }
-    if (letter(t[p])) {
-        name(l);
-        return;
-    }
+    const char *t = l->src->text + l->pos;
     l->word = KL_W_SIGN;
     for (size_t i = 0; i < sizeof two / sizeof *two; i++)
-        if (p + 1 < n && t[p] == two[i][0] && t[p + 1] == two[i][1]) {
-            memcpy(l->sign, two[i], 3);
+        if (l->pos + 1 < l->src->n && t[0] == two[i][0] && t[1] == two[i][1])
             l->len = 2;
-            l->pos = p + 2;
-            return;
-        }
-    if (t[p] && strchr("()[]{}.,:?-!+*/%<>", t[p])) {
-        l->sign[0] = t[p];
-        l->sign[1] = 0;
+    if (!l->len && *t && strchr("()[]{}.,:?-!+*/%<>", *t))
         l->len = 1;
-        l->pos = p + 1;
-        return;
+    memcpy(l->sign, t, l->len);
+    l->sign[l->len] = 0;
+    l->pos += l->len;
+    if (!l->len && *t && strchr("=&|", *t)) /* the first of two */
+        l->pos++;
+    return l->len > 0;
+}
+
+void kl__clex_next(kl__clex *l)
+{
+    for (;;) {
+        blank(l);
+        const char *t = l->src->text;
+        size_t n = l->src->n, p = l->pos;
+        bool raw, bytes;
+        l->at = p;
+        l->len = 0;
+        l->negatable = false;
+        l->sign[0] = 0;
+        l->word = KL_W_END;
+        if (p >= n)
+            return;
+        if (prefixed(t, n, &p, &raw, &bytes)) {
+            if (text(l, p, raw, bytes))
+                return;
+        } else if (digit(t[p]) || (t[p] == '.' && p + 1 < n && digit(t[p + 1]))) {
+            number(l, p, false);
+            return;
+        } else if (letter(t[p])) {
+            name(l);
+            return;
+        } else if (t[p] == '`' ? escaped(l) : sign(l))
+            return;
+        bad_token(l, p, l->pos);
     }
-    size_t len = kl_utf8_char(t + p, n - p);
-    bad_token(l, p, len ? len : 1);
 }

@@ -6,10 +6,10 @@
 
 typedef enum kl__cword {
     KL_W_END,
-    KL_W_BAD, /* the issue is noted */
     KL_W_IDENT,
-    KL_W_CONST, /* a number, a text, true, false, null */
-    KL_W_SIGN,  /* an operator or a bracket: sign[] */
+    KL_W_ESCAPED, /* `a name` */
+    KL_W_CONST,   /* a number, a text, true, false, null */
+    KL_W_SIGN,    /* an operator or a bracket: sign[] */
     KL_W_IN,
 } kl__cword;
 
@@ -23,6 +23,7 @@ typedef struct kl__clex {
     bool negatable; /* a number that includes a minus before it */
 } kl__clex;
 
+/* What is no word becomes an issue and is skipped. */
 void kl__clex_next(kl__clex *l);
 /* A number with a minus before it, whose place is `at`. */
 void kl__clex_negate(kl__clex *l, size_t at);

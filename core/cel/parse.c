@@ -1,24 +1,16 @@
-/* parse.c - an expression as a tree. Parsing stops at the first mistake: one issue is clearer than many. */
+/* parse.c - an expression as a tree. Parsing stops at the first mistake; core/grammar then says
+ * what is wrong. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "cel/lex.h"
-
-/* What may come, as the real server lists it: at the beginning of an operand, and of what is in brackets. */
-#define VALUES "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
-#define EXPECTED "{'[', '{', '(', '.', '-', '!', " VALUES
-#define IN_CALL "{'[', '{', '(', ')', '.', '-', '!', " VALUES
-#define IN_LIST "{'[', ']', '{', '(', '.', ',', '-', '!', '?', " VALUES
-#define IN_MAP "{'[', '{', '}', '(', '.', ',', '-', '!', '?', " VALUES
-#define IN_INDEX "{'[', '{', '(', '.', '-', '!', '?', " VALUES
+#include "grammar/grammar.h"
 
 typedef struct parser {
     kl__clex l;
     kl__csource *s;
     unsigned depth;
-    const char *first; /* the tokens that may come at this place; elsewhere EXPECTED */
-    size_t first_at;
 } parser;
 
 static kl__cexpr *expr(parser *p);
@@ -48,6 +40,10 @@ void kl__cel_blame(kl__csource *s, uint32_t at, const char *fmt, ...)
 static void show(const kl__csource *s, const struct kl__cissue *issue, kl_buf *out)
 {
     size_t line = 1, begin = 0, column = 0;
+    if (issue->at == KL__CEL_NOWHERE) {
+        kl_buf_printf(out, "ERROR: <input>:-1:0: %s", issue->message);
+        return;
+    }
     for (size_t i = 0; i < issue->at && i < s->n; i++)
         if (s->text[i] == '\n') {
             line++;
@@ -71,7 +67,7 @@ static void show(const kl__csource *s, const struct kl__cissue *issue, kl_buf *o
 void kl__cel_issues(kl__csource *s, kl_buf *out)
 {
     for (size_t i = 1; i < s->nissues; i++) /* by place, then in the order of discovery */
-        for (size_t k = i; k && s->issue[k].at < s->issue[k - 1].at; k--) {
+        for (size_t k = i; k && s->issue[k].at + 1 < s->issue[k - 1].at + 1; k--) {
             struct kl__cissue x = s->issue[k];
             s->issue[k] = s->issue[k - 1];
             s->issue[k - 1] = x;
@@ -104,7 +100,7 @@ static kl__cexpr *grown(parser *p, kl__cexpr *e)
         if (e->arg[i] && e->arg[i]->depth >= e->depth)
             e->depth = e->arg[i]->depth + 1;
     if (e->depth > KL__CEL_DEPTH_MAX && !bad(p))
-        kl__cel_blame(p->s, e->at, "expression recursion limit exceeded: %d", KL__CEL_DEPTH_MAX);
+        kl__cel_blame(p->s, KL__CEL_NOWHERE, "max recursion depth exceeded");
     return e;
 }
 
@@ -128,40 +124,16 @@ static bool take(parser *p, const char *s)
     return true;
 }
 
-static void unexpected(parser *p, const char *wanted)
+static void unexpected(parser *p)
 {
-    if (bad(p))
-        return;
-    if (p->l.word == KL_W_END)
-        kl__cel_blame(p->s, (uint32_t)p->l.at, "Syntax error: mismatched input '<EOF>' expecting %s", wanted);
-    else
-        kl__cel_blame(p->s, (uint32_t)p->l.at, "Syntax error: mismatched input '%.*s' expecting %s",
-            (int)p->l.len, p->s->text + p->l.at, wanted);
-}
-
-static void begins_with(parser *p, const char *first)
-{
-    p->first = first;
-    p->first_at = p->l.at;
-}
-
-static void missing(parser *p, const char *s)
-{
-    kl__cel_blame(p->s, (uint32_t)p->l.at, "Syntax error: missing '%s' at '<EOF>'", s);
+    if (!bad(p))
+        kl__cel_blame(p->s, (uint32_t)p->l.at, "Syntax error");
 }
 
 static void must(parser *p, const char *s)
 {
-    char wanted[16] = {'\'', s[0], '\'', 0};
-    bool listed = *s == ']' || *s == '}';
-    if (take(p, s) || bad(p))
-        return;
-    if (listed)
-        snprintf(wanted, sizeof wanted, "{'%c', ','}", s[0]);
-    if (listed || *s != ')' || p->l.word != KL_W_END)
-        unexpected(p, wanted);
-    else
-        missing(p, s);
+    if (!take(p, s))
+        unexpected(p);
 }
 
 static const char *word(parser *p) { return kl__carena_text(p->s->a, p->s->text + p->l.at, p->l.len); }
@@ -204,7 +176,6 @@ static void add(parser *p, items *to, kl__cexpr *e, bool optional)
 
 static void arguments(parser *p, items *to)
 {
-    begins_with(p, IN_CALL);
     if (!sign(p, ")"))
         do
             add(p, to, expr(p), false);
@@ -212,21 +183,10 @@ static void arguments(parser *p, items *to)
     must(p, ")");
 }
 
-/* Reads a comma; false: the list ends. A trailing comma is allowed, also alone in an empty list or map. */
-static bool goes_on(parser *p, const char *end)
-{
-    if (!take(p, ","))
-        return false;
-    if (p->l.word == KL_W_END)
-        missing(p, end);
-    return !bad(p) && !sign(p, end);
-}
+/* Whether an item follows. A trailing comma is allowed, also alone in an empty list or map. */
+static bool goes_on(parser *p, const char *end) { return take(p, ",") && !bad(p) && !sign(p, end); }
 
-static bool is_empty(parser *p, const char *end, const char *first)
-{
-    begins_with(p, first);
-    return take(p, ",") || sign(p, end);
-}
+static bool is_empty(parser *p, const char *end) { return take(p, ",") || sign(p, end); }
 
 static kl__cexpr *from_items(parser *p, kl__cnode kind, size_t at, items *from)
 {
@@ -240,7 +200,7 @@ static kl__cexpr *from_items(parser *p, kl__cnode kind, size_t at, items *from)
 static kl__cexpr *list(parser *p, size_t at)
 {
     items to = {0};
-    if (!is_empty(p, "]", IN_LIST))
+    if (!is_empty(p, "]"))
         do {
             bool optional = take(p, "?");
             add(p, &to, expr(p), optional);
@@ -252,7 +212,7 @@ static kl__cexpr *list(parser *p, size_t at)
 static kl__cexpr *map(parser *p, size_t at)
 {
     items to = {0};
-    if (!is_empty(p, "}", IN_MAP))
+    if (!is_empty(p, "}"))
         do {
             bool optional = take(p, "?");
             add(p, &to, expr(p), optional);
@@ -276,16 +236,28 @@ bool kl__cel_dotted(const kl__cexpr *e, kl_buf *out)
     return true;
 }
 
+static bool is_field(parser *p)
+{
+    if (p->l.word == KL_W_ESCAPED)
+        kl__cel_blame(p->s, (uint32_t)p->l.at, "unsupported syntax: '`'");
+    else if (p->l.word != KL_W_IDENT)
+        unexpected(p);
+    return !bad(p);
+}
+
 /* TYPE{field: value, ...}; the brace is read. */
 static kl__cexpr *object(parser *p, kl__cexpr *type, size_t at)
 {
     kl_buf name = KL_BUF_INIT;
     items to = {0};
+    const kl__cexpr *first = type;
+    while (first->node == KL_E_SELECT)
+        first = first->arg[0];
+    kl_buf_puts(&name, first->global ? "." : "");
     kl__cel_dotted(type, &name);
-    while (!bad(p) && !sign(p, "}")) {
+    for (bool empty = is_empty(p, "}"); !empty && !bad(p) && !sign(p, "}");) {
         bool optional = take(p, "?");
-        if (p->l.word != KL_W_IDENT)
-            unexpected(p, "IDENTIFIER");
+        is_field(p);
         kl__clex_next(&p->l);
         must(p, ":");
         if (!bad(p))
@@ -323,7 +295,8 @@ static kl__cexpr *named(parser *p, bool global)
     arguments(p, &to);
     kl__cexpr *e = from_items(p, KL_E_CALL, open, &to);
     e->name = name;
-    if (!bad(p))
+    e->global = global;
+    if (!bad(p) && !global)
         kl__cel_expand(p->s, e);
     return grown(p, e);
 }
@@ -351,17 +324,15 @@ static kl__cexpr *primary(parser *p)
         return map(p, at);
     if (take(p, ".") && p->l.word == KL_W_IDENT)
         return named(p, true);
-    unexpected(p, p->first && p->first_at == p->l.at ? p->first : EXPECTED);
+    unexpected(p);
     return NULL;
 }
 
 static kl__cexpr *select_from(parser *p, kl__cexpr *e, size_t at)
 {
     bool opt = take(p, "?");
-    if (p->l.word != KL_W_IDENT) {
-        unexpected(p, "IDENTIFIER");
+    if (!is_field(p))
         return e;
-    }
     const char *name = word(p);
     kl__clex_next(&p->l);
     size_t open = p->l.at;
@@ -391,7 +362,6 @@ static kl__cexpr *member(parser *p)
         if (take(p, "."))
             e = select_from(p, e, at);
         else if (take(p, "[")) {
-            begins_with(p, IN_INDEX);
             bool opt = take(p, "?");
             kl__cexpr *index = expr(p);
             must(p, "]");
@@ -413,20 +383,20 @@ static kl__cexpr *member(parser *p)
 
 static kl__cexpr *unary(parser *p)
 {
-    size_t at = p->l.at, count = 0;
+    size_t at = p->l.at, count = 0, minus_at = at;
     bool not = sign(p, "!"), minus = sign(p, "-");
-    if (!not &&!minus)
-        return member(p);
-    const char *what = not ? "!" : "-";
-    while (take(p, what)) {
+    while (take(p, not ? "!" : "-"))
         count++;
-        if (minus && p->l.negatable) {
-            kl__clex_negate(&p->l, p->l.at);
-            count--;
-            break;
-        }
+    if (not ) {
+        minus_at = p->l.at;
+        minus = take(p, "-");
     }
-    kl__cexpr *e = member(p);
+    if (minus && (not || count == 1) && p->l.negatable) {
+        kl__clex_negate(&p->l, minus_at);
+        count -= !not ;
+    } else if (minus && not )
+        unexpected(p);
+    kl__cexpr *e = bad(p) ? NULL : member(p);
     return bad(p) || count % 2 == 0 ? e : call(p, not ? "!_" : "-_", at, e, NULL);
 }
 
@@ -501,7 +471,7 @@ static kl__cexpr *logic(parser *p, bool and)
 static kl__cexpr *expr(parser *p)
 {
     if (++p->depth > KL__CEL_DEPTH_MAX && !bad(p))
-        kl__cel_blame(p->s, (uint32_t)p->l.at, "expression recursion limit exceeded: %d", KL__CEL_DEPTH_MAX);
+        kl__cel_blame(p->s, KL__CEL_NOWHERE, "expression recursion limit exceeded: %d", KL__CEL_DEPTH_MAX);
     kl__cexpr *e = bad(p) ? NULL : logic(p, false);
     size_t at = p->l.at;
     if (!bad(p) && take(p, "?")) {
@@ -516,23 +486,72 @@ static kl__cexpr *expr(parser *p)
     return e;
 }
 
+/* ---------------------------------------------------------------- texts that are no expressions */
+
+static unsigned token_type(const kl__clex *l)
+{
+    static const unsigned constants[] = {[KL_C_INT] = KL_T_INT,
+        [KL_C_UINT] = KL_T_UINT,
+        [KL_C_DOUBLE] = KL_T_DOUBLE,
+        [KL_C_STRING] = KL_T_STRING,
+        [KL_C_BYTES] = KL_T_BYTES,
+        [KL_C_NULL] = KL_T_NULL};
+    switch (l->word) {
+    case KL_W_IDENT: return KL_T_NAME;
+    case KL_W_ESCAPED: return KL_T_ESCAPED;
+    case KL_W_IN: return KL_T_IN;
+    case KL_W_SIGN: return kl_token_sign(l->sign);
+    case KL_W_CONST:
+        if (l->value.kind == KL_C_BOOL)
+            return l->value.b ? KL_T_TRUE : KL_T_FALSE;
+        return constants[l->value.kind];
+    case KL_W_END: break;
+    }
+    return KL_T_END;
+}
+
+static void told(void *arg, size_t at, const char *message)
+{
+    bool whole = at == KL_GRAMMAR_NOWHERE || !strncmp(message, "unsupported", 11);
+    kl__cel_blame(arg, at == KL_GRAMMAR_NOWHERE ? KL__CEL_NOWHERE : (uint32_t)at, "%s%s",
+        whole ? "" : "Syntax error: ", message);
+}
+
+/* Adds all mistakes of a text that was refused, in the words of the real server. */
+static void tell_mistakes(kl__csource *s)
+{
+    kl__clex l = {.src = s};
+    kl_token *t = kl__carena_alloc(s->a, (s->n + 1) * sizeof *t);
+    size_t n = 0;
+    do {
+        kl__clex_next(&l);
+        t[n++] = (kl_token){token_type(&l), l.at, l.len};
+    } while (l.word != KL_W_END);
+    kl_grammar_mistakes(s->text, s->n, t, n, told, s);
+}
+
 kl__cexpr *kl__cel_parse(kl__csource *s)
 {
     parser p = {.l = {.src = s}, .s = s};
     size_t runes = kl__cel_runes(s->text, s->n);
     if (runes > KL__CEL_TEXT_MAX) {
-        kl__cel_blame(
-            s, 0, "expression code point size exceeds limit: size: %zu, limit %d", runes, KL__CEL_TEXT_MAX);
+        kl__cel_blame(s, KL__CEL_NOWHERE, "expression code point size exceeds limit: size: %zu, limit %d",
+            runes, KL__CEL_TEXT_MAX);
         return NULL;
     }
     kl__clex_next(&p.l);
     kl__cexpr *e = expr(&p);
-    if (!bad(&p) && p.l.word != KL_W_END) {
-        size_t at = p.l.at, len = p.l.len;
-        kl__clex_next(&p.l);
-        if (!bad(&p))
-            kl__cel_blame(s, (uint32_t)at, "Syntax error: %s input '%.*s' expecting <EOF>",
-                p.l.word == KL_W_END ? "extraneous" : "mismatched", (int)len, s->text + at);
-    }
-    return bad(&p) ? NULL : e;
+    if (!bad(&p) && p.l.word != KL_W_END)
+        unexpected(&p);
+    if (!bad(&p))
+        return e;
+    struct kl__cissue first = s->issue[0];
+    bool told = !strncmp(first.message, "Syntax", 6);
+    s->nissues = 0;
+    tell_mistakes(s);
+    for (size_t i = 0; i < s->nissues; i++)
+        told = told || (s->issue[i].at == first.at && !strcmp(s->issue[i].message, first.message));
+    if (!told || !s->nissues)
+        kl__cel_blame(s, first.at, "%s", first.message);
+    return NULL;
 }

@@ -257,8 +257,8 @@ static void depth_size_and_memory_have_an_end(void **state)
     (void)state;
     refused_as(nested("(", 100000, "1", ")"), "expression");
     refused_as(nested("[", 1000, "", "]"), "expression recursion limit exceeded");
-    refused_as(nested("1+", 10000, "1", ""), "expression recursion limit exceeded");
-    refused_as(nested("o.", 1000, "a", ""), "expression recursion limit exceeded");
+    refused_as(nested("1+", 10000, "1", ""), "ERROR: <input>:-1:0: max recursion depth exceeded");
+    refused_as(nested("o.", 1000, "a", ""), "max recursion depth exceeded");
     refused_as(nested("-(", 1000, "a", ")"), "expression recursion limit exceeded");
     refused_as(nested("x", 200000, "", ""), "expression code point size exceeds limit");
     refused_as(nested("[1,2,3,4,5,6,7,8,9].map(x,", 30, "x", ")"), "cost limit exceeded");

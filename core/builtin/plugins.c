@@ -1,5 +1,5 @@
-/* plugins.c - Priority, RuntimeClass, DefaultStorageClass and PersistentVolumeClaimResize, in
- * kube-apiserver's words. */
+/* plugins.c - Priority, RuntimeClass, DefaultStorageClass, PersistentVolumeClaimResize and
+ * TaintNodesByCondition, in kube-apiserver's words. */
 #include "builtin/plugins.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 bool kl__plugins_care(const kl__kind *k)
 {
-    return kl__kind_among(k, "/pods /persistentvolumeclaims scheduling.k8s.io/priorityclasses");
+    return kl__kind_among(k, "/pods /nodes /persistentvolumeclaims scheduling.k8s.io/priorityclasses");
 }
 
 static const char *name_of(const kl_value *o) { return kl_object_name(o) ? kl_object_name(o) : ""; }
@@ -251,13 +251,39 @@ static kl_status check_growth(const kl__admitted *a, const kl_value *o, kl_err *
         "support resize");
 }
 
+/* ------------------------------------------------------------------ TaintNodesByCondition */
+
+/* No pod goes to a new node until a node lifecycle controller has seen that it is ready. */
+static void add_taint(const kl__admitted *a, const kl_value **o)
+{
+    static const char key[] = "node.kubernetes.io/not-ready", effect[] = "NoSchedule";
+    const kl_value *have = kl_value_at(*o, "spec", "taints", NULL);
+    if (a->old || a->loaded)
+        return;
+    for (size_t i = 0; i < kl_value_len(have); i++)
+        if (!strcmp(kl__text(kl_value_item(have, i), "key"), key)
+            && !strcmp(kl__text(kl_value_item(have, i), "effect"), effect))
+            return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(have); i++)
+        kl_build_value(b, kl_value_item(have, i));
+    kl_build_object(b);
+    kl_build_kstr(b, "key", key);
+    kl_build_kstr(b, "effect", effect);
+    kl_build_end(b);
+    kl_build_end(b);
+    KL_EDIT(o, kl_builder_done(b), "spec", "taints");
+}
+
 kl_status kl__plugins_add(const kl__admitted *a, const kl_value **o, kl_err *err)
 {
-    if (!kl__kind_among(a->kind, "/pods")) {
-        if (kl__kind_among(a->kind, "/persistentvolumeclaims"))
-            add_class(a, o);
+    if (kl__kind_among(a->kind, "/persistentvolumeclaims"))
+        add_class(a, o);
+    if (kl__kind_among(a->kind, "/nodes"))
+        add_taint(a, o);
+    if (!kl__kind_among(a->kind, "/pods"))
         return KL_OK;
-    }
     if (!a->old && !a->loaded)
         kl__limits_add(a, o);
     kl_status st = add_priority(a, o, err);
@@ -266,7 +292,7 @@ kl_status kl__plugins_add(const kl__admitted *a, const kl_value **o, kl_err *err
 
 kl_status kl__plugins_check(const kl__admitted *a, const kl_value *o, kl_err *err)
 {
-    if (a->loaded)
+    if (a->loaded || kl__kind_among(a->kind, "/nodes"))
         return KL_OK;
     if (kl__kind_among(a->kind, "scheduling.k8s.io/priorityclasses"))
         return check_only_default(a, o, err);

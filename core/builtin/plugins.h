@@ -1,5 +1,6 @@
 /* plugins.h - kube-apiserver's admission plugins, which change or refuse a write by looking at other objects:
- * Priority, RuntimeClass, DefaultStorageClass, LimitRanger, ResourceQuota. Under the server's lock. */
+ * Priority, RuntimeClass, DefaultStorageClass, TaintNodesByCondition, LimitRanger, ResourceQuota. Under the
+ * server's lock. */
 #ifndef KL_BUILTIN_PLUGINS_H
 #define KL_BUILTIN_PLUGINS_H
 

@@ -1,5 +1,5 @@
 -- What kube-apiserver's admission plugins add and refuse: Priority, RuntimeClass, DefaultStorageClass,
--- LimitRanger, ResourceQuota. Each has a namespace of its own: the real one hears late of what is deleted.
+-- LimitRanger, ResourceQuota, TaintNodesByCondition. Each has a namespace of its own: the real one hears late of what is deleted.
 -- not in tsan: one request after the other
 
 local both = require "support.both"
@@ -244,4 +244,29 @@ describe("the embedded server beside its garbage collector", function()
     assert.equal("usual", spec.priorityClassName)
     assert.equal(7, spec.priority)
   end)
+end)
+
+both.describe("taints of new nodes", function(ns)
+  local nodes, rows = "/api/v1/nodes", {}
+  local NOT_READY = "node.kubernetes.io/not-ready"
+  local function row(what, method, path, taints, code)
+    local name = path:match "/([^/?]+)[^/]*$"
+    if method == "POST" then name = ns .. #rows end
+    rows[#rows + 1] = { what, method, path, { apiVersion = "v1", kind = "Node", metadata = { name = name },
+      spec = { taints = taints } }, code or 201 }
+  end
+  local one, other = ns .. "0", { { key = "a", value = "b", effect = "NoExecute" } }
+  row("none is given", "POST", nodes, nil)
+  row("another is given", "POST", nodes, other)
+  row("the same is given", "POST", nodes, { { key = NOT_READY, value = "x", effect = "NoSchedule" } })
+  row("its key with another effect is given", "POST", nodes, { { key = NOT_READY, effect = "NoExecute" } })
+  row("a dry run", "POST", nodes .. "?dryRun=All", nil)
+  row("a node is applied", "APPLY", ("%s/%s-a?fieldManager=m"):format(nodes, ns), other)
+  row("it is applied again", "APPLY", ("%s/%s-a?fieldManager=m"):format(nodes, ns), other, 200)
+  row("one is replaced", "PUT", nodes .. "/" .. one, other, 200)
+  row("one loses all", "PATCH", nodes .. "/" .. one, json.null, 200)
+  for _, name in ipairs { one, ns .. "1", ns .. "2", ns .. "3", ns .. "-a" } do
+    rows[#rows + 1] = { name:gsub(ns, "NS") .. " goes", "DELETE", nodes .. "/" .. name, nil, 200 }
+  end
+  return rows
 end)

@@ -115,7 +115,6 @@ local function scrub(value)
   end
   if copy.kind == "Node" and type(copy.status) == "table" then
     for _, key in ipairs(KUBELETS) do copy.status[key] = nil end
-    copy.spec.taints = nil
   end
   if copy.lastPhaseTransitionTime then copy.lastPhaseTransitionTime = "TIME" end
   if math.type(copy.nodePort) and copy.nodePort >= 30000 then copy.nodePort = "NODEPORT" end

@@ -12,13 +12,12 @@ local kube = require "kubelua"
 local cluster = require "scheduler.cluster"
 local cycle = require "scheduler.cycle"
 local decided = require "scheduler.decided"
-local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
 local gang = require "scheduler.gang"
 local gangpreempt = require "scheduler.gangpreempt"
 local lifecycle = require "reservations.lifecycle"
 local loadaware = require "scheduler.loadaware"
-local numa = require "scheduler.numa"
+local marks = require "scheduler.marks"
 local order = require "lib.order"
 local pods = require "pods"
 local preempt = require "scheduler.preempt"
@@ -93,8 +92,9 @@ end
 local function place_reservation(entry, nodes, state, args)
   local result = cycle.run(entry.pod, nodes, state, args)
   if not result.node then return result.message end
-  snapshot.reserve(state, entry.object, result.node)
-  decided.reserve(entry.key, { uid = entry.pod.metadata.uid, node = result.node.metadata.name,
+  local got = cycle.got(result)
+  snapshot.reserve(state, marks.on(entry.object, marks.texts(got, entry.pod)), result.node)
+  decided.reserve(entry.key, { uid = entry.pod.metadata.uid, node = result.node.metadata.name, got = got,
     at = state.now })
 end
 
@@ -165,21 +165,11 @@ end
 -- The pod says whose room, which GPUs and which processors it has before it is bound, so that nobody sees it
 -- on the node without that.
 local function mark(ctx, pod, known)
-  local got = known.got and fields.copy(known.got) or {}
-  local status, spec = numa.texts(got.numa, pod)
-  local texts = {
-    [lifecycle.ALLOCATED] = known.room
-      and kube.encode(kube.object { name = known.room.name, uid = known.room.uid }) or false,
-    [deviceshare.ANNOTATION] = deviceshare.text(got.devices) or false,
-    [numa.STATUS] = status or false,
-    [numa.SPEC] = spec,
-  }
-  local same = true
-  for name, text in pairs(texts) do same = same and (fields.annotation(pod, name) or false) == text end
-  if same then return end
-  ctx:patch(pod, function(draft)
-    for name, text in pairs(texts) do draft.metadata.annotations[name] = text or nil end
-  end)
+  local texts = marks.texts(known.got and fields.copy(known.got) or {}, pod)
+  texts[lifecycle.ALLOCATED] = known.room
+    and kube.encode(kube.object { name = known.room.name, uid = known.room.uid }) or false
+  if marks.says(pod, texts) then return end
+  ctx:patch(pod, function(draft) marks.write(draft, texts) end)
 end
 
 -- Claims that wait for the pod are told its node, so that their volumes are made where it can be.
@@ -369,6 +359,16 @@ local scheduler = kube.controller {
   end,
 }
 
+-- A Reservation says what it got before it is on the node, as a pod does.
+local function settle(ctx, object, known)
+  local texts = marks.texts(fields.copy(known.got), reservation.says(object))
+  if not marks.says(object, texts) then
+    object = ctx:patch(object, function(draft) marks.write(draft, texts) end)
+  end
+  local status = reservation.placed(object, known.node, ctx:now():unix())
+  ctx:patch_status(object, function(draft) draft.status = status end)
+end
+
 -- Decides with the pods, in one decision of both.
 local reserver = kube.controller {
   name = "scheduler-reservations",
@@ -392,10 +392,10 @@ local reserver = kube.controller {
       for _, key in ipairs(out.mine) do bind(ctx, key) end
       known, message = decided.reservation(name, uid), out.messages[name]
     end
-    local status = known and reservation.placed(object, known.node, now)
-      or message and reservation.refused(object, message, now)
+    if known then return settle(ctx, object, known) end
+    local status = message and reservation.refused(object, message, now)
     if status then ctx:patch_status(object, function(draft) draft.status = status end) end
-    return not known and { requeue_after = message and AGAIN or SOON } or nil
+    return { requeue_after = message and AGAIN or SOON }
   end,
 }
 

@@ -1,8 +1,8 @@
 -- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
 -- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation
--- keeps it, with parts of GPUs and processors of their own; one of lower priority makes room for one of
--- higher; one that fits nowhere says why and is bound when there is room, across a reload and a restart. The
--- process needs no more rights than `kubelua rbac` prints.
+-- keeps it, with parts of GPUs and processors of their own, also those that a Reservation was given; one of
+-- lower priority makes room for one of higher; one that fits nowhere says why and is bound when there is room,
+-- across a reload and a restart. The process needs no more rights than `kubelua rbac` prints.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -154,6 +154,29 @@ servers.each(function(name, start)
       end)
       assert.equal('{"cpuset":"0","numaNodeResources":[{"node":0,"resources":{"cpu":"1"}}]}',
         client:get(POD, "default", "own").metadata.annotations[DOMAIN .. "resource-status"])
+
+      local one = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
+        nodeSelector = { ["kubernetes.io/hostname"] = "n3" }, containers = { { name = "c", image = "none",
+          resources = { requests = { cpu = "1" } } } } }
+      client:create { kind = RESERVATION, name = "cores", spec = { allocateOnce = false,
+        owners = { { labelSelector = { matchLabels = { app = "kept" } } } },
+        template = { metadata = { labels = { ["koordinator.sh/qosClass"] = "LSR" } }, spec = one } } }
+      local cores
+      await("the Reservation of processors on its node", function()
+        cores = client:get(RESERVATION, "cores")
+        return cores("status.phase") == "Available" and cores.status.nodeName == "n3"
+      end)
+      local kept = cores.metadata.annotations[DOMAIN .. "resource-status"]
+      assert.matches('"cpuset":"%d"', kept)
+      client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = "kept",
+        labels = { ["koordinator.sh/qosClass"] = "LSR", app = "kept" },
+        annotations = { [DOMAIN .. "reservation-affinity"] = '{"name":"cores"}' } }, spec = one }
+      await("a pod with the processor that was kept for it", function()
+        return where "kept" == "n3" or error(why "kept" or "it is not decided", 0)
+      end)
+      assert.equal(kept, client:get(POD, "default", "kept").metadata.annotations[DOMAIN .. "resource-status"])
+      client:delete(POD, "default", "kept")
+      client:delete(RESERVATION, "cores")
 
       for i, class in ipairs { "low", "high" } do
         client:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = class, value = i * 100 }

@@ -7,6 +7,7 @@ local fields = require "fields"
 local forest = require "elasticquota.forest"
 local gang = require "scheduler.gang"
 local inputs = require "elasticquota.inputs"
+local marks = require "scheduler.marks"
 local members = require "elasticquota.members"
 local numa = require "scheduler.numa"
 local pods = require "pods"
@@ -74,13 +75,17 @@ local function by_name(ctx, kind)
   return out
 end
 
--- All Reservations, those that have a node since a moment ago with the status that they are about to have.
+-- All Reservations, those that have a node since a moment ago with the annotations and the status that they
+-- are about to have.
 local function reservations(ctx, now)
   local out, known = {}, decided.reservations(ctx)
   for i, object in ipairs(ctx:list(reservation.KIND)) do
     local mine = known[object.metadata.name]
-    out[i] = mine and { metadata = object.metadata, spec = object.spec,
-      status = reservation.placed(object, mine.node, now) } or object
+    if mine then
+      object = marks.on(object, marks.texts(mine.got, reservation.says(object)))
+      object.status = reservation.placed(object, mine.node, now)
+    end
+    out[i] = object
   end
   return out
 end

@@ -12,6 +12,7 @@
 --   score(pod, info, cycle)    0 to 100
 --   normalize(scores, cycle)   changes the scores of all nodes that fit, { [node name] = score }
 --   silent(pod, cycle)         whether it has no score for any node: it is not asked for one then
+--   fits_room(pod, room, info, cycle)  whether the pod can have what the plugin keeps in a Reservation's room
 -- cycle is { state, args, request, infos = of all nodes, on = { [node name] = table } }. `cycle` is theirs to
 -- remember in what they know of the pod, cycle.on[info.name] what they know of the pod on that node.
 --
@@ -48,8 +49,8 @@ local ENOUGH, HALF, LEAST, STEP = 100, 50, 5, 125
 
 -- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota,
 -- deviceshare = scoringStrategy of DeviceShareArgs, numa = NodeNUMAResourceArgs, percentage = of nodes that
--- fit until no more are looked for (percentageOfNodesToScore; 0: Kubernetes' own) }, all of it optional. What
--- is worth doing once for many cycles.
+-- fit until no more are looked for (percentageOfNodesToScore; 0: Kubernetes' own), upstream = "v1.8.0" or
+-- "main" }, all of it optional. What is worth doing once for many cycles.
 function M.args(given)
   given = given or {}
   return {
@@ -61,6 +62,7 @@ function M.args(given)
     deviceshare = given.deviceshare or deviceshare.DEFAULTS,
     numa = given.numa or numa.DEFAULTS,
     percentage = given.percentage or 100,
+    upstream = given.upstream or "main",
   }
 end
 
@@ -282,7 +284,7 @@ function M.run(pod, nodes, state, args)
   if best then
     local room = reservation.nominate(pod, best, cycle)
     result.node, result.reservation = best.node, room and room.object
-    result.devices = deviceshare.allocate(best, cycle)
+    result.devices = deviceshare.allocate(pod, best, cycle)
     result.numa = numa.allocate(pod, best, cycle)
   else
     result.message = explain(#nodes, counts)
@@ -301,7 +303,7 @@ function M.place(pod, info, state, args)
   local cycle = tried(pod, info, state, args)
   if not cycle then return nil end
   local room = reservation.nominate(pod, info, cycle)
-  return M.got { reservation = room and room.object, devices = deviceshare.allocate(info, cycle),
+  return M.got { reservation = room and room.object, devices = deviceshare.allocate(pod, info, cycle),
     numa = numa.allocate(pod, info, cycle) }
 end
 

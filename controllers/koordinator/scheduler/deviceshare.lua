@@ -8,11 +8,17 @@
 --   takes      : the `count` devices that have it free, those of the best score first
 --   score      = Σ weight · part that stays free (or is used) / Σ weight, of a device and of a node
 --
--- info.devices is { [type] = { total, free } }, both { [minor] = list of amounts }.
+-- A Reservation is given devices as its pod would be, and says so in the same annotation. What its pods do
+-- not have of them is closed to other pods. The pod that is nominated to the Reservation takes them first,
+-- then those of the node; of one that is Restricted no others.
+--
+-- info.devices is { [type] = { total, free, rests = of rooms { [uid] } } }, all of them { [minor] = list of
+-- amounts }.
 
 local fields = require "fields"
 local kube = require "kubelua"
 local lists = require "lib.lists"
+local reservation = require "scheduler.reservation"
 local scores = require "scheduler.scores"
 
 local dig = fields.dig
@@ -109,17 +115,39 @@ end
 
 -- ---------------------------------------------------------------- what a node has
 
--- The devices that a pod has: { [type] = list of { minor, resources } }.
-local function devices_of(entry)
-  if entry.devices then return entry.devices end
-  local text = fields.annotation(entry.pod, M.ANNOTATION)
+-- The devices that a pod says that it has: { [type] = list of { minor, resources } }.
+local function read_devices(pod)
+  local text = fields.annotation(pod, M.ANNOTATION)
   return text and fields.json(text) or {}
+end
+
+-- Takes what somebody has from amounts by minor; of minors that are not there nothing.
+local function subtract(by_minor, list)
+  for _, one in ipairs(list or {}) do
+    local left = by_minor[one.minor or 0]
+    for name, n in pairs(left and lists.of(one.resources) or {}) do
+      if left[name] then left[name] = math.max(left[name] - n, 0) end
+    end
+  end
+end
+
+-- Closes what a room was given and its pods, a list of what they have, leave of it.
+local function hold_rest(known, uid, own, its_pods)
+  for _, type in ipairs(TYPES) do
+    local rest = {}
+    for _, one in ipairs(dig(own, type) or {}) do rest[one.minor or 0] = lists.of(one.resources) end
+    for _, has in ipairs(its_pods) do subtract(rest, has[type]) end
+    if next(rest) then known[type].rests[uid] = rest end
+    for minor, amounts in pairs(rest) do
+      subtract(known[type].free, { { minor = minor, resources = lists.texts(amounts) } })
+    end
+  end
 end
 
 local function known_of(info, state)
   if info.devices then return info.devices end
   local known = {}
-  for _, type in ipairs(TYPES) do known[type] = { total = {}, free = {} } end
+  for _, type in ipairs(TYPES) do known[type] = { total = {}, free = {}, rests = {} } end
   for _, device in ipairs(dig(state.devices, info.name, "spec", "devices") or {}) do
     local of_type = known[device.type]
     if of_type then
@@ -128,19 +156,38 @@ local function known_of(info, state)
       of_type.free[minor] = lists.copy(of_type.total[minor])
     end
   end
+  local by_room = {}
   for _, entry in pairs(info.pods) do
-    local has = devices_of(entry)
-    for _, type in ipairs(TYPES) do
-      for _, one in ipairs(dig(has, type) or {}) do
-        local left = known[type].free[one.minor or 0]
-        for name, n in pairs(left and lists.of(one.resources) or {}) do
-          if left[name] then left[name] = math.max(left[name] - n, 0) end
-        end
-      end
+    local has = entry.devices or read_devices(entry.pod)
+    for _, type in ipairs(TYPES) do subtract(known[type].free, has[type]) end
+    if entry.uid then
+      by_room[entry.uid] = by_room[entry.uid] or {}
+      table.insert(by_room[entry.uid], has)
+    end
+  end
+  for _, room in ipairs(info.rooms) do
+    if not reservation.is_spent(room) then
+      hold_rest(known, room.uid, read_devices(reservation.says(room.object)), by_room[room.uid] or {})
     end
   end
   info.devices = known
   return known
+end
+
+-- What is free of a type for a pod that uses the room, or none, and which minors it takes first, or nil.
+local function free_for(known, room)
+  local rest = room and known.rests[room.uid]
+  if not rest then return known.free, nil end
+  local out = {}
+  for minor, free in pairs(known.free) do
+    out[minor] = rest[minor] and lists.add(free, lists.mask(rest[minor], free)) or free
+  end
+  if reservation.is_restricted(room) then
+    for minor in pairs(out) do
+      out[minor] = rest[minor] and lists.mask(lists.cap(out[minor], rest[minor]), rest[minor]) or {}
+    end
+  end
+  return out, rest
 end
 
 -- ---------------------------------------------------------------- scores
@@ -186,16 +233,17 @@ local function complete(each, total)
 end
 
 -- The devices of a type for the pod: a list of { minor, resources } by minor, or nil where they are too few.
-local function choose(known, request, strategy)
-  local fitting = {}
-  for minor, free in pairs(known.free) do
+local function choose(known, request, strategy, room)
+  local fitting, all, first = {}, free_for(known, room)
+  for minor, free in pairs(all) do
     if next(free) and has(free, request.each) then
-      fitting[#fitting + 1] = { minor = minor,
+      fitting[#fitting + 1] = { minor = minor, first = first and first[minor] ~= nil or false,
         score = score_of(request.each, known.total[minor], free, strategy) }
     end
   end
   if #fitting < request.count then return nil end
   table.sort(fitting, function(a, b)
+    if a.first ~= b.first then return a.first end
     if a.score ~= b.score then return a.score > b.score end
     return a.minor < b.minor
   end)
@@ -208,12 +256,12 @@ local function choose(known, request, strategy)
   return chosen
 end
 
-local function decide(info, cycle)
+local function decide(info, cycle, room)
   local out, missing, known = {}, {}, known_of(info, cycle.state)
   for _, type in ipairs(TYPES) do
     local request = cycle.devices[type]
     if request then
-      out[type] = choose(known[type], request, cycle.args.deviceshare)
+      out[type] = choose(known[type], request, cycle.args.deviceshare, room)
       if not out[type] then missing[#missing + 1] = ("Insufficient %s devices"):format(type) end
     end
   end
@@ -221,13 +269,29 @@ local function decide(info, cycle)
   return out
 end
 
--- The devices of the node for the pod, by type; or nil and which there are too few of. A node without a
--- Device has none to tell apart, and a scheduler without this plugin asks for none.
-function M.allocate(info, cycle)
-  if not next(cycle.devices or {}) or not dig(cycle.state.devices, info.name) then return {} end
+-- Whether the pod asks for devices that the node tells apart: one without a Device does not, and a scheduler
+-- without this plugin asks for none.
+local function asks(info, cycle)
+  return next(cycle.devices or {}) ~= nil and dig(cycle.state.devices, info.name) ~= nil
+end
+
+-- The devices of the node for the pod, by type; or nil and which there are too few of.
+function M.allocate(pod, info, cycle)
+  if not asks(info, cycle) then return {} end
   local mine = cycle.on[info.name]
-  if not mine.devices then mine.devices = { decide(info, cycle) } end
+  if not mine.devices then
+    mine.devices = { decide(info, cycle, reservation.nominate(pod, info, cycle)) }
+  end
   return mine.devices[1], mine.devices[2]
+end
+
+-- A room that keeps devices is for pods that can have theirs of it.
+function M.fits_room(_, room, info, cycle)
+  if not asks(info, cycle) then return true end
+  for _, of_type in pairs(known_of(info, cycle.state)) do
+    if of_type.rests[room.uid] then return decide(info, cycle, room) ~= nil end
+  end
+  return true
 end
 
 -- The text of the annotation, or nil for no devices.
@@ -251,17 +315,17 @@ function M.prefilter(_, cycle)
   return why
 end
 
-function M.filter(_, info, cycle)
-  local _, missing = M.allocate(info, cycle)
+function M.filter(pod, info, cycle)
+  local _, missing = M.allocate(pod, info, cycle)
   return missing
 end
 
 function M.silent(_, cycle) return not next(cycle.devices) end
 
-function M.score(_, info, cycle)
-  local sum, known = 0, known_of(info, cycle.state)
+function M.score(pod, info, cycle)
+  local sum, known, room = 0, known_of(info, cycle.state), reservation.nominate(pod, info, cycle)
   for type, request in pairs(cycle.devices) do
-    sum = sum + score_of(request.each, sum_of(known[type].total), sum_of(known[type].free),
+    sum = sum + score_of(request.each, sum_of(known[type].total), sum_of((free_for(known[type], room))),
       cycle.args.deviceshare)
   end
   return sum

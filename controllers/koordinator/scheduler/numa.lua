@@ -3,9 +3,14 @@
 -- pod keeps a pod's resources together. An annotation of each pod says what it has.
 --
 -- What numa/place.lua finds is asked for in filter, so that no node is chosen where it would be refused
--- later. Room that a Reservation keeps is room of the node here: a Reservation holds no processors.
+-- later.
 --
--- info.numa is { view = of numa/place.lua, topology }, of a node with a NodeResourceTopology.
+-- A Reservation is given processors and NUMA nodes as its pod would be, and says so in the same annotation.
+-- What its pods do not have of them is closed to other pods. The pod that is nominated to the Reservation
+-- takes them first, then those of the node; of one that is Restricted no others.
+--
+-- info.numa is { topology, placed = what pods and rooms have, rests = of rooms { [uid] = one of placed },
+-- views = { [uid, or "" for none] = of numa/place.lua } }, of a node with a NodeResourceTopology.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -33,6 +38,7 @@ local FULL, SPREAD = "FullPCPUs", "SpreadByPCPUs"
 local OF_NODE = { FullPCPUsOnly = FULL, SpreadByPCPUs = SPREAD }
 local MILLI = 1000
 local INTEGER = "the requested CPUs must be integer"
+local NOT_IN_ROOM = "pod has a nominated reservation but cannot be allocated within its NUMA scope"
 
 -- As NodeNUMAResourceArgs.
 M.DEFAULTS = {
@@ -63,18 +69,64 @@ local function read_status(pod)
   return out
 end
 
+-- What the pods of a Reservation, a list of what they have, leave of what it has itself.
+local function rest_of(own, its_pods)
+  local left, zones = {}, {}
+  for _, id in ipairs(own.cpus) do left[id] = true end
+  for i, zone in ipairs(own.zones) do
+    zones[i] = { node = zone.node, resources = lists.copy(zone.resources) }
+  end
+  for _, one in ipairs(its_pods) do
+    for _, id in ipairs(one.cpus) do left[id] = nil end
+    for _, taken in ipairs(one.zones) do
+      for _, zone in ipairs(zones) do
+        for name, n in pairs(zone.node == taken.node and zone.resources or {}) do
+          zone.resources[name] = math.max(n - (taken.resources[name] or 0), 0)
+        end
+      end
+    end
+  end
+  return { cpus = cpus.list(left), zones = zones, exclusive = own.exclusive, all = own.cpus }
+end
+
 local function known_of(info, cycle)
   if info.numa ~= nil then return info.numa end
   local object = dig(cycle.state.topologies, info.name)
   info.numa = false
-  if object then
-    local read, placed = topology.read(object), {}
-    for _, entry in pairs(info.pods) do placed[#placed + 1] = entry.numa or read_status(entry.pod) end
-    local args = cycle.args.numa
-    local strategy = fields.label(info.node, STRATEGY) or args.numaScoringStrategy.type
-    info.numa = { topology = read, view = place.view(read, placed, topology.ratios(info.node), strategy) }
+  if not object then return false end
+  local placed, rests, by_room = {}, {}, {}
+  for _, entry in pairs(info.pods) do
+    local has = entry.numa or read_status(entry.pod)
+    placed[#placed + 1] = has
+    local uid = has and entry.uid
+    if uid then
+      by_room[uid] = by_room[uid] or {}
+      table.insert(by_room[uid], has)
+    end
   end
+  for _, room in ipairs(info.rooms) do
+    local own = not reservation.is_spent(room) and read_status(reservation.says(room.object))
+    if own then
+      rests[room.uid] = rest_of(own, by_room[room.uid] or {})
+      placed[#placed + 1] = rests[room.uid]
+    end
+  end
+  info.numa = { topology = topology.read(object), placed = placed, rests = rests, views = {} }
   return info.numa
+end
+
+-- What the node has for a pod that uses the room, or none.
+local function view_of(known, room, info, cycle)
+  local rest = room and known.rests[room.uid]
+  local key = rest and room.uid or ""
+  local view = known.views[key]
+  if not view then
+    local strategy = fields.label(info.node, STRATEGY) or cycle.args.numa.numaScoringStrategy.type
+    view = place.view(known.topology, known.placed, topology.ratios(info.node), strategy, rest,
+      rest and reservation.is_restricted(room))
+    known.views[key] = view
+  end
+  return view
 end
 
 -- ---------------------------------------------------------------- what a pod wants
@@ -105,7 +157,7 @@ function M.prefilter(pod, cycle)
     numa_exclusive = where.singleNUMANodeExclusive or "" }
   local qos = pods.raw_qos(pod)
   local own = (qos == "LSE" or qos == "LSR") and pods.class(pod) == "koord-prod"
-  if own and asked > 0 and not pod.reserves then
+  if own and asked > 0 then
     want.policy, want.required = policy_of(spec, args)
     if want.policy and asked % MILLI ~= 0 then return INTEGER end
     want.bind, want.exclusive = want.policy ~= nil, want.policy and spec.preferredCPUExclusivePolicy
@@ -167,7 +219,7 @@ end
 -- ---------------------------------------------------------------- the plugin
 
 -- Processors of their own count for more on a node whose cpu is amplified.
-local function fits_amplified(pod, info, known, want, cycle)
+local function fits_amplified(pod, info, view, want, cycle)
   local asked = want.request.cpu or 0
   if asked == 0 then return nil end
   local ratios, why = topology.ratios(info.node)
@@ -175,21 +227,22 @@ local function fits_amplified(pod, info, known, want, cycle)
   local ratio = ratios and ratios.cpu or 0
   if ratio <= 1 then return nil end
   local taken = reservation.taken(pod, info, cycle).cpu or 0
-  local own = known and cpus.size(known.view.allocated) * MILLI or 0
+  local own = view and cpus.size(view.allocated) * MILLI or 0
   if own > 0 and taken >= own then taken = taken - own + place.amplify(own, ratio) end
   if want.bind then asked = place.amplify(asked, ratio) end
   return asked > (info.allocatable.cpu or 0) - taken and "Insufficient amplified cpu" or nil
 end
 
--- What the pod would have on a node, { cpus, zones, exclusive }, both empty for one that is not told where;
--- or nil and a list of reasons.
-local function decide(pod, info, cycle)
+-- What the pod would have on a node, of a room or none: { cpus, zones, exclusive }, both empty for one that
+-- is not told where; or nil and a list of reasons.
+local function decide_in(room, pod, info, cycle)
   local known, want = known_of(info, cycle), cycle.numa
+  local view = known and view_of(known, room, info, cycle)
   local policy = together_on(info, known, want)
   if not policy then return nil, { "node(s) NUMA Topology policy not match" } end
   local bound, why = bind_on(info, known, want)
   if not bound then return nil, { why } end
-  why = fits_amplified(pod, info, known, bound, cycle)
+  why = fits_amplified(pod, info, view, bound, cycle)
   if why then return nil, { why } end
   if not bound.bind and policy == "" then return { cpus = {}, zones = {} } end
   if bound.bind then
@@ -205,17 +258,33 @@ local function decide(pod, info, cycle)
   end
   local out, reasons
   if policy == "" then
-    out, reasons = place.allocate(known.view, bound, nil)
+    out, reasons = place.allocate(view, bound, nil)
   else
     local exclusive = want.numa_exclusive
     if exclusive == "" and want.numa_policy ~= "" then exclusive = "Required" end
-    local asked = amplified(bound, known.view.ratio)
-    out, reasons = place.admit(known.view, bound, policy, exclusive, function(used, total)
+    local asked = amplified(bound, view.ratio)
+    out, reasons = place.admit(view, bound, policy, exclusive, function(used, total)
       return score_of(cycle.args.numa.numaScoringStrategy, used, asked, total)
     end)
   end
   if out then out.policy = bound.bind and { name = bound.policy, required = bound.required } or nil end
   return out, reasons
+end
+
+-- Where the room cannot give what the pod asks for, the node alone does in v1.8.0; later that is refused.
+local function decide(pod, info, cycle)
+  local room, known = reservation.nominate(pod, info, cycle), known_of(info, cycle)
+  local out, reasons = decide_in(room, pod, info, cycle)
+  if out or not room or not known or not known.rests[room.uid] then return out, reasons end
+  if cycle.args.upstream ~= "v1.8.0" then return nil, { NOT_IN_ROOM } end
+  return decide_in(nil, pod, info, cycle)
+end
+
+-- A pod that wants a Reservation has its processors and NUMA nodes of that.
+function M.fits_room(pod, room, info, cycle)
+  if not cycle.affinity or not cycle.numa then return true end
+  local known = known_of(info, cycle)
+  return not known or not known.rests[room.uid] or decide_in(room, pod, info, cycle) ~= nil
 end
 
 -- What the pod gets on a node that was not refused; nil in a scheduler without this plugin.
@@ -237,14 +306,14 @@ end
 function M.silent(_, cycle) return next(cycle.request) == nil end
 
 -- What the NUMA nodes of a pod have, and what is taken of them; of the whole node for a pod that is in none.
-local function sums(zones, known, pod, info, cycle)
+local function sums(zones, view, pod, info, cycle)
   if #zones == 0 then return info.allocatable, reservation.taken(pod, info, cycle) end
   local total, used = {}, {}
   for _, mine in ipairs(zones) do
-    for _, zone in ipairs(known.view.zones) do
+    for _, zone in ipairs(view.zones) do
       if zone.node == mine.node then
         lists.accumulate(total, zone.resources)
-        lists.accumulate(used, lists.sub(zone.resources, known.view.free[zone.node]))
+        lists.accumulate(used, lists.sub(zone.resources, view.free[zone.node]))
       end
     end
   end
@@ -255,10 +324,11 @@ end
 -- and under BestEffort, where upstream decides after the scores.
 function M.score(pod, info, cycle)
   local known, got = known_of(info, cycle), M.allocate(pod, info, cycle)
-  local policy, ratio = together_on(info, known, cycle.numa), known and known.view.ratio
-  local own = known and cpus.size(known.view.allocated) * MILLI or 0
+  local view = known and view_of(known, reservation.nominate(pod, info, cycle), info, cycle)
+  local policy, ratio = together_on(info, known, cycle.numa), view and view.ratio
+  local own = view and cpus.size(view.allocated) * MILLI or 0
   local bound = { request = cycle.request, bind = #got.cpus > 0 }
-  local total, used = sums(policy == "BestEffort" and {} or got.zones, known, pod, info, cycle)
+  local total, used = sums(policy == "BestEffort" and {} or got.zones, view, pod, info, cycle)
   local cpu
   if policy == "" then
     if own > 0 and ratio and ratio > 1 then cpu = (used.cpu or 0) - own + place.amplify(own, ratio) end

@@ -4,7 +4,8 @@
 -- the one that it fills most.
 --
 -- A node's rooms are { object, uid, name, once, allocatable, allocated, pods }: allocated and pods are what
--- the pods on the node have of it.
+-- the pods on the node have of it. Processors and devices that a Reservation was given are held by the
+-- plugins that gave them: numa.lua and deviceshare.lua.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -56,9 +57,15 @@ function M.rooms(reservations)
   return out
 end
 
--- What a room still holds, a place for one pod among it. One that is allocated once holds nothing after that.
+-- Whether a room that is allocated once is given away, and holds nothing any more.
+function M.is_spent(room) return room.once and room.pods > 0 end
+
+-- Whether a pod gets no more of what the room has than it still holds.
+function M.is_restricted(room) return dig(room.object, "spec", "allocatePolicy") == "Restricted" end
+
+-- What a room still holds, a place for one pod among it.
 local function remaining(room)
-  if room.once and room.pods > 0 then return {} end
+  if M.is_spent(room) then return {} end
   local out = {}
   for name, n in pairs(room.allocatable) do out[name] = math.max(n - (room.allocated[name] or 0), 0) end
   out.pods = 1
@@ -86,6 +93,14 @@ function M.is_waiting(object, scheduler)
     and dig(object, "spec", "template", "spec", "schedulerName") == scheduler
 end
 
+local function said_by(object, what)
+  return fields.merge(dig(object, "spec", "template", "metadata", what) or {},
+    dig(object, "metadata", what) or {})
+end
+
+-- What a Reservation says as a pod would, in annotations.
+function M.says(object) return { metadata = { annotations = said_by(object, "annotations") } } end
+
 -- The pod for which it keeps room, as it would be scheduled. `reserves` marks it: it takes no other's room,
 -- and counts in no quota.
 function M.as_pod(object)
@@ -94,7 +109,8 @@ function M.as_pod(object)
   return {
     reserves = meta.uid,
     metadata = { name = meta.name, uid = meta.uid, namespace = said.namespace or "default",
-      labels = said.labels, annotations = said.annotations, ownerReferences = said.ownerReferences,
+      labels = said_by(object, "labels"), annotations = said_by(object, "annotations"),
+      ownerReferences = said.ownerReferences,
       creationTimestamp = meta.creationTimestamp },
     spec = template.spec or {},
     status = {},
@@ -180,7 +196,7 @@ local function ignores(pod) return fields.label(pod, IGNORED) == "true" end
 
 local function matches(pod, room, info, affinity)
   local object = room.object
-  if room.once and room.pods > 0 or not owned(object, pod) then return false end
+  if M.is_spent(room) or not owned(object, pod) then return false end
   if affinity and affinity.name then return affinity.name == room.name end
   local as = affinity and affinity.as or {}
   local closed = dig(object, "spec", "unschedulable") == true or object.metadata.deletionTimestamp ~= nil
@@ -211,7 +227,7 @@ end
 -- A Reservation that is Restricted gives no more than it has of what it names; others may take from the node,
 -- too.
 local function fits_room(room, asked)
-  if dig(room.object, "spec", "allocatePolicy") ~= "Restricted" then return true end
+  if not M.is_restricted(room) then return true end
   local text = fields.annotation(room.object, RESTRICTED)
   local said = text and dig(fields.json(text), "resources")
   local names = said and #said > 0 and said or lists.names(room.allocatable)
@@ -253,6 +269,14 @@ local function better(a, b, asked)
   return a.name < b.name
 end
 
+-- Whether the plugins can give the pod what they keep in the room.
+local function is_fitting(pod, room, info, cycle)
+  for _, plugin in ipairs(cycle.args.plugins) do
+    if plugin.fits_room and not plugin.fits_room(pod, room, info, cycle) then return false end
+  end
+  return true
+end
+
 -- The room of a node that the pod would use, or nil.
 function M.nominate(pod, info, cycle)
   if #info.rooms == 0 or ignores(pod) or pod.reserves then return nil end
@@ -264,7 +288,7 @@ function M.nominate(pod, info, cycle)
     for _, room in ipairs(info.rooms) do
       if matches(pod, room, info, cycle.affinity) and (cycle.affinity or shares(room, asked))
         and fits_node(info, asked, lists.sub(taken, remaining(room))) and fits_room(room, asked)
-        and (not best or better(room, best, asked)) then
+        and (not best or better(room, best, asked)) and is_fitting(pod, room, info, cycle) then
         best = room
       end
     end

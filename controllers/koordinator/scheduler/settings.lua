@@ -39,6 +39,7 @@ function M.args(params)
     deviceshare = params.deviceshare,
     numa = params.numa,
     percentage = params.percentageOfNodesToScore,
+    upstream = params.upstream,
     quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota,
       disable_default_preemption = params.disableDefaultQuotaPreemption },
   }

@@ -3,7 +3,10 @@
 -- A view is what a node has, and what its pods have of it:
 --   { topology, ratio = amplification of cpu, zones = list of { node, resources },
 --     free = { [NUMA node] = list }, available = set of processors,
---     allocated = { [id] = exclusive policy of its pod }, status, strategy }
+--     allocated = { [id] = exclusive policy of its pod }, status, strategy,
+--     preferred = set of processors that are taken first, or nil,
+--     limit = nil, or the most that a pod may have: { n = processors, free = { [NUMA node] = list } or
+--       nil } }
 -- A want is what a pod asks for:
 --   { request = list of amounts, bind = whether processors of its own,
 --     policy = "FullPCPUs" or "SpreadByPCPUs", required = whether the policy must hold, exclusive,
@@ -38,7 +41,7 @@ local function statuses(topology, placed)
   local single, shared, out = {}, {}, {}
   for _, one in ipairs(placed) do
     local nodes, n = {}, 0
-    for _, id in ipairs(one.cpus) do
+    for _, id in ipairs(one.all or one.cpus) do
       local cpu = topology.cpus[id]
       if cpu and not nodes[cpu.node] then nodes[cpu.node], n = true, n + 1 end
     end
@@ -50,21 +53,34 @@ local function statuses(topology, placed)
   return out
 end
 
--- placed: list of { cpus, zones, exclusive } of the node's pods. ratios: of the node, for zones whose
--- topology says none.
-function M.view(topology, placed, ratios, strategy)
+local function give(view, room, limited)
+  view.preferred = {}
+  for _, id in ipairs(room.cpus) do view.preferred[id] = true end
+  if not limited then return end
+  view.limit = { n = #room.cpus }
+  for _, zone in ipairs(room.zones) do
+    view.limit.free = view.limit.free or {}
+    view.limit.free[zone.node] = zone.resources
+  end
+end
+
+-- placed: list of { cpus, zones, exclusive } of the node's pods and Reservations, of the latter what their
+-- pods do not have, and all = their processors. room: nil, or the one of them whose rest the view gives away;
+-- limited: and no more than that. ratios: of the node, for zones whose topology says none.
+function M.view(topology, placed, ratios, strategy, room, limited)
   local all = topology.ratios or ratios or {}
   local view = { topology = topology, ratio = all.cpu, free = {}, available = {}, allocated = {}, under = {},
     zones = topology.ratios and topology.zones or amplified(topology.zones, all),
     status = statuses(topology, placed), strategy = strategy }
   local taken, bound = {}, {}
+  if room then give(view, room, limited) end
   for _, one in ipairs(placed) do
-    for _, id in ipairs(one.cpus) do
+    for _, id in ipairs(one ~= room and one.cpus or {}) do
       local cpu = topology.cpus[id]
       if cpu and view.allocated[id] == nil then bound[cpu.node] = (bound[cpu.node] or 0) + MILLI end
       view.allocated[id] = one.exclusive or ""
     end
-    for _, zone in ipairs(one.zones) do
+    for _, zone in ipairs(one ~= room and one.zones or {}) do
       taken[zone.node] = taken[zone.node] or {}
       lists.accumulate(taken[zone.node], zone.resources)
     end
@@ -136,9 +152,23 @@ local function within(view, set, node)
   return out, n
 end
 
-local function some(view, want, set, n)
+local function some_of(view, want, set, n)
   return take.take { topology = view.topology, available = set, allocated = view.allocated, n = n,
     bind = want.policy, exclusive = want.exclusive, strategy = view.strategy }
+end
+
+-- Those that are preferred first; nil when there are not enough.
+local function some(view, want, set, n)
+  local first, rest, known = {}, {}, 0
+  for id in pairs(view.preferred or {}) do
+    if set[id] then first[id], known = true, known + 1 end
+  end
+  if known == 0 then return some_of(view, want, set, n) end
+  local out = some_of(view, want, first, math.min(n, known))
+  if #out == n then return out end
+  for id in pairs(set) do rest[id] = not first[id] or nil end
+  local more = some_of(view, want, rest, n - #out)
+  return more and table.move(more, 1, #more, #out + 1, out)
 end
 
 -- The processors of a pod, in the NUMA nodes that it was given (all where it was given none); or nil and why.
@@ -217,9 +247,7 @@ local function distribute(view, want, mask)
   return out
 end
 
--- What a pod gets in the NUMA nodes of a mask, nil for a pod that is not told where; or nil and a list of
--- reasons.
-function M.allocate(view, want, mask)
+local function allocate_of(view, want, mask)
   local out = { cpus = {}, zones = {}, exclusive = want.exclusive }
   if mask then
     local zones, reasons = distribute(view, want, mask)
@@ -232,6 +260,26 @@ function M.allocate(view, want, mask)
     out.cpus = ids
   end
   return out
+end
+
+-- The view with no more than its limit in NUMA nodes.
+local function limited(view)
+  local free = view.limit.free
+  if not free then return view end
+  if not view.within then
+    view.within = setmetatable({ free = {}, under = {} }, { __index = view })
+    for _, zone in ipairs(view.zones) do view.within.free[zone.node] = free[zone.node] or {} end
+  end
+  return view.within
+end
+
+-- What a pod gets in the NUMA nodes of a mask, nil for a pod that is not told where; or nil and a list of
+-- reasons.
+function M.allocate(view, want, mask)
+  local out, reasons = allocate_of(view, want, mask)
+  if not out or not view.limit then return out, reasons end
+  if want.bind and want.n > view.limit.n then return nil, { FEW } end
+  return allocate_of(limited(view), want, mask)
 end
 
 -- ---------------------------------------------------------------- hints

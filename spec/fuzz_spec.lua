@@ -2,10 +2,11 @@
 -- not in check: every parser reads thousands of mutated texts
 
 local process = require "support.process"
+local sizes = require "support.sizes"
 
 -- `make fuzz` searches; this holds what was found. Each target of spec/fuzz runs over its seeds and some
 -- mutations of them.
-local MUTATIONS = os.getenv "KL_VARIANT" == "release" and 400 or 100
+local MUTATIONS = sizes.of { short = 100, long = 400 }
 
 local function names(command)
   local list = {}

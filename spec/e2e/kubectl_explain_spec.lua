@@ -5,6 +5,7 @@
 local json = require "dkjson"
 local process = require "support.process"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local GROUP = "explain-spec.example.com"
@@ -87,6 +88,10 @@ local EXPLAINED = {
   "pods.spec.nothing", "nothings",
 }
 
+-- kubectl makes its words of the definitions, which are held against each other below: the suite explains
+-- every third.
+local EVERY = sizes.of { short = 3, long = 1 }
+
 local function words(line)
   local out = {}
   for word in line:gmatch "%S+" do out[#out + 1] = word end
@@ -125,7 +130,8 @@ servers.only_real(function(name, start)
 
     it("explains kinds and fields in the same words", function()
       local different = {}
-      for _, line in ipairs(EXPLAINED) do
+      for i = 1, #EXPLAINED, EVERY do
+        local line = EXPLAINED[i]
         local theirs, their_code = real:kubectl("explain", words(line))
         local ours, our_code = own:kubectl("explain", words(line))
         if theirs ~= ours or their_code ~= our_code then

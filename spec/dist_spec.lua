@@ -67,7 +67,8 @@ local function image_of(layout, manifest_digest)
   local function blob(digest) return layout .. "/blobs/sha256/" .. digest:match ":(%x+)$" end
   local manifest = json.decode(process.read(blob(manifest_digest)))
   local layer = blob(manifest.layers[1].digest)
-  return { config = json.decode(process.read(blob(manifest.config.digest))), layer = layer, root = unpacked(layer) }
+  return { config = json.decode(process.read(blob(manifest.config.digest))), layer = layer,
+    root = unpacked(layer) }
 end
 
 describe("make dist", function()
@@ -83,7 +84,9 @@ describe("make dist", function()
 
   it("packs the same bytes again, whatever the times of files", function()
     local packed = {}
-    for i, arch in ipairs(ARCHS) do packed[i] = arch == machine and "build/deb" or ("build/%s/deb"):format(arch) end
+    for i, arch in ipairs(ARCHS) do
+      packed[i] = arch == machine and "build/deb" or ("build/%s/deb"):format(arch)
+    end
     sh("find " .. table.concat(packed, " ") .. " controllers docs -exec touch {} +")
     make()
     assert.equal(sums, process.read(DIST .. "SHA256SUMS"))
@@ -96,7 +99,8 @@ describe("make dist", function()
   it("compiles to the same bytes in another directory", function()
     local dir = process.tmpname ".elsewhere"
     local objects = { "core/base/log.o", "core/value/json.o", "bindings/state/state.o" }
-    sh("mkdir -p %s/build && cp -R Makefile .ci deploy core bindings lua %s && cp build/config.mk %s/build/", dir, dir, dir)
+    sh("mkdir -p %s/build && cp -R Makefile .ci deploy core bindings lua %s && cp build/config.mk %s/build/",
+      dir, dir, dir)
     for _, object in ipairs(objects) do
       sh("cd %s && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS CCACHE_DISABLE=1 make --no-print-directory build/obj/%s",
         dir, object)
@@ -140,14 +144,16 @@ describe("make dist", function()
     for _, arch in ipairs(ARCHS) do
       local lib = tarballs[arch] .. "/lib/kubelua"
       local function kubelua(...)
-        return words_for(arch, lib .. "/ld.so", "--library-path", lib, "--argv0", "kubelua", lib .. "/kubelua", ...)
+        return words_for(arch, lib .. "/ld.so", "--library-path", lib, "--argv0", "kubelua",
+          lib .. "/kubelua", ...)
       end
       assert.matches("^kubelua " .. version:gsub("%p", "%%%0"), ran(kubelua("version")))
       assert.matches("^controller hello\n", ran(kubelua("check", "controllers/hello.lua")))
       assert.matches("passed, 0 failed", ran(kubelua("test", "examples/secret-copy")))
       local kubeconfig, map = process.tmpname ".kubeconfig", process.tmpname ".yaml"
       process.write(map, "{apiVersion: v1, kind: ConfigMap, metadata: {name: hello-" .. arch .. "}}")
-      local server = process.spawn(kubelua("apiserver", "--listen", "127.0.0.1:0", "--write-kubeconfig", kubeconfig))
+      local server = process.spawn(kubelua("apiserver", "--listen", "127.0.0.1:0", "--write-kubeconfig",
+        kubeconfig))
       server:wait_for_log(60, "serving http")
       ran(kubelua("apply", "--kubeconfig", kubeconfig, "-f", map))
       assert.matches("hello%-" .. arch, ran(kubelua("get", "cm", "--kubeconfig", kubeconfig)))
@@ -211,7 +217,8 @@ describe("make dist", function()
       if arch == machine then
         process.write(bundle .. "/rootfs/hello.lua", process.read "controllers/hello.lua")
         process.write(bundle .. "/rootfs/hello_test.lua", process.read "controllers/hello_test.lua")
-        assert.matches("^controller hello\n", in_root(bundle .. "/rootfs", "/usr/bin/kubelua check /hello.lua"))
+        assert.matches("^controller hello\n", in_root(bundle .. "/rootfs",
+          "/usr/bin/kubelua check /hello.lua"))
         -- Its client loads libcurl.
         assert.matches("passed", in_root(bundle .. "/rootfs", "/usr/bin/kubelua test /hello_test.lua"))
       end
@@ -294,7 +301,8 @@ describe("deploy/release.sh", function()
 
   it("writes the notes of one version, and a rockspec that finds the sources", function()
     local dir, date = process.tmpname ".released", process.read "core/base/version.h":match 'KL_VERSION_DATE "([^"]+)"'
-    sh("mkdir -p %s/bin && git clone -q --no-tags . %s/tree && cp deploy/release.sh %s/tree/deploy/", dir, dir, dir)
+    sh("mkdir -p %s/bin && git clone -q --no-tags . %s/tree && cp deploy/release.sh %s/tree/deploy/", dir,
+      dir, dir)
     local log = dir .. "/tree/CHANGELOG.md"
     process.write(log, (process.read(log):gsub("\n## [^\n]*", ("\n## %s - %s"):format(version, date), 1))
       .. "\n## 0.0.9 - 2026-01-01\n\nold\n")
@@ -308,7 +316,8 @@ describe("deploy/release.sh", function()
     assert.equal(0, code, out)
     local did = process.read(dir .. "/did")
     assert.truthy(did:find("docker://ghcr.io/ada/kubelua:" .. version, 1, true), did)
-    assert.truthy(did:find("luarocks upload --api-key=k build/rock/kubelua-" .. version .. "-1.rockspec", 1, true), did)
+    assert.truthy(did:find("luarocks upload --api-key=k build/rock/kubelua-" .. version .. "-1.rockspec", 1,
+      true), did)
     local notes = process.read(dir .. "/tree/build/notes.md")
     assert.matches("^## " .. version:gsub("%.", "%%.") .. " %- ", notes)
     assert.is_nil(notes:find("0.0.9", 1, true))

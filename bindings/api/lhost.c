@@ -42,59 +42,7 @@ static int rest(lua_State *L)
     return 1;
 }
 
-static int is_manifest(const struct dirent *e)
-{
-    const char *dot = strrchr(e->d_name, '.');
-    return dot && e->d_name[0] != '.'
-        && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml") || !strcmp(dot, ".json"));
-}
-
-typedef struct listing {
-    struct dirent **found;
-    int n;
-} listing;
-
-static void listing_free(void *ptr)
-{
-    listing *l = ptr;
-    for (int i = 0; i < l->n; i++)
-        free(l->found[i]);
-    free(l->found);
-    kl_free(l);
-}
-
-static const lkl_class listing_class = {.name = "kubelua.listing", .free = listing_free};
-
-/* core.files(path): { path } for a file; for a directory its .yaml, .yml and .json files, sorted by name;
- * else nil and why */
-static int files(lua_State *L)
-{
-    const char *path = luaL_checkstring(L, 1);
-    lkl_box *box = lkl_box_new(L, &listing_class, 0);
-    listing *l = box->ptr = kl_new(listing);
-    struct stat st;
-    int failed = stat(path, &st);
-    if (!failed && S_ISDIR(st.st_mode))
-        failed = (l->n = scandir(path, &l->found, is_manifest, alphasort)) < 0;
-    if (failed) {
-        lua_pushnil(L);
-        lua_pushstring(L, strerror(errno));
-        return 2;
-    }
-    lua_newtable(L);
-    if (!S_ISDIR(st.st_mode)) {
-        lua_pushvalue(L, 1);
-        lua_rawseti(L, -2, 1);
-    }
-    size_t n = strlen(path);
-    for (int i = 0; i < l->n; i++) {
-        lua_pushfstring(L, n && path[n - 1] == '/' ? "%s%s" : "%s/%s", path, l->found[i]->d_name);
-        lua_rawseti(L, -2, i + 1);
-    }
-    return 1;
-}
-
-/* --- trees of files ----------------------------------------------------------------------- */
+/* --- files of a directory ----------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
@@ -120,9 +68,15 @@ static bool ends_with(const char *s, const char *suffix)
     return n >= m && !strcmp(s + n - m, suffix);
 }
 
+static bool is_manifest(const char *path)
+{
+    return ends_with(path, ".yaml") || ends_with(path, ".yml") || ends_with(path, ".json");
+}
+
 static int visible(const struct dirent *e) { return e->d_name[0] != '.'; }
 
-/* Files below a directory; links to directories are not followed. */
+/* Files at any depth with that suffix, or (suffix NULL) the manifests right there; links to directories are
+ * not followed. Below 0: the directory cannot be read. */
 static int gather(paths *p, const char *path, const char *suffix)
 {
     struct stat st;
@@ -131,9 +85,10 @@ static int gather(paths *p, const char *path, const char *suffix)
     for (int i = 0; i < n; i++) {
         char *full = kl_sprintf("%s%s%s", path, ends_with(path, "/") ? "" : "/", names[i]->d_name);
         free(names[i]);
-        if (!lstat(full, &st) && S_ISDIR(st.st_mode))
+        bool directory = !lstat(full, &st) && S_ISDIR(st.st_mode);
+        if (directory && suffix)
             (void)gather(p, full, suffix); /* a directory that cannot be read is skipped */
-        if (!S_ISDIR(st.st_mode) && ends_with(full, suffix)) {
+        if (!directory && (suffix ? ends_with(full, suffix) : is_manifest(full))) {
             p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
             p->v[p->n++] = full;
         } else {
@@ -145,11 +100,10 @@ static int gather(paths *p, const char *path, const char *suffix)
     return n;
 }
 
-/* core.tree(path, suffix): { path } for a file; for a directory all files below it with that suffix, sorted,
- * without hidden ones; else nil and why */
-static int tree(lua_State *L)
+/* Returns { path } for the file at 1; for a directory what it has, sorted; else nil and why. */
+static int listed(lua_State *L, const char *suffix)
 {
-    const char *path = luaL_checkstring(L, 1), *suffix = luaL_checkstring(L, 2);
+    const char *path = luaL_checkstring(L, 1);
     lkl_box *box = lkl_box_new(L, &paths_class, 0);
     paths *p = box->ptr = kl_new(paths);
     struct stat st;
@@ -171,6 +125,14 @@ static int tree(lua_State *L)
     }
     return 1;
 }
+
+/* core.files(path): { path } for a file; for a directory its .yaml, .yml and .json files, sorted by name;
+ * else nil and why */
+static int files(lua_State *L) { return listed(L, NULL); }
+
+/* core.tree(path, suffix): { path } for a file; for a directory all files below it with that suffix, sorted,
+ * without hidden ones; else nil and why */
+static int tree(lua_State *L) { return listed(L, luaL_checkstring(L, 2)); }
 
 void lkl__open_clock(lua_State *L)
 {

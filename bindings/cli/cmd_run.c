@@ -60,28 +60,28 @@ static void moved(void *arg)
 static int connect_server(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
-    kl_client_options o = {.http1 = s->o.http1,
-        .no_protobuf = s->o.no_protobuf,
-        .qps = (double)s->o.qps,
-        .burst = (int)s->o.burst,
-        .allow_http = s->o.allow_http};
+    kl_client_options o = {.http1 = s->o.requests.http1,
+        .no_protobuf = s->o.requests.no_protobuf,
+        .qps = (double)s->o.requests.qps,
+        .burst = (int)s->o.requests.burst,
+        .allow_http = s->o.runs.allow_http};
     if (s->o.dev) {
         int code = cli_server_start(s->o.command,
-            &(kl_server_options){.listen = s->o.listen,
-                .data = s->o.data,
-                .insecure_anywhere = s->o.insecure_anywhere,
+            &(kl_server_options){.listen = s->o.server.listen,
+                .data = s->o.server.data,
+                .insecure_anywhere = s->o.server.insecure_anywhere,
                 .collect = true},
-            &s->o.crds, &s->server);
+            &s->o.server.crds, &s->server);
         if (code)
             return code;
         /* objects of --load may be of kinds that the scripts define */
         if (cli_scripts_define_here(s->loaded, s->server, &err))
             return cli_fail_err(1, s->o.command, &err);
-        code = cli_server_load(s->o.command, s->server, &s->o.load);
+        code = cli_server_load(s->o.command, s->server, &s->o.server.load);
         if (code)
             return code;
-        if (s->o.write_kubeconfig
-            && !cli_server_write_kubeconfig(s->o.command, s->server, s->o.write_kubeconfig))
+        if (s->o.server.write_kubeconfig
+            && !cli_server_write_kubeconfig(s->o.command, s->server, s->o.server.write_kubeconfig))
             return 1;
         fprintf(stderr, "embedded API server: %s (kubectl --server %s get nodes)\n", kl_server_url(s->server),
             kl_server_url(s->server));
@@ -92,7 +92,7 @@ static int connect_server(session *s, size_t number)
     } else {
         kl_config_sources sources;
         cli_cluster_sources(&s->o.cluster, &sources);
-        sources.o.ns = s->o.ns;
+        sources.o.ns = s->o.runs.ns;
         if (s->o.contexts.n)
             sources.o.context = s->o.contexts.v[number];
         if (kl_config_load(&sources, &o.config, &err))
@@ -110,25 +110,28 @@ static int connect_server(session *s, size_t number)
 
 static int begin_record(session *s)
 {
-    if (!s->o.record.path)
+    if (!s->o.trial.record.path)
         return 0;
     kl_err err = KL_ERR_INIT;
-    s->o.record.scripts = cli_scripts_say(s->loaded);
-    kl_status st = kl_record_new(&s->o.record, &s->recording, &err);
-    kl_value_unref(s->o.record.scripts);
+    s->o.trial.record.scripts = cli_scripts_say(s->loaded);
+    kl_status st = kl_record_new(&s->o.trial.record, &s->recording, &err);
+    kl_value_unref(s->o.trial.record.scripts);
     return st ? cli_fail_err(1, s->o.command, &err) : 0;
 }
 
 static kl_dry dry_run_of(const session *s)
 {
-    return !s->o.dry_run ? KL_DRY_NOT : !strcmp(s->o.dry_run, "server") ? KL_DRY_SERVER : KL_DRY_HERE;
+    return !s->o.trial.dry_run                  ? KL_DRY_NOT
+        : !strcmp(s->o.trial.dry_run, "server") ? KL_DRY_SERVER
+                                                : KL_DRY_HERE;
 }
 
 static int begin_effects(session *s)
 {
     kl_err err = KL_ERR_INIT;
-    if ((s->o.effects || s->o.dev)
-        && kl_effects_new(s->o.effects, s->o.effects_max, s->o.dev && !s->o.dry_run, &s->effect_log, &err))
+    if ((s->o.trial.effects || s->o.dev)
+        && kl_effects_new(s->o.trial.effects, s->o.trial.effects_max, s->o.dev && !s->o.trial.dry_run,
+            &s->effect_log, &err))
         return cli_fail_err(1, s->o.command, &err);
     return 0;
 }
@@ -140,26 +143,26 @@ static int make_manager(session *s, size_t number)
     kl_manager_options o = {.client = s->clients[number],
         .fleet = s->fleet,
         .cluster = number,
-        .ns = s->o.ns,
-        .workers = (int)s->o.workers,
-        .workers_forced = s->o.workers > 0,
-        .grace = s->o.grace,
-        .reload_keys = s->o.reload_keys,
-        .reload_deadline = s->o.reload_deadline,
-        .never_slow_down = s->o.never_slow_down,
-        .rollback_window = s->o.rollback_window ? s->o.rollback_window : -1,
+        .ns = s->o.runs.ns,
+        .workers = (int)s->o.runs.workers,
+        .workers_forced = s->o.runs.workers > 0,
+        .grace = s->o.runs.grace,
+        .reload_keys = s->o.runs.reload_keys,
+        .reload_deadline = s->o.runs.reload_deadline,
+        .never_slow_down = s->o.runs.never_slow_down,
+        .rollback_window = s->o.runs.rollback_window ? s->o.runs.rollback_window : -1,
         .broken = cli_scripts_broken,
         .broken_arg = s->loaded,
-        .max_object = s->o.max_object,
-        .flight_bytes = s->o.flight_bytes,
-        .trace_requests = s->o.trace_requests,
-        .metrics_cert_dir = number ? NULL : s->o.metrics_cert_dir,
-        .metrics_auth = s->o.metrics_auth && !number,
-        .drop_managed_fields = !s->o.keep_managed_fields && !s->o.dry_run,
+        .max_object = s->o.requests.max_object,
+        .flight_bytes = s->o.telling.flight_bytes,
+        .trace_requests = s->o.telling.trace_requests,
+        .metrics_cert_dir = number ? NULL : s->o.telling.metrics_cert_dir,
+        .metrics_auth = s->o.telling.metrics_auth && !number,
+        .drop_managed_fields = !s->o.requests.keep_managed_fields && !s->o.trial.dry_run,
         .dry_run = dry_run_of(s),
-        .watch_list = s->o.watch_list,
-        .metrics_address = number ? NULL : s->o.metrics,
-        .health_address = number ? NULL : s->o.health,
+        .watch_list = s->o.requests.watch_list,
+        .metrics_address = number ? NULL : s->o.telling.metrics,
+        .health_address = number ? NULL : s->o.telling.health,
         .record = s->recording,
         .changed = moved,
         .stuck = cli_leave_stuck,
@@ -171,18 +174,18 @@ static int make_manager(session *s, size_t number)
     kl_witness effects = kl_effects_witness(s->effect_log);
     o.witnesses = &effects;
     o.n_witnesses = s->effect_log != NULL;
-    o.election = (kl_election_options){.shards = s->o.shards,
-        .max_shards = s->o.max_shards,
-        .enabled = s->o.elect || s->o.elect_each,
-        .per_controller = s->o.elect_each,
-        .name = s->o.lease_name
-            ? s->o.lease_name
+    o.election = (kl_election_options){.shards = s->o.replicas.shards,
+        .max_shards = s->o.replicas.max_shards,
+        .enabled = s->o.replicas.elect || s->o.replicas.elect_each,
+        .per_controller = s->o.replicas.elect_each,
+        .name = s->o.replicas.lease_name
+            ? s->o.replicas.lease_name
             : kl_controller_spec_manager(kl_program_spec(cli_scripts_first(s->loaded), 0)),
-        .ns = s->o.lease_ns ? s->o.lease_ns : c->context_namespace,
-        .identity = s->o.identity,
-        .lease = s->o.lease,
-        .renew = s->o.renew,
-        .retry = s->o.retry};
+        .ns = s->o.replicas.lease_ns ? s->o.replicas.lease_ns : c->context_namespace,
+        .identity = s->o.replicas.identity,
+        .lease = s->o.replicas.lease,
+        .renew = s->o.replicas.renew,
+        .retry = s->o.replicas.retry};
     if (kl_manager_new(&o, &s->managers[number], &err))
         return cli_fail_err(1, s->o.command, &err);
     return cli_scripts_add(s->loaded, s->managers[number], &err) ? cli_fail_err(1, s->o.command, &err) : 0;
@@ -204,7 +207,8 @@ static int begin_shadow(session *s)
 {
     kl_err err = KL_ERR_INIT;
     s->candidate = cli_shadow_new(s->managers[0], s->params, s->control);
-    if (s->o.shadow && cli_shadow_begin(s->candidate, s->o.shadow, (size_t)s->o.promote_after, &err))
+    if (s->o.trial.shadow
+        && cli_shadow_begin(s->candidate, s->o.trial.shadow, (size_t)s->o.trial.promote_after, &err))
         return cli_fail_err(1, s->o.command, &err);
     return 0;
 }
@@ -221,7 +225,8 @@ static int start_all(session *s)
     work_for(s, s->n);
     if (!code && cli_scripts_fetch(s->loaded, s->clients[0], &err))
         code = err.status ? cli_fail_err(1, s->o.command, &err) : TOLD_TO_END;
-    if (!code && (s->o.dev || s->o.install_crds) && cli_scripts_define(s->loaded, s->clients, s->n, &err))
+    if (!code && (s->o.dev || s->o.runs.install_crds)
+        && cli_scripts_define(s->loaded, s->clients, s->n, &err))
         code = cli_fail_err(1, s->o.command, &err);
     if (!code)
         code = begin_record(s);
@@ -325,24 +330,25 @@ static int listen_all(session *s)
     kl_inspect_add(s->control, s->managers[0]);
     kl_why_add(s->control, s->managers[0]);
     kl_command_add(s->control, s->managers[0]);
-    int code = cli_control_listen(s->control, s->o.command, s->o.control_path);
+    int code = cli_control_listen(s->control, s->o.command, s->o.telling.control_path);
     return code ? code
-                : cli_dashboard_start(
-                    s->o.command, s->o.dashboard, s->o.dashboard_token, s->control, s->managers[0], &s->page);
+                : cli_dashboard_start(s->o.command, s->o.telling.dashboard, s->o.telling.dashboard_token,
+                    s->control, s->managers[0], &s->page);
 }
 
 /* Runs until the process ends. */
 static int work(session *s)
 {
-    if (s->o.dry_run)
-        kl_info("a dry run: nothing is written", "by=%s", *s->o.dry_run ? s->o.dry_run : "client");
+    if (s->o.trial.dry_run)
+        kl_info(
+            "a dry run: nothing is written", "by=%s", *s->o.trial.dry_run ? s->o.trial.dry_run : "client");
     cli_scripts_watch(s->loaded, s->managers, s->n, s->recording);
     cli_scripts_route(s->loaded, s->control);
-    if (s->o.play)
-        s->player = cli_play_start(s->o.play, s->managers[0], kl_server_url(s->server), &s->o.scripts);
+    if (s->o.server.play)
+        s->player = cli_play_start(s->o.server.play, s->managers[0], kl_server_url(s->server), &s->o.scripts);
     int code = stay(s);
     kl_info("stopping", "grace_seconds=%lld",
-        (long long)((s->o.grace ? s->o.grace : KL_SECONDS(30)) / KL_SECONDS(1)));
+        (long long)((s->o.runs.grace ? s->o.runs.grace : KL_SECONDS(30)) / KL_SECONDS(1)));
     cli_second_signal_exits();
     return code;
 }
@@ -353,7 +359,7 @@ static int run_session(session *s)
     if (code)
         return code;
     kl_err err = KL_ERR_INIT;
-    if (s->o.isolate)
+    if (s->o.runs.isolate)
         lkl_isolate_all();
     if (cli_params_new(&s->o.param_words, &s->params, &err))
         code = cli_fail_err(2, s->o.command, &err);
@@ -387,7 +393,7 @@ static int session_main(session *s, int argc, char **argv)
 {
     cli_run_options_parse(&s->o, argc, argv);
     int code = 2;
-    if (cli_log(s->o.command, s->o.level, s->o.log_format)) {
+    if (cli_log(s->o.command, s->o.telling.level, s->o.telling.log_format)) {
         cli_signals_block();
         code = run_session(s);
     }
@@ -398,8 +404,8 @@ static int session_main(session *s, int argc, char **argv)
 int cli_run(int argc, char **argv)
 {
     session s = {.o = {.command = "run",
-                     .level = "info",
-                     .rollback_window = KL_PROBATION_DEFAULT,
+                     .telling.level = "info",
+                     .runs.rollback_window = KL_PROBATION_DEFAULT,
                      .simulate = {.nodes = CLI_SIMULATE_NODES}}};
     return session_main(&s, argc, argv);
 }
@@ -408,9 +414,9 @@ int cli_dev(int argc, char **argv)
 {
     session s = {.o = {.command = "dev",
                      .dev = true,
-                     .level = "info",
-                     .rollback_window = KL_PROBATION_DEFAULT,
+                     .telling.level = "info",
+                     .runs.rollback_window = KL_PROBATION_DEFAULT,
                      .simulate = {.nodes = CLI_SIMULATE_NODES},
-                     .listen = "127.0.0.1:0"}};
+                     .server.listen = "127.0.0.1:0"}};
     return session_main(&s, argc, argv);
 }

@@ -13,18 +13,16 @@
 /* Each replica watches all the others. */
 #define SHARDS_MOST 1000
 
-/* Reads values that depend on more than one option. */
-
 /* Reads "auto" or a number. */
 static bool shards_known(cli_run_options *o)
 {
     char *end = NULL;
     unsigned long n = 0;
-    if (!o->shards || !strcmp(o->shards, "auto"))
+    if (!o->replicas.shards || !strcmp(o->replicas.shards, "auto"))
         return true;
-    if (*o->shards >= '1' && *o->shards <= '9')
-        n = strtoul(o->shards, &end, 10);
-    o->max_shards = n;
+    if (*o->replicas.shards >= '1' && *o->replicas.shards <= '9')
+        n = strtoul(o->replicas.shards, &end, 10);
+    o->replicas.max_shards = n;
     return n && !*end && n <= SHARDS_MOST;
 }
 
@@ -32,9 +30,9 @@ static bool shards_known(cli_run_options *o)
 static void read_reload_keys(cli_run_options *o)
 {
     static const char *const words[] = {"all", "failing", "none"};
-    for (int i = 0; o->reload_keys_word && i < 3; i++)
-        if (!strcmp(o->reload_keys_word, words[i]))
-            o->reload_keys = (kl_reload_keys)(KL_RELOAD_KEYS_ALL + i);
+    for (int i = 0; o->runs.reload_keys_word && i < 3; i++)
+        if (!strcmp(o->runs.reload_keys_word, words[i]))
+            o->runs.reload_keys = (kl_reload_keys)(KL_RELOAD_KEYS_ALL + i);
 }
 
 /* Reads "off", or a size as Kubernetes writes it. */
@@ -42,16 +40,16 @@ static bool flight_known(cli_run_options *o)
 {
     kl_quantity *q = NULL;
     int64_t n = 0;
-    if (!o->flight)
+    if (!o->telling.flight)
         return true;
-    if (!strcmp(o->flight, "off")) {
-        o->flight_bytes = KL_FLIGHT_OFF;
+    if (!strcmp(o->telling.flight, "off")) {
+        o->telling.flight_bytes = KL_FLIGHT_OFF;
         return true;
     }
-    bool good = !kl_quantity_parse(o->flight, &q, NULL) && kl_quantity_value(q, &n)
+    bool good = !kl_quantity_parse(o->telling.flight, &q, NULL) && kl_quantity_value(q, &n)
         && n >= (int64_t)KL_FLIGHT_BYTES_MIN;
     kl_quantity_free(q);
-    o->flight_bytes = (size_t)n;
+    o->telling.flight_bytes = (size_t)n;
     return good;
 }
 
@@ -59,43 +57,45 @@ int cli_run_options_check(cli_run_options *o)
 {
     if (!o->scripts.n)
         return cli_fail(2, o->command, "name at least one script: kubelua %s SCRIPT.lua", o->command);
-    if (o->burst && !o->qps)
+    if (o->requests.burst && !o->requests.qps)
         return cli_fail(2, o->command, "--burst applies only together with --qps");
     if (!cli_simulate_known(o->command, &o->simulate))
         return 2;
     read_reload_keys(o);
-    if (o->dry_run && *o->dry_run && strcmp(o->dry_run, "server") && strcmp(o->dry_run, "client"))
+    if (o->trial.dry_run && *o->trial.dry_run && strcmp(o->trial.dry_run, "server")
+        && strcmp(o->trial.dry_run, "client"))
         return cli_fail(2, o->command,
             "--dry-run=%s is unknown: --dry-run computes the writes here, --dry-run=server lets the server "
             "compute them",
-            o->dry_run);
-    if (o->effects_max && !o->effects)
+            o->trial.dry_run);
+    if (o->trial.effects_max && !o->trial.effects)
         return cli_fail(2, o->command, "--effects-max needs --effects FILE");
-    if (o->effects_max && o->effects_max < KL_EFFECTS_MAX_LEAST)
+    if (o->trial.effects_max && o->trial.effects_max < KL_EFFECTS_MAX_LEAST)
         return cli_fail(2, o->command,
             "--effects-max must be at least 1Mi: it limits the size of all files of the log together");
-    if (o->promote_after && !o->shadow)
+    if (o->trial.promote_after && !o->trial.shadow)
         return cli_fail(2, o->command, "--promote-after needs --shadow CANDIDATE.lua");
-    if (o->shadow && o->contexts.n > 1)
+    if (o->trial.shadow && o->contexts.n > 1)
         return cli_fail(2, o->command,
             "--shadow follows the controllers of one cluster: run a process for each --context");
     if (!shards_known(o))
         return cli_fail(2, o->command,
             "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, "
             "not \"%s\"",
-            SHARDS_MOST, o->shards);
-    if (o->record.path && o->contexts.n > 1)
+            SHARDS_MOST, o->replicas.shards);
+    if (o->trial.record.path && o->contexts.n > 1)
         return cli_fail(2, o->command,
             "--record records one cluster: run one process per --context, each with its own file");
-    if (!o->record.path && (o->record.max || o->record.secrets))
-        return cli_fail(
-            2, o->command, "%s needs --record FILE", o->record.max ? "--record-max" : "--record-secrets");
-    if (o->record.max && o->record.max < KL_RECORD_MAX_LEAST)
+    if (!o->trial.record.path && (o->trial.record.max || o->trial.record.secrets))
+        return cli_fail(2, o->command, "%s needs --record FILE",
+            o->trial.record.max ? "--record-max" : "--record-secrets");
+    if (o->trial.record.max && o->trial.record.max < KL_RECORD_MAX_LEAST)
         return cli_fail(2, o->command,
             "--record-max must be at least 1Mi: it limits the size of all files of a recording together");
     if (!flight_known(o))
         return cli_fail(2, o->command,
-            "--flight-recorder must be a number of bytes, 64Ki or more, or off, not \"%s\"", o->flight);
+            "--flight-recorder must be a number of bytes, 64Ki or more, or off, not \"%s\"",
+            o->telling.flight);
     return 0;
 }
 
@@ -119,19 +119,22 @@ static void embedded_rows(cli_run_options *o, option_rows *to)
 {
     const cli_option rows[] = {
         CLI_HEADING("The embedded server"),
-        {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING, &o->listen},
-        {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST, &o->crds},
+        {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING,
+            &o->server.listen},
+        {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST,
+            &o->server.crds},
         {"--load", "FILE", "objects to load at the start: file or directory (may be repeated)", CLI_LIST,
-            &o->load},
+            &o->server.load},
         {"--data", "DIR", "keep the embedded server's objects in this directory, over restarts", CLI_STRING,
-            &o->data},
+            &o->server.data},
         CLI_SIMULATE_ROWS(&o->simulate),
         {"--insecure-anywhere", NULL,
             "let the embedded server listen beyond this machine without authentication", CLI_FLAG,
-            &o->insecure_anywhere},
+            &o->server.insecure_anywhere},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING,
-            &o->write_kubeconfig},
-        {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &o->play},
+            &o->server.write_kubeconfig},
+        {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING,
+            &o->server.play},
     };
     add_rows(to, rows, sizeof rows / sizeof *rows);
 }
@@ -150,32 +153,33 @@ static void script_rows(cli_run_options *o, option_rows *to)
 {
     const cli_option rows[] = {
         CLI_HEADING("Scripts"),
-        {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &o->ns, "-n"},
-        {"--workers", "N", "worker threads per controller; overrides the script (1)", CLI_INT, &o->workers},
+        {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &o->runs.ns, "-n"},
+        {"--workers", "N", "worker threads per controller; overrides the script (1)", CLI_INT,
+            &o->runs.workers},
         {"--isolate", NULL,
             "run the functions of every script in child processes without files and network, as isolate = "
             "true does; the top level is still loaded here",
-            CLI_FLAG, &o->isolate},
+            CLI_FLAG, &o->runs.isolate},
         {"--install-crds", NULL, "apply the definitions that scripts bring with kube.crd (dev always does)",
-            CLI_FLAG, &o->install_crds},
+            CLI_FLAG, &o->runs.install_crds},
         {"--allow-http", NULL,
             "let ctx.http reach the servers listed in a controller's `http` (default: none)", CLI_FLAG,
-            &o->allow_http},
+            &o->runs.allow_http},
         {"--reload-keys", "WORD",
             "which keys run again on new logic: all, failing or none (all; scripts say otherwise with "
             "on_reload)",
-            CLI_STRING, &o->reload_keys_word, NULL, "all failing none"},
+            CLI_STRING, &o->runs.reload_keys_word, NULL, "all failing none"},
         {"--rollback-window", "DURATION",
             "how long new logic is watched after a reload; the old logic returns if the new one does "
             "much worse (1m; 0s: never)",
-            CLI_DURATION, &o->rollback_window},
+            CLI_DURATION, &o->runs.rollback_window},
         {"--reload-deadline", "DURATION",
             "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION,
-            &o->reload_deadline},
+            &o->runs.reload_deadline},
         {"--never-slow-down", NULL, "do not throttle keys that re-trigger themselves or fight over a field",
-            CLI_FLAG, &o->never_slow_down},
+            CLI_FLAG, &o->runs.never_slow_down},
         {"--grace-period", "DURATION", "how long running reconciles may take to finish at shutdown (30s)",
-            CLI_DURATION, &o->grace},
+            CLI_DURATION, &o->runs.grace},
     };
     add_rows(to, rows, sizeof rows / sizeof *rows);
 }
@@ -187,27 +191,27 @@ static void trial_rows(cli_run_options *o, option_rows *to)
         {"--dry-run", "server",
             "write nothing, and log what would be written (=client is the same); =server: include the "
             "server's defaults and admission",
-            CLI_MAYBE, &o->dry_run, NULL, "client server"},
+            CLI_MAYBE, &o->trial.dry_run, NULL, "client server"},
         {"--shadow", "CANDIDATE.lua",
             "run this candidate beside the scripts, on the same keys and without writing, and compare "
             "(kubelua shadow)",
-            CLI_STRING, &o->shadow},
+            CLI_STRING, &o->trial.shadow},
         {"--promote-after", "N",
             "the shadow takes over when N keys match and none differs (default: on command)", CLI_INT,
-            &o->promote_after},
+            &o->trial.promote_after},
         {"--record", "FILE",
             "record what runs see and do, for kubelua replay; FILE.1 and so on are the older files",
-            CLI_STRING, &o->record.path},
+            CLI_STRING, &o->trial.record.path},
         {"--record-max", "BYTES", "maximum size of these files together; the oldest is removed (256Mi)",
-            CLI_SIZE, &o->record.max},
+            CLI_SIZE, &o->trial.record.max},
         {"--record-secrets", NULL, "include the contents of Secrets (default: redacted)", CLI_FLAG,
-            &o->record.secrets},
+            &o->trial.record.secrets},
         {"--effects", "FILE",
             "log each write as a line of JSON: who, what, the response, and the change; FILE.1 and so on "
             "are the older files",
-            CLI_STRING, &o->effects},
+            CLI_STRING, &o->trial.effects},
         {"--effects-max", "BYTES", "maximum size of these files together; the oldest is removed (64Mi)",
-            CLI_SIZE, &o->effects_max},
+            CLI_SIZE, &o->trial.effects_max},
     };
     add_rows(to, rows, sizeof rows / sizeof *rows);
 }
@@ -216,35 +220,35 @@ static void telling_rows(cli_run_options *o, option_rows *to)
 {
     const cli_option rows[] = {
         CLI_HEADING("What it tells"),
-        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &o->level, NULL,
-            CLI_LEVELS},
+        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &o->telling.level,
+            NULL, CLI_LEVELS},
         {"--log-format", "FORMAT",
             "text, or json: one object a line, with everything that is known about a run (text)", CLI_STRING,
-            &o->log_format, NULL, "text json"},
+            &o->telling.log_format, NULL, "text json"},
         {"--trace-requests", NULL,
             "send the reconcile's trace along with requests (a W3C traceparent header)", CLI_FLAG,
-            &o->trace_requests},
-        {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &o->metrics},
+            &o->telling.trace_requests},
+        {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &o->telling.metrics},
         {"--metrics-cert-dir", "DIR",
             "serve metrics over HTTPS with tls.crt and tls.key from this directory; read again when they "
             "change",
-            CLI_STRING, &o->metrics_cert_dir},
+            CLI_STRING, &o->telling.metrics_cert_dir},
         {"--metrics-auth", NULL,
             "only for bearer tokens that the API server lets get /metrics (TokenReview, SubjectAccessReview)",
-            CLI_FLAG, &o->metrics_auth},
+            CLI_FLAG, &o->telling.metrics_auth},
         {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING,
-            &o->health},
+            &o->telling.health},
         {"--dashboard", "ADDR:PORT", "serve the dashboard, a page that shows live what happens", CLI_STRING,
-            &o->dashboard},
+            &o->telling.dashboard},
         {"--dashboard-token-file", "FILE",
             "file with the token that allows changes from the dashboard (default: read-only)", CLI_STRING,
-            &o->dashboard_token},
+            &o->telling.dashboard_token},
         {"--control", "PATH|off",
             "the socket by which kubelua why, attach and others reach this process ($XDG_RUNTIME_DIR/kubelua "
             "or /tmp/kubelua-UID, PID.sock)",
-            CLI_STRING, &o->control_path},
+            CLI_STRING, &o->telling.control_path},
         {"--flight-recorder", "BYTES|off", "memory for the history of runs, for kubelua why (8Mi)",
-            CLI_STRING, &o->flight},
+            CLI_STRING, &o->telling.flight},
     };
     add_rows(to, rows, sizeof rows / sizeof *rows);
 }
@@ -277,23 +281,24 @@ static void replica_rows(cli_run_options *o, option_rows *to)
 {
     const cli_option rows[] = {
         CLI_HEADING("Several replicas"),
-        {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &o->elect},
+        {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &o->replicas.elect},
         {"--leader-elect-per-controller", NULL, "the same, with one Lease per controller (NAME-CONTROLLER)",
-            CLI_FLAG, &o->elect_each},
+            CLI_FLAG, &o->replicas.elect_each},
         {"--shards", "auto|N",
             "replicas share the keys: all of them, or the first N (scripts say otherwise with shard = false)",
-            CLI_STRING, &o->shards},
+            CLI_STRING, &o->replicas.shards},
         {"--leader-elect-lease-duration", "DURATION", "how long others wait for a silent leader (15s)",
-            CLI_PERIOD, &o->lease},
+            CLI_PERIOD, &o->replicas.lease},
         {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)", CLI_PERIOD,
-            &o->renew},
-        {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_PERIOD, &o->retry},
+            &o->replicas.renew},
+        {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_PERIOD,
+            &o->replicas.retry},
         {"--leader-elect-resource-name", "NAME", "name of the Lease (the first controller's name)",
-            CLI_STRING, &o->lease_name},
+            CLI_STRING, &o->replicas.lease_name},
         {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING,
-            &o->lease_ns},
+            &o->replicas.lease_ns},
         {"--leader-elect-identity", "TEXT", "our identity (host, process and a random part)", CLI_STRING,
-            &o->identity},
+            &o->replicas.identity},
     };
     add_rows(to, rows, sizeof rows / sizeof *rows);
 }
@@ -303,18 +308,19 @@ static void request_rows(cli_run_options *o, option_rows *to)
     const cli_option rows[] = {
         CLI_HEADING("Caches and requests"),
         {"--max-object-bytes", "BYTES", "size of the largest object that is accepted (16Mi)", CLI_SIZE,
-            &o->max_object},
+            &o->requests.max_object},
         {"--watch-list", NULL,
             "begin with the initial events of a watch rather than with a list, where the server can",
-            CLI_FLAG, &o->watch_list},
+            CLI_FLAG, &o->requests.watch_list},
         {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG,
-            &o->keep_managed_fields},
+            &o->requests.keep_managed_fields},
         {"--qps", "N",
             "maximum requests per second, not counting watches and leases (default: only the server's limit)",
-            CLI_INT, &o->qps},
-        {"--burst", "N", "requests allowed in a burst above --qps (twice --qps)", CLI_INT, &o->burst},
-        {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &o->http1},
-        {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &o->no_protobuf},
+            CLI_INT, &o->requests.qps},
+        {"--burst", "N", "requests allowed in a burst above --qps (twice --qps)", CLI_INT,
+            &o->requests.burst},
+        {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &o->requests.http1},
+        {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &o->requests.no_protobuf},
     };
     add_rows(to, rows, sizeof rows / sizeof *rows);
 }
@@ -364,7 +370,7 @@ void cli_run_options_free(cli_run_options *o)
     cli_cluster_free(&o->cluster);
     kl_free(o->scripts.v);
     cli_params_words_free(&o->param_words);
-    kl_free(o->crds.v);
-    kl_free(o->load.v);
+    kl_free(o->server.crds.v);
+    kl_free(o->server.load.v);
     kl_free(o->contexts.v);
 }

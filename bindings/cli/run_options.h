@@ -8,32 +8,58 @@
 #include "lab/record.h"
 #include "manager/manager.h"
 
-/* Texts are of the command line; NULL: not given. */
+/* Grouped as help shows them. Texts are of the command line; NULL: not given. */
 typedef struct cli_run_options {
     const char *command;
     bool dev;
+    cli_list scripts, contexts;
     cli_cluster cluster;
-    cli_list scripts, crds, load, contexts;
     cli_params_words param_words;
     cli_simulate_options simulate;
-    const char *ns, *listen, *write_kubeconfig, *data, *play;
-    const char *level, *log_format, *metrics, *metrics_cert_dir, *health, *control_path, *dashboard,
-        *dashboard_token;
-    const char *effects; /* a file */
-    size_t effects_max;
-    const char *shadow; /* a candidate */
-    long promote_after;
-    const char *dry_run; /* "": told here; "server" */
-    kl_record_options record;
-    const char *lease_name, *lease_ns, *identity, *shards, *flight, *reload_keys_word;
-    size_t max_shards, flight_bytes; /* what `shards` and `flight` say */
-    kl_reload_keys reload_keys;      /* what `reload_keys_word` says */
-    kl_time reload_deadline, rollback_window, grace, lease, renew, retry;
+    struct { /* of dev: the embedded server */
+        const char *listen, *write_kubeconfig, *data;
+        cli_list crds, load;
+        bool insecure_anywhere;
+        const char *play; /* a program beside the controllers */
+    } server;
+    struct {
+        const char *ns;
+        long workers;
+        bool isolate, install_crds, allow_http, never_slow_down;
+        const char *reload_keys_word;
+        kl_reload_keys reload_keys; /* what `reload_keys_word` says */
+        kl_time reload_deadline, rollback_window, grace;
+    } runs;
+    struct {
+        const char *dry_run; /* "": told here; "server" */
+        const char *shadow;  /* a candidate */
+        long promote_after;
+        kl_record_options record;
+        const char *effects; /* a file */
+        size_t effects_max;
+    } trial;
+    struct { /* what the process tells, and where */
+        const char *level, *log_format;
+        bool trace_requests;
+        const char *metrics, *metrics_cert_dir, *health;
+        bool metrics_auth;
+        const char *control_path, *dashboard, *dashboard_token;
+        const char *flight;
+        size_t flight_bytes; /* what `flight` says */
+    } telling;
     kl_webhook_options webhooks;
-    long workers, qps, burst;
-    size_t max_object;
-    bool install_crds, allow_http, insecure_anywhere, isolate, metrics_auth, trace_requests, http1,
-        no_protobuf, elect, elect_each, keep_managed_fields, watch_list, never_slow_down;
+    struct {
+        bool elect, elect_each;
+        const char *lease_name, *lease_ns, *identity;
+        kl_time lease, renew, retry;
+        const char *shards;
+        size_t max_shards; /* what `shards` says */
+    } replicas;
+    struct {
+        size_t max_object;
+        bool watch_list, keep_managed_fields, http1, no_protobuf;
+        long qps, burst;
+    } requests;
 } cli_run_options;
 
 /* Fills o, whose `command`, `dev` and defaults are set. Ends the process for --help and for a word that is

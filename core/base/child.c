@@ -63,21 +63,29 @@ static void shut(int *fd)
     *fd = -1;
 }
 
+/* No signal is blocked or handled; with `group`, the child leads a group of its own. */
+static void plain_attributes(posix_spawnattr_t *attr, bool group)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    if (posix_spawnattr_init(attr))
+        kl_mem_die("memory (spawn)");
+    posix_spawnattr_setsigmask(attr, &none);
+    posix_spawnattr_setsigdefault(attr, &all);
+    posix_spawnattr_setpgroup(attr, 0);
+    posix_spawnattr_setflags(
+        attr, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (group ? POSIX_SPAWN_SETPGROUP : 0)));
+}
+
 static kl_status spawn(run *x, int out, int errors, kl_err *err)
 {
     const kl_child_order *o = x->o;
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    if (posix_spawn_file_actions_init(&files) || posix_spawnattr_init(&attr))
+    plain_attributes(&attr, !o->terminal);
+    if (posix_spawn_file_actions_init(&files))
         kl_mem_die("memory (spawn)");
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr,
-        (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (o->terminal ? 0 : POSIX_SPAWN_SETPGROUP)));
     int rc = o->terminal ? 0
                          : posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!rc)
@@ -216,15 +224,9 @@ static int spawn_talker(const char *program, const char *const *argv, int end, p
     static char *const none_env[] = {NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    if (posix_spawn_file_actions_init(&files) || posix_spawnattr_init(&attr))
+    plain_attributes(&attr, true);
+    if (posix_spawn_file_actions_init(&files))
         kl_mem_die("memory (spawn)");
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     int rc = posix_spawn_file_actions_adddup2(&files, end, STDIN_FILENO);
 #ifdef KL_DEBUG
     if (!rc)

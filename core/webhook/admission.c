@@ -45,16 +45,8 @@ static kl_status check(const kl_value *request, kl_err *err)
 kl_status kl_admission_parse(const char *text, size_t n, const kl_value **request, kl_err *err)
 {
     static const kl__review expected = {
-        "admission.k8s.io", "v1", "AdmissionReview", "an", "admissionReviewVersions"};
-    const kl_value *r = NULL;
-    kl_status st = kl__review_request(&expected, text, n, &r, err);
-    if (!st)
-        st = check(r, err);
-    if (st)
-        kl_value_unref(r);
-    else
-        *request = r;
-    return st;
+        "admission.k8s.io", "v1", "AdmissionReview", "an", "admissionReviewVersions", check};
+    return kl__review_request(&expected, text, n, request, err);
 }
 
 static void add_warnings(kl_builder *b, const kl_value *warnings)

@@ -27,16 +27,8 @@ static kl_status check(const kl_value *r, kl_err *err)
 kl_status kl_conversion_parse(const char *text, size_t n, const kl_value **request, kl_err *err)
 {
     static const kl__review expected = {
-        "apiextensions.k8s.io", "v1", "ConversionReview", "a", "conversionReviewVersions"};
-    const kl_value *r = NULL;
-    kl_status st = kl__review_request(&expected, text, n, &r, err);
-    if (!st)
-        st = check(r, err);
-    if (st)
-        kl_value_unref(r);
-    else
-        *request = r;
-    return st;
+        "apiextensions.k8s.io", "v1", "ConversionReview", "a", "conversionReviewVersions", check};
+    return kl__review_request(&expected, text, n, request, err);
 }
 
 void kl_conversion_reply(const kl_value *request, const kl_value *decision, kl_buf *out)

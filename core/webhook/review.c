@@ -39,9 +39,12 @@ kl_status kl__review_request(
         kl_err_prefix(err, "the body is not JSON");
         return st;
     }
+    const kl_value *found = kl_value_get(review, "request");
     st = check(expected, review, err);
     if (!st)
-        *request = kl_value_ref(kl_value_get(review, "request"));
+        st = expected->check(found, err);
+    if (!st)
+        *request = kl_value_ref(found);
     kl_value_unref(review);
     return st;
 }

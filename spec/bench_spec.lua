@@ -85,7 +85,8 @@ for name, cpu in (("kubelua", 1.5), ("kubelua", 2.5), ("peer", 3.0)):
 many.add("kubelua", {"cpu_us": 4.0})
 few.add("other", None, "no Go")
 print(pivot([("1 in flight", few), ("8 in flight", many)], Column("CPU us", "cpu_us")))
-print(goal_grid([("CPU", "1/2", {"1 in flight": ("1/3", "met")}), ("rate", "theirs", {"8 in flight": ("9", "met")})]))]])
+print(goal_grid([("CPU", "1/2", {"1 in flight": ("1/3", "met")}),
+                 ("rate", "theirs", {"8 in flight": ("9", "met")})]))]])
   end)
 
   it("knows how many bytes a cache must hold that has kept everything", function()

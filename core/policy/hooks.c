@@ -29,15 +29,65 @@ static const char *text_at(const kl_value *list, size_t i)
 #define SCHEME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
 #define URL_FORM "; desired format: https://host[/path]"
 
+/* Why Go does not parse the part of a URL behind its "//", up to its path; NULL: it does. The caller frees.
+ */
+static char *host_fault(const char *host, size_t len)
+{
+    const char *user = memchr(host, '@', len), *end = host + len, *port = NULL;
+    host = user ? user + 1 : host;
+    if (host < end && *host == '[') {
+        const char *close = memchr(host, ']', (size_t)(end - host));
+        if (!close)
+            return kl_strdup("missing ']' in host");
+        port = close + 1 < end ? close + 1 : NULL;
+    } else
+        for (const char *c = host; c < end; c++)
+            port = *c == ':' ? c : port;
+    if (port && (*port != ':' || strspn(port + 1, "0123456789") < (size_t)(end - port) - 1))
+        return kl_sprintf("invalid port \"%.*s\" after host", (int)(end - port), port);
+    for (const char *c = host; c < end; c++)
+        if (strchr(" \"\\^`{|}", *c))
+            return kl_sprintf("invalid character \"%s%c\" in host name", strchr("\"\\", *c) ? "\\" : "", *c);
+    return NULL;
+}
+
+/* Why Go does not parse a URL, NULL: it does. The caller frees. */
+static char *url_fault(const char *url)
+{
+    const char *colon = strchr(url, ':'), *slash = strchr(url, '/'), *host = strstr(url, "//");
+    for (const char *c = url; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return kl_strdup("net/url: invalid control character in URL");
+    if (colon == url)
+        return kl_strdup("missing protocol scheme");
+    if (colon && (!slash || colon < slash) && strspn(url, SCHEME_CHARS) < (size_t)(colon - url))
+        return kl_strdup("first path segment in URL cannot contain colon");
+    char *why = host && (host == url || (colon && host == colon + 1))
+        ? host_fault(host + 2, strcspn(host + 2, "/?#"))
+        : NULL;
+    for (const char *c = url; !why && *c && *c != '?'; c++)
+        if (*c == '%' && strspn(c + 1, "0123456789abcdefABCDEF") < 2)
+            why = kl_sprintf("invalid URL escape \"%.3s\"", c);
+    return why;
+}
+
 static void check_url(kl__causes *c, const char *url, const kl__place *at)
 {
     const char *colon = strchr(url, ':'), *slash = strchr(url, '/'), *rest = colon ? colon + 1 : url;
-    if (colon == url
-        || (colon && (!slash || colon < slash) && strspn(url, SCHEME_CHARS) < (size_t)(colon - url))) {
-        char *why = kl_sprintf("url must be a valid URL: parse \"%s\": %s" URL_FORM, url,
-            colon == url ? "missing protocol scheme" : "first path segment in URL cannot contain colon");
+    char *fault = url_fault(url);
+    if (fault) {
+        kl_buf shown = KL_BUF_INIT;
+        for (const char *p = url; *p; p++)
+            if ((unsigned char)*p < ' ' || *p == 0x7f)
+                kl_buf_printf(&shown, "\\x%02x", *p);
+            else
+                kl_buf_putc(&shown, *p);
+        char *why = kl_sprintf(
+            "url must be a valid URL: parse \"%s\": %s" URL_FORM, kl_buf_str(&shown), fault);
         kl__say_required(c, at, why);
         kl_free(why);
+        kl_free(fault);
+        kl_buf_fini(&shown);
         return;
     }
     size_t scheme = colon && (!slash || colon < slash) ? (size_t)(colon - url) : 0;
@@ -73,11 +123,11 @@ static void check_path(kl__causes *c, const char *path, const kl__place *at)
 {
     const char *p = path;
     size_t i = 0;
-    if (!strcmp(path, "/"))
+    if (!*path || !strcmp(path, "/"))
         return;
     if (*path != '/')
         kl__say_invalid_text(c, at, path, "must start with a '/'");
-    for (p += strcspn(p, "/"), p += *p == '/'; i == 0 || p[-1] == '/'; i++) {
+    for (p++; i == 0 || p[-1] == '/'; i++) {
         size_t n = strcspn(p, "/");
         char *segment = kl_strndup(p, n);
         const char *why[KL_FAULTS_MAX];
@@ -96,8 +146,11 @@ static void check_path(kl__causes *c, const char *path, const kl__place *at)
 static void check_service(kl__causes *c, const kl_value *service, const kl__place *at)
 {
     int64_t port = kl_value_int_at(service, 443, "port", NULL);
-    kl__check_present(c, service, at, "name");
-    kl__check_present(c, service, at, "namespace");
+    /* The real one takes each for the other. */
+    if (!*kl__text(service, "namespace"))
+        kl__say_required(c, KL_IN(at, "name"), "");
+    if (!*kl__text(service, "name"))
+        kl__say_required(c, KL_IN(at, "namespace"), "");
     if (port < 1 || port > 65535)
         kl__say_invalid_int(
             c, KL_IN(at, "port"), port, "port is not valid: must be between 1 and 65535, inclusive");
@@ -114,6 +167,11 @@ static void check_client(kl__causes *c, const kl_value *client, const kl__place 
         check_url(c, kl__text(client, "url"), KL_IN(at, "url"));
     else
         check_service(c, service, KL_IN(at, "service"));
+}
+
+void kl_policy_validate_client(const kl_value *client, const char *field, kl__causes *causes)
+{
+    check_client(causes, client, KL_IN(NULL, field));
 }
 
 /* ------------------------------------------------------------------ rules */
@@ -213,6 +271,25 @@ static void check_versions(kl__causes *c, const kl_value *list, const kl__place 
         kl__say_invalid(c, at, list, "must include v1: the embedded API server does not speak v1beta1");
     else
         kl__say_invalid(c, at, list, "must include at least one of v1, v1beta1");
+}
+
+void kl_policy_validate_reviews(const kl_value *versions, const char *field, kl__causes *causes)
+{
+    const kl__place *at = KL_IN(NULL, field);
+    if (!kl_value_len(versions))
+        kl__say_required(causes, at, "");
+    for (size_t i = 0; i < kl_value_len(versions); i++) {
+        const char *one = text_at(versions, i);
+        size_t k = 0;
+        while (k < i && strcmp(text_at(versions, k), one))
+            k++;
+        if (k < i)
+            kl__say_invalid_text(causes, KL_ITEM(at, i), one, "duplicate version");
+        else
+            kl__check_form(causes, KL_ITEM(at, i), one, KL_DNS_1035);
+    }
+    if (kl_value_len(versions) && !has_text(versions, "v1") && !has_text(versions, "v1beta1"))
+        kl__say_invalid(causes, at, versions, "must include at least one of v1, v1beta1");
 }
 
 static void complain(void *causes, bool warns, const char *reason, const char *field, const char *message)

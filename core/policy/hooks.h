@@ -10,4 +10,9 @@
 /* Validates a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
 void kl_policy_validate_hooks(const kl_value *o, bool mutating, kl__causes *causes);
 
+/* Validates a clientConfig, whose place is `field`. */
+void kl_policy_validate_client(const kl_value *client, const char *field, kl__causes *causes);
+/* Validates the versions of ConversionReview that a webhook understands. */
+void kl_policy_validate_reviews(const kl_value *versions, const char *field, kl__causes *causes);
+
 #endif

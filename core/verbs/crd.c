@@ -39,6 +39,11 @@ void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **cr
     kl_names_default(crd);
     if (!kl_value_at(*crd, "spec", "conversion", NULL))
         KL_EDIT(crd, kl_value_of_str("None"), "spec", "conversion", "strategy");
+    const kl_value *service = kl_value_at(
+        *crd, "spec", "conversion", "webhook", "clientConfig", "service", NULL);
+    if (service && !kl_value_get(service, "port"))
+        KL_EDIT(
+            crd, kl_value_of_int(443), "spec", "conversion", "webhook", "clientConfig", "service", "port");
     const kl_value *stored = kl_value_at(old, "status", "storedVersions", NULL),
                    *versions = kl_value_at(*crd, "spec", "versions", NULL);
     kl_builder *b = kl_builder_new();

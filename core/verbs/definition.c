@@ -7,6 +7,7 @@
 #include "rules/rules.h"
 #include "model/names.h"
 #include "model/object.h"
+#include "policy/hooks.h"
 #include "schema/names.h"
 #include "schema/structural.h"
 
@@ -343,67 +344,32 @@ static void check_selectable(
 
 /* ------------------------------------------------------------------ conversion */
 
-static void check_client(const kl_value *client, kl__causes *causes)
-{
-    static const char field[] = "spec.conversion.webhookClientConfig";
-    const char *url = text(client, "url");
-    bool service = kl_value_get(client, "service") != NULL;
-    if ((*url != 0) == service) {
-        kl__cause_required(causes, field, "exactly one of url or service is required");
-        return;
-    }
-    if (*url && strncmp(url, "https://", 8)) {
-        size_t n = strcspn(url, ":");
-        kl__cause_add(causes, "FieldValueInvalid", "spec.conversion.webhookClientConfig.url",
-            "Invalid value: \"%.*s\": 'https' is the only allowed URL scheme; desired format: "
-            "https://host[/path]",
-            (int)n, url);
-    }
-    static const char *const must[] = {"namespace", "name"};
-    for (size_t i = 0; service && i < 2; i++)
-        if (!*text(kl_value_get(client, "service"), must[i])) {
-            char *path = kl_sprintf("%s.service.%s", field, must[i]);
-            kl__cause_required(
-                causes, path, i ? "service name is required" : "service namespace is required");
-            kl_free(path);
-        }
-}
-
 static void check_conversion(const kl_value *conversion, kl__causes *causes)
 {
+    static const char client_field[] = "spec.conversion.webhookClientConfig",
+                      versions_field[] = "spec.conversion.conversionReviewVersions",
+                      unwanted[] = "should not be set when strategy is not set to Webhook";
     const char *strategy = text(conversion, "strategy");
     const kl_value *webhook = kl_value_get(conversion, "webhook"),
                    *client = kl_value_get(webhook, "clientConfig"),
                    *versions = kl_value_get(webhook, "conversionReviewVersions");
-    bool known = false;
-    for (size_t i = 0; i < kl_value_len(versions); i++) {
-        const char *v = kl_value_str(kl_value_item(versions, i));
-        known |= v && (!strcmp(v, "v1") || !strcmp(v, "v1beta1"));
-    }
-    if (!*strategy) {
-        kl__cause_required(causes, "spec.conversion.strategy", "");
-    } else if (!strcmp(strategy, "None")) {
+    if (!strcmp(strategy, "Webhook")) {
         if (client)
-            kl__cause_forbidden(causes, "spec.conversion.webhookClientConfig",
-                ": should not be set when strategy is not set to Webhook");
-        if (kl_value_len(versions))
-            kl__cause_forbidden(causes, "spec.conversion.conversionReviewVersions",
-                "should not be set when strategy is not set to Webhook");
-    } else if (strcmp(strategy, "Webhook")) {
+            kl_policy_validate_client(client, client_field, causes);
+        else
+            kl__cause_required(causes, client_field, "required when strategy is set to Webhook");
+        kl_policy_validate_reviews(versions, versions_field, causes);
+        return;
+    }
+    if (!*strategy)
+        kl__cause_required(causes, "spec.conversion.strategy", "");
+    else if (strcmp(strategy, "None"))
         kl__cause_add(causes, "FieldValueNotSupported", "spec.conversion.strategy",
             "Unsupported value: \"%s\": supported values: \"None\", \"Webhook\"", strategy);
-    } else {
-        if (!client)
-            kl__cause_required(
-                causes, "spec.conversion.webhookClientConfig", "required when strategy is set to Webhook");
-        else
-            check_client(client, causes);
-        if (!kl_value_len(versions))
-            kl__cause_required(causes, "spec.conversion.conversionReviewVersions", "");
-        else if (!known)
-            kl__cause_invalid(causes, "spec.conversion.conversionReviewVersions", versions,
-                "must include at least one of v1, v1beta1");
-    }
+    if (client)
+        kl__cause_forbidden(causes, client_field, unwanted);
+    if (kl_value_len(versions))
+        kl__cause_forbidden(causes, versions_field, unwanted);
 }
 
 void kl__definition_validate(

@@ -126,8 +126,9 @@ servers.only_real(function(_, real)
           { "Accept: application/json;as=Table;v=v1;g=meta.k8s.io" }).body
         local columns = {}
         for k, c in ipairs(table_of.columnDefinitions) do columns[k] = c.name .. " " .. c.type .. " " .. c.format end
-        local wrong = definition("wrong.example.com", "wrong", { spec = { conversion = { strategy = "Webhook", webhook = {
-          conversionReviewVersions = { "v1" }, clientConfig = { url = "https://127.0.0.1:1/", caBundle = "YmFk" } } } } })
+        local wrong = definition("wrong.example.com", "wrong", { spec = { conversion = { strategy = "Webhook",
+          webhook = { conversionReviewVersions = { "v1" },
+            clientConfig = { url = "https://127.0.0.1:1/", caBundle = "YmFk" } } } } })
         installed(wrong, true)(s)
         local path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/wrongs.wrong.example.com"
         local conditions

@@ -54,7 +54,7 @@ end
 
 return whole.controller {
   name = "compare-scheduler",
-  reads = { cluster.POD, cluster.NODE, quota.KIND, reservation.KIND, table.unpack(settings.READS) },
+  reads = settings.reads { cluster.POD, cluster.NODE, quota.KIND, reservation.KIND },
   every = "10s",
   params = kube.merge(settings.PARAMS, {
     percentageOfNodesToScore = kube.null, -- all nodes are scored

@@ -331,7 +331,7 @@ end
 local scheduler = kube.controller {
   name = "scheduler",
   resource = POD,
-  reads = settings.READS,
+  reads = settings.reads(),
   watches = wakes_pods,
   indexes = { state = function(pod) return decided.is_waiting(pod) and WAITING or nil end },
   when = { "spec", "labels" },
@@ -373,7 +373,7 @@ end
 local reserver = kube.controller {
   name = "scheduler-reservations",
   resource = reservation.KIND,
-  reads = settings.READS,
+  reads = settings.reads(),
   watches = wakers(reservation.KIND),
   indexes = { state = waits },
   when = { "spec", "labels", "status.phase" },

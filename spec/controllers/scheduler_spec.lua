@@ -615,6 +615,57 @@ describe("DeviceShare", function()
       of({ [RDMA] = "100" }, { n = { q, has_card("r", 1, 10) } }))
   end)
 
+  it("gives NPUs as a whole, and parts of them as the templates of the node's model say", function()
+    local NPU, CPU, DVPP = "huawei.com/npu-core", "huawei.com/npu-cpu", "huawei.com/npu-dvpp"
+    local templates = deviceshare.templates [[
+      huawei-Ascend-310P3:
+        vir01: {huawei.com/npu-core: "1", huawei.com/npu-cpu: "1", koordinator.sh/gpu-memory: 3Gi}
+        vir04: {huawei.com/npu-core: "4", huawei.com/npu-cpu: "4", huawei.com/npu-dvpp: "100",
+          koordinator.sh/gpu-memory: 12Gi}
+      huawei-Ascend-910B:
+        vir05: {huawei.com/npu-core: "5", huawei.com/npu-cpu: "1", koordinator.sh/gpu-memory: 16Gi}
+    ]]
+    local n, list = gpu_node "n", {}
+    n.metadata.labels = { ["node.koordinator.sh/gpu-vendor"] = "huawei",
+      ["node.koordinator.sh/gpu-model"] = "Ascend-310P3" }
+    for _, name in ipairs { NPU, CPU, DVPP } do n.status.allocatable[name] = "800" end
+    for minor = 0, 1 do
+      list[minor + 1] = { type = "gpu", minor = minor, health = true, resources = { [NPU] = "8", [CPU] = "7",
+        [DVPP] = "100", [RATIO] = "100", [MEMORY] = "24Gi" } }
+    end
+    local device_of = { n = { metadata = { name = "n" }, spec = { devices = list } } }
+    local function of(requests, pods_on)
+      local state = { now = NOW, pods_on = pods_on or {}, devices = device_of, templates = templates }
+      local result = cycle.run(pod("p", requests), { n }, state)
+      return result.devices and deviceshare.text(result.devices) or result.message
+    end
+    local whole = '{"minor":%d,"resources":{"huawei.com/npu-core":"8","koordinator.sh/gpu-memory":"24Gi",'
+      .. '"koordinator.sh/gpu-memory-ratio":"100"}}'
+    assert.equal('{"gpu":[' .. whole:format(0) .. "]}", of { [NPU] = "8", [RATIO] = "100" })
+    assert.equal('{"gpu":[' .. whole:format(0) .. "," .. whole:format(1) .. "]}",
+      of { [NPU] = "16", [RATIO] = "200" })
+    local small = { [SHARED] = "1", [NPU] = "1", [CPU] = "1", [MEMORY] = "3Gi" }
+    local part = of(small)
+    assert.equal('{"gpu":[{"minor":0,"resources":{"huawei.com/npu-core":"1","huawei.com/npu-cpu":"1",'
+      .. '"koordinator.sh/gpu-memory":"3Gi","koordinator.sh/gpu-memory-ratio":"12"},'
+      .. '"extension":{"gpuSharedResourceTemplate":"vir01"}}]}', part)
+    local q = pod("q", small)
+    q.metadata.annotations = { [deviceshare.ANNOTATION] = part }
+    assert.matches('"minor":1', of({ [NPU] = "8", [RATIO] = "100" }, { n = { q } }))
+    assert.matches('"vir04"',
+      of { [SHARED] = "1", [NPU] = "4", [CPU] = "4", [DVPP] = "100", [MEMORY] = "12Gi" })
+    local none = "no matched GPU shared resource template"
+    assert.equal("0/1 nodes are available: " .. none .. ".",
+      of { [SHARED] = "1", [NPU] = "2", [CPU] = "1", [MEMORY] = "3Gi" })
+    assert.equal("0/1 nodes are available: 1 " .. none .. ".",
+      of { [SHARED] = "1", [NPU] = "5", [CPU] = "1", [MEMORY] = "16Gi" })
+    assert.matches("invalid resource", of { [SHARED] = "2", [NPU] = "2", [CPU] = "2", [MEMORY] = "6Gi" })
+    assert.matches("invalid resource", of { [NPU] = "1", [CPU] = "1" })
+    assert.is_nil((deviceshare.templates "{"))
+    assert.is_nil((deviceshare.templates "model: {vir: {cpu: much}}"))
+    assert.same({}, (deviceshare.templates(nil)))
+  end)
+
   it("never gives a GPU more often than it is there", function()
     for seed = 1, 50 do
       math.randomseed(seed)

@@ -61,6 +61,10 @@ servers.each(function(name, start)
       server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))
       server:must_kubectl("create", "clusterrolebinding", role_name .. "-nobody", "--clusterrole",
         role_name, "--user", "nobody")
+      if role:find "\nkind: Role\n" then
+        server:must_kubectl("create", "rolebinding", role_name .. "-nobody", "-n", SYSTEM, "--role",
+          role_name, "--user", "nobody")
+      end
       return server:kubeconfig_for(server.tokens.nobody)
     end
 

@@ -65,7 +65,10 @@ servers.each(function(name, start)
       local role, code = process.run(("%s rbac --crds controllers/koordinator/crds %s 2>/dev/null")
         :format(KUBELUA, SCRIPT))
       assert.equal(0, code, role)
+      server:must_kubectl("create", "namespace", "koordinator-system")
       server:must_kubectl("apply", "-f", process.write(process.tmpname ".yaml", role))
+      server:must_kubectl("create", "rolebinding", "scheduler-nobody", "-n", "koordinator-system", "--role",
+        "scheduler", "--user", "nobody")
       server:must_kubectl("create", "clusterrolebinding", "scheduler-nobody", "--clusterrole", "scheduler",
         "--user", "nobody")
       return server:kubeconfig_for(server.tokens.nobody)

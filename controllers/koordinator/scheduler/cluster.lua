@@ -14,12 +14,18 @@ local pods = require "pods"
 local reservation = require "scheduler.reservation"
 local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
+local whole = require "lib.whole"
 
 local M = {}
 
 M.POD, M.NODE, M.NAMESPACE = decided.POD, "v1/Node", "v1/Namespace"
 M.BUDGET = "policy/v1/PodDisruptionBudget"
 M.METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+M.CONFIG_MAP = "v1/ConfigMap"
+local TEMPLATES = "gpu-shared-resource-templates" -- a ConfigMap in Koordinator's namespace
+
+-- What was read of it: { version, templates }.
+local templates_before = {}
 
 -- What was read of pods in the last decision: { [uid] = { version, quota } }.
 local read_before = {}
@@ -75,6 +81,18 @@ local function by_name(ctx, kind)
   return out
 end
 
+-- The templates of parts of NPUs, for state.templates; those of the last good ConfigMap where it does not
+-- read.
+local function templates(ctx)
+  local object = ctx:get(M.CONFIG_MAP, whole.NAMESPACE, TEMPLATES)
+  local version = object and object.metadata.resourceVersion
+  if templates_before.version == version then return templates_before.templates end
+  local said, why = deviceshare.templates(object and object("data") and object.data["data.yaml"])
+  if why then ctx.log:warn("ConfigMap %s/%s is not used: %s", whole.NAMESPACE, TEMPLATES, why) end
+  templates_before = { version = version, templates = said or templates_before.templates }
+  return templates_before.templates
+end
+
 -- All Reservations, those that have a node since a moment ago with the annotations and the status that they
 -- are about to have.
 local function reservations(ctx, now)
@@ -128,7 +146,7 @@ function M.read(ctx)
   local bound = decided.pods(ctx, now)
   local state = { now = now, pods_on = {}, claiming = {}, got = {}, requests = {}, groups = {},
     namespaces = {}, reservations_on = reservation.index(reservations(ctx, now)),
-    devices = by_name(ctx, deviceshare.KIND), metrics = by_name(ctx, M.METRIC),
+    devices = by_name(ctx, deviceshare.KIND), templates = templates(ctx), metrics = by_name(ctx, M.METRIC),
     topologies = by_name(ctx, numa.KIND), budgets = ctx:list(M.BUDGET) }
   for key, known in pairs(bound) do state.got[key] = known.got end
   for group in ctx:each(gang.KIND) do

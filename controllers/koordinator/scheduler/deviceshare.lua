@@ -1,6 +1,7 @@
--- deviceshare.lua - DeviceShare: which GPUs, RDMA cards and FPGAs of a node a pod gets, whole ones or parts.
--- A Device (one for each node, by the agent) says what each of them has; an annotation of each pod says what
--- it has of which.
+-- deviceshare.lua - DeviceShare: which GPUs, NPUs, RDMA cards and FPGAs of a node a pod gets, whole ones or
+-- parts. NPUs of Huawei are devices of the type gpu; a part of one is what a template of the node's model
+-- says (state.templates), and its name is in the annotation. A Device (one for each node, by the agent) says
+-- what each of them has; an annotation of each pod says what it has of which.
 --
 --   count      = gpu.shared, or gpu-memory-ratio / 100 where that is several whole GPUs, or 1; of rdma
 --                and fpga hundredths of a card, or whole ones
@@ -32,8 +33,10 @@ local PREFIX = "koordinator.sh/"
 local GPU, SHARED, CORE = PREFIX .. "gpu", PREFIX .. "gpu.shared", PREFIX .. "gpu-core"
 local MEMORY, RATIO = PREFIX .. "gpu-memory", PREFIX .. "gpu-memory-ratio"
 local WHOLE = { "nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu" }
-local NAMES = { WHOLE[1], WHOLE[2], WHOLE[3], GPU, SHARED, CORE, MEMORY, RATIO }
-local NPU = "huawei.com/npu-"
+local NPU_CORE, NPU_CPU, NPU_DVPP = "huawei.com/npu-core", "huawei.com/npu-cpu", "huawei.com/npu-dvpp"
+local NAMES = { WHOLE[1], WHOLE[2], WHOLE[3], GPU, SHARED, CORE, NPU_CORE, NPU_CPU, NPU_DVPP, MEMORY, RATIO }
+local VENDOR, MODEL = "node.koordinator.sh/gpu-vendor", "node.koordinator.sh/gpu-model"
+local NO_TEMPLATE = "no matched GPU shared resource template"
 local CARDS = { fpga = PREFIX .. "fpga", rdma = PREFIX .. "rdma" } -- types with one resource, in hundredths
 local TYPES = { "fpga", "gpu", "rdma" }
 local MAX = 100
@@ -55,10 +58,18 @@ for _, memory in ipairs { MEMORY, RATIO } do
   for _, shared in ipairs { SHARED, SHARED .. " " .. CORE } do VALID[shared .. " " .. memory] = true end
 end
 
+VALID[NPU_CORE .. " " .. RATIO] = true
+local NPU_PARTS = {
+  [table.concat({ SHARED, NPU_CORE, NPU_CPU, MEMORY }, " ")] = true,
+  [table.concat({ SHARED, NPU_CORE, NPU_CPU, NPU_DVPP, MEMORY }, " ")] = true,
+}
+
 local function whole(n) return n <= MAX or n % MAX == 0 end
 
 local function valid(asked, names)
-  if not VALID[table.concat(names, " ")] then return false end
+  local together = table.concat(names, " ")
+  if NPU_PARTS[together] then return asked[SHARED] == 1 and (asked[NPU_DVPP] or 0) <= MAX end
+  if not VALID[together] then return false end
   for _, name in ipairs { GPU, CORE, RATIO } do
     local n, shared = asked[name], asked[SHARED]
     if n and shared and (n % shared ~= 0 or n // shared > MAX) then return false end
@@ -67,13 +78,10 @@ local function valid(asked, names)
   return true
 end
 
--- What a pod asks of GPUs: { count, each = list of amounts }, nil for nothing, nil and why for what makes no
--- sense.
+-- What a pod asks of GPUs and NPUs: { count, each = list of amounts, by_template = whether each must be what
+-- a template says }, nil for nothing, nil and why for what makes no sense.
 local function gpu_request(requests)
   local asked, names = {}, {}
-  for name, n in pairs(requests) do
-    if n > 0 and name:sub(1, #NPU) == NPU then return nil end -- not allocated here
-  end
   for _, name in ipairs(NAMES) do
     if (requests[name] or 0) > 0 then asked[name], names[#names + 1] = requests[name], name end
   end
@@ -87,8 +95,11 @@ local function gpu_request(requests)
   local ratio = asked[RATIO] or 0
   local count = asked[SHARED] or ratio > MAX and ratio % MAX == 0 and ratio // MAX or 1
   local each = {}
-  for _, name in ipairs { CORE, RATIO, MEMORY } do each[name] = asked[name] and asked[name] // count end
-  return { count = count, each = each }
+  for _, name in ipairs { CORE, NPU_CORE, NPU_CPU, NPU_DVPP, RATIO, MEMORY } do
+    each[name] = asked[name] and asked[name] // count
+  end
+  local part = not each[RATIO] and each[MEMORY] or each[RATIO] and each[RATIO] < MAX
+  return { count = count, each = each, by_template = part and each[NPU_CORE] ~= nil }
 end
 
 local function card_request(requests, name)
@@ -232,6 +243,47 @@ local function complete(each, total)
   return out
 end
 
+-- ---------------------------------------------------------------- templates
+
+-- What the text of data.yaml says, { [model] = { [name] = list of amounts } } with models as "VENDOR-MODEL";
+-- nil and why where it does not read.
+function M.templates(text)
+  local ok, docs = pcall(kube.yaml, text or "")
+  if not ok then return nil, tostring(docs) end
+  local out = {}
+  local good, why = pcall(function()
+    for model, by_name in pairs(fields.copy(docs[1]) or {}) do
+      out[model] = {}
+      for name, quantities in pairs(by_name) do out[model][name] = lists.of(quantities) end
+    end
+  end)
+  if not good then return nil, tostring(why) end
+  return out
+end
+
+-- The names of the templates with just these amounts, by model.
+local function templates_for(each, templates)
+  local out = {}
+  for model, by_name in pairs(templates or {}) do
+    for name, amounts in pairs(by_name) do
+      if lists.same(amounts, each) then
+        out[model] = out[model] or {}
+        table.insert(out[model], name)
+      end
+    end
+  end
+  return out
+end
+
+-- The template of a part of an NPU on the node, nil where nothing says one; false where it has none.
+local function template_on(info, request)
+  if not request.by_template then return nil end
+  local model = ("%s-%s"):format(fields.label(info.node, VENDOR) or "", fields.label(info.node, MODEL) or "")
+  local names = request.templates[model]
+  if not names then return false end
+  return #names == 1 and names[1] or nil
+end
+
 -- The devices of a type for the pod: a list of { minor, resources } by minor, or nil where they are too few.
 local function choose(known, request, strategy, room)
   local fitting, all, first = {}, free_for(known, room)
@@ -261,7 +313,10 @@ local function decide(info, cycle, room)
   for _, type in ipairs(TYPES) do
     local request = cycle.devices[type]
     if request then
+      local template = template_on(info, request)
+      if template == false then return nil, { NO_TEMPLATE } end
       out[type] = choose(known[type], request, cycle.args.deviceshare, room)
+      for _, one in ipairs(out[type] or {}) do one.template = template end
       if not out[type] then missing[#missing + 1] = ("Insufficient %s devices"):format(type) end
     end
   end
@@ -300,7 +355,10 @@ function M.text(devices)
   for _, type in ipairs(TYPES) do
     local list = {}
     for i, one in ipairs(devices and devices[type] or {}) do
-      list[i] = ('{"minor":%d,"resources":%s}'):format(one.minor, kube.encode(kube.object(one.resources)))
+      local more = one.template and (',"extension":{"gpuSharedResourceTemplate":%s}'):format(
+        kube.encode(one.template)) or ""
+      list[i] = ('{"minor":%d,"resources":%s%s}'):format(one.minor, kube.encode(kube.object(one.resources)),
+        more)
     end
     if #list > 0 then parts[#parts + 1] = ('"%s":[%s]'):format(type, table.concat(list, ",")) end
   end
@@ -312,6 +370,11 @@ end
 function M.prefilter(_, cycle)
   local requests, why = M.requests(cycle.request)
   cycle.devices = requests or {}
+  local gpu = cycle.devices.gpu
+  if gpu and gpu.by_template then
+    gpu.templates = templates_for(gpu.each, cycle.state.templates)
+    if not next(gpu.templates) then why = NO_TEMPLATE end
+  end
   return why
 end
 

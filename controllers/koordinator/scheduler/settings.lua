@@ -12,11 +12,19 @@ local loadaware = require "scheduler.loadaware"
 local numa = require "scheduler.numa"
 local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
+local whole = require "lib.whole"
 
 local M = {}
 
-M.READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE,
+local READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE,
   volumes.CLAIM, volumes.VOLUME, volumes.CLASS, volumelimits.NODE, volumelimits.ATTACHMENT }
+
+-- For `reads`, with more kinds: of ConfigMaps those of Koordinator's namespace.
+function M.reads(more)
+  local out = table.move(more or {}, 1, #(more or {}), #READS + 1, { table.unpack(READS) })
+  out[cluster.CONFIG_MAP] = { selector = { namespaces = { whole.NAMESPACE } } }
+  return out
+end
 
 M.PARAMS = kube.merge(inputs.PARAMS, {
   schedulerName = "koord-scheduler",

@@ -4,6 +4,7 @@
 --     quotas = index of members.index, infos = results of tree.calculate,
 --     reservations_on = index of reservation.index,
 --     devices = { [node name] = Device },
+--     templates = of parts of NPUs, { [model] = { [name] = list of amounts } } (deviceshare.lua),
 --     topologies = { [node name] = NodeResourceTopology },
 --     got = { [pod key] = { uid, devices, numa } } of pods that do not say so themselves yet,
 --     requests = { [pod key] = what it asks for } where that is known,

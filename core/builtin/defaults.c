@@ -189,6 +189,8 @@ static void pod_spec(const kl_value **spec)
 
 static void template(const kl_value **t) { kl__inside(t, "spec", template_spec); }
 
+void kl__pod_template_defaults(const kl_value **o) { kl__inside(o, "template", template); }
+
 /* "Guaranteed", "Burstable" or "BestEffort" by the containers' cpu and memory. */
 const char *kl__pod_qos(const kl_value *pod)
 {

@@ -216,6 +216,7 @@ static const struct {
     {"", "nodes", node_spec, node},
     {"", "events", NULL, event},
     {"", "namespaces", NULL, namespace},
+    {"", "podtemplates", NULL, kl__pod_template_defaults},
     {"", "endpoints", NULL, endpoints},
     {"discovery.k8s.io", "endpointslices", NULL, slice},
     {"coordination.k8s.io", "leases", lease_spec, NULL},

@@ -11,7 +11,6 @@ bool kl__habit_create_on_update(const kl__kind *k)
     return !k->custom
         && kl__kind_among(k,
             " coordination.k8s.io/leases /endpoints /events events.k8s.io/events /services /limitranges "
-            "/podtemplates "
             "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/rolebindings "
             "rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings ");
 }
@@ -27,7 +26,8 @@ bool kl__habit_needs_rv(const kl__kind *k)
             "admissionregistration.k8s.io/validatingadmissionpolicies "
             "admissionregistration.k8s.io/validatingadmissionpolicybindings "
             "storage.k8s.io/csidrivers storage.k8s.io/csinodes storage.k8s.io/volumeattachments "
-            "node.k8s.io/runtimeclasses /serviceaccounts ");
+            "storage.k8s.io/csistoragecapacities "
+            "node.k8s.io/runtimeclasses ");
 }
 
 bool kl__habit_returns_deleted(const kl__kind *k)
@@ -36,7 +36,8 @@ bool kl__habit_returns_deleted(const kl__kind *k)
         && kl__kind_among(k,
             " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims "
             "/persistentvolumes storage.k8s.io/storageclasses storage.k8s.io/csidrivers "
-            "storage.k8s.io/csinodes storage.k8s.io/volumeattachments ");
+            "storage.k8s.io/csinodes storage.k8s.io/volumeattachments "
+            "storage.k8s.io/volumeattributesclasses ");
 }
 
 /* --- generation --------------------------------------------------------------------------- */
@@ -60,16 +61,16 @@ static generation generation_rule(const kl__kind *k)
             "batch/cronjobs networking.k8s.io/ingresses "
             "networking.k8s.io/networkpolicies networking.k8s.io/ingressclasses policy/poddisruptionbudgets "
             "apiextensions.k8s.io/customresourcedefinitions "
-            "flowcontrol.apiserver.k8s.io/flowschemas "
+            "resource.k8s.io/deviceclasses flowcontrol.apiserver.k8s.io/flowschemas "
             "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations "
             "admissionregistration.k8s.io/validatingadmissionpolicies "
             "admissionregistration.k8s.io/validatingadmissionpolicybindings "))
         return BY_SPEC;
     if (kl__kind_among(k,
             " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations "
-            "admissionregistration.k8s.io/validatingwebhookconfigurations "))
+            "admissionregistration.k8s.io/validatingwebhookconfigurations /podtemplates "))
         return BY_ALL_BUT_METADATA;
-    return kl__kind_among(k, "scheduling.k8s.io/priorityclasses /podtemplates") ? ALWAYS_ONE : NO_GENERATION;
+    return kl__kind_among(k, "scheduling.k8s.io/priorityclasses") ? ALWAYS_ONE : NO_GENERATION;
 }
 
 /* Whether all members are equal, except for metadata, and for status where it is a subresource. */

@@ -13,6 +13,7 @@ void kl__check_data(const kl__write *w);
 void kl__check_deployment(const kl__write *w);
 void kl__check_replica_set(const kl__write *w);
 void kl__check_controller(const kl__write *w); /* a ReplicationController */
+void kl__check_pod_template(const kl__write *w);
 void kl__check_stateful_set(const kl__write *w);
 void kl__check_daemon_set(const kl__write *w);
 void kl__check_job(const kl__write *w);
@@ -30,6 +31,8 @@ void kl__check_slice(const kl__write *w); /* an EndpointSlice */
 void kl__check_endpoints(const kl__write *w);
 void kl__check_volume(const kl__write *w); /* a PersistentVolume */
 void kl__check_storage_class(const kl__write *w);
+void kl__check_attributes_class(const kl__write *w); /* a VolumeAttributesClass */
+void kl__check_csi_capacity(const kl__write *w);     /* a CSIStorageCapacity */
 void kl__check_csi_driver(const kl__write *w);
 void kl__check_csi_node(const kl__write *w);
 void kl__check_attachment(const kl__write *w); /* a VolumeAttachment */

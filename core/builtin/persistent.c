@@ -265,6 +265,43 @@ void kl__check_storage_class(const kl__write *w)
         kl__check_same(c, w->old, w->o, NULL, "volumeBindingMode");
 }
 
+/* ------------------------------------------------------------------ VolumeAttributesClass */
+
+void kl__check_attributes_class(const kl__write *w)
+{
+    static const char *const fixed[] = {"driverName", "parameters"};
+    const kl_value *parameters = kl_value_get(w->o, "parameters");
+    check_provisioner(w->causes, kl__text(w->o, "driverName"), KL_IN(NULL, "driverName"));
+    if (kl_value_len(parameters))
+        check_parameters(w->causes, parameters, KL_IN(NULL, "parameters"));
+    else
+        kl__say_required(w->causes, KL_IN(NULL, "parameters"), "must contain at least one key/value pair");
+    for (size_t i = 0; w->old && i < 2; i++)
+        if (!kl_value_equal(kl_value_get(w->old, fixed[i]), kl_value_get(w->o, fixed[i])))
+            kl__say_forbidden(w->causes, KL_IN(NULL, fixed[i]), "updates to %s are forbidden.", fixed[i]);
+}
+
+/* ------------------------------------------------------------------ CSIStorageCapacity */
+
+void kl__check_csi_capacity(const kl__write *w)
+{
+    const kl_value *topology = kl_value_get(w->o, "nodeTopology");
+    const char *capacity = kl__text(w->o, "capacity");
+    kl_quantity *q = kl__quantity_of(capacity);
+    if (topology)
+        kl__check_selector(w->causes, topology, KL_IN(NULL, "nodeTopology"));
+    kl__check_form(
+        w->causes, KL_IN(NULL, "storageClassName"), kl__text(w->o, "storageClassName"), KL_DNS_SUBDOMAIN);
+    if (q && kl_quantity_sign(q) < 0)
+        kl__say_invalid_text(
+            w->causes, KL_IN(NULL, "capacity"), capacity, "must be greater than or equal to 0");
+    kl_quantity_free(q);
+    if (w->old) {
+        kl__check_same(w->causes, w->old, w->o, NULL, "nodeTopology");
+        kl__check_same(w->causes, w->old, w->o, NULL, "storageClassName");
+    }
+}
+
 /* ------------------------------------------------------------------ CSIDriver */
 
 void kl__check_csi_driver(const kl__write *w)

@@ -373,3 +373,10 @@ void kl__check_daemon_set(const kl__write *w)
     kl__check_natural(c, spec, SPEC, "revisionHistoryLimit");
     selector_is_kept(w);
 }
+
+/* ------------------------------------------------------------------ PodTemplate */
+
+void kl__check_pod_template(const kl__write *w)
+{
+    kl__check_template(w->causes, kl_value_get(w->o, "template"), NULL, KL_IN(NULL, "template"));
+}

@@ -248,7 +248,7 @@ kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, cons
     kl_build_object(b);
     kl_build_kstr(b, "name", name && *name ? name : NULL);
     kl_build_kstr(b, "group", *group ? group : NULL);
-    kl_build_kstr(b, "kind", kind);
+    kl_build_kstr(b, "kind", *kind ? kind : NULL);
     kl_build_key(b, "causes");
     kl_build_array(b);
     for (size_t i = 0; i < c->kept; i++) {

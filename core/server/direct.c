@@ -204,7 +204,8 @@ static kl_status on_one(kl__call *call, const kl_server_call *c, const kl_value 
         st = kl__verb_see(call, out, err);
     } else if (!strcmp(c->verb, "create")) {
         *code = 201;
-        st = call->sub ? kl__sub_create(call, c->body, out, err) : kl__verb_create(call, c->body, out, err);
+        st = kl__sub_creates(call) ? kl__sub_create(call, c->body, out, err)
+                                   : kl__verb_create(call, c->body, out, err);
     } else if (!strcmp(c->verb, "update")) {
         st = kl__verb_update(call, c->body, out, code, err);
     } else if (!strcmp(c->verb, "patch")) {

@@ -106,9 +106,13 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
         known = kl__kind_has_verb(c->kind, *verb);
     if (known && c->kind->namespaced && !c->ns && strcmp(*verb, "list"))
         known = false;
-    if (!known)
-        return kl__api_fail(err, 405, "MethodNotAllowed", NULL,
+    if (!known) {
+        kl_builder *details = kl_builder_new();
+        kl_build_object(details);
+        kl_build_end(details);
+        return kl__api_fail(err, 405, "MethodNotAllowed", kl_builder_done(details),
             "the server does not allow this method on the requested resource");
+    }
     if (c->sub && !kl__sub_served(c->sub))
         return kl__api_fail(err, 501, "NotImplemented", NULL,
             "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
@@ -200,7 +204,7 @@ static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, con
             *st = kl__pod_connect(pod, c->sub, kl_httpd_query(http, "container"), err);
         return true;
     }
-    if (!scale && (!c->sub || strcmp(verb, "create")))
+    if (!scale && (!kl__sub_creates(c) || strcmp(verb, "create")))
         return false;
     *code = scale ? 200 : 201;
     *st = scale ? run_scale(c, verb, http, out, err) : run_create_below(c, http, out, err);

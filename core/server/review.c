@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "schema/edit.h"
 #include "schema/status.h"
 #include "verbs/access.h"
 #include "server/reply.h"
@@ -98,23 +99,74 @@ static void access_status(kl_builder *b, const kl__call *c, const kl_value *spec
     kl_buf_fini(&why);
 }
 
-static kl_status check_access(const kl__call *c, const kl_value *spec, kl_err *err)
+static void invalid_text(kl__causes *causes, const char *field, const char *bad, const char *why)
+{
+    const kl_value *shown = kl_value_of_str(bad ? bad : "");
+    kl__cause_invalid(causes, field, shown, "%s", why);
+    kl_value_unref(shown);
+}
+
+/* nonResourceAttributes as Go prints its struct; a new reference, or NULL. */
+static const kl_value *shown_path(const kl_value *p)
+{
+    const char *path = kl_value_str_at(p, "path", NULL), *verb = kl_value_str_at(p, "verb", NULL);
+    if (!p)
+        return NULL;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "Path", path ? path : "");
+    kl_build_kstr(b, "Verb", verb ? verb : "");
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* The namespace of a LocalSubjectAccessReview, which only its own resources may be in. */
+static void check_local(const kl__call *c, const kl_value *spec, const kl_value *path, kl__causes *causes)
+{
+    const kl_value *r = kl_value_get(spec, "resourceAttributes");
+    const char *ns = kl_value_str_at(r, "namespace", NULL);
+    if (r && strcmp(ns ? ns : "", c->ns))
+        invalid_text(causes, "spec.resourceAttributes.namespace", ns, "must match metadata.namespace");
+    if (path)
+        kl__cause_invalid(causes, "spec.nonResourceAttributes", path, "disallowed on this kind of request");
+}
+
+/* Metadata that a review must not have, as kube-apiserver's check sees it: with the fields' manager, which is
+ * not shown here. */
+static void check_metadata(const kl__call *c, const kl_value *body, kl__causes *causes)
+{
+    bool local = !strncmp(c->kind->plural, "local", 5);
+    const kl_value *metadata = kl_value_ref(kl_value_get(body, "metadata")), *rest;
+    KL_CUT(&metadata, "managedFields");
+    rest = kl_value_ref(metadata);
+    KL_CUT(&rest, "namespace");
+    if (kl_value_len(local ? rest : metadata))
+        kl__cause_invalid(
+            causes, "metadata", metadata, local ? "must be empty except for namespace" : "must be empty");
+    kl_value_unref(rest);
+    kl_value_unref(metadata);
+}
+
+static kl_status check_access(const kl__call *c, const kl_value *body, kl_err *err)
 {
     kl__causes causes = {0};
-    bool self = !strncmp(c->kind->plural, "self", 4);
-    const kl_value *r = kl_value_get(spec, "resourceAttributes"),
-                   *p = kl_value_get(spec, "nonResourceAttributes");
+    const kl_value *spec = kl_value_get(body, "spec"), *r = kl_value_get(spec, "resourceAttributes"),
+                   *p = kl_value_get(spec, "nonResourceAttributes"), *path = shown_path(p);
     if (r && p)
-        kl__cause_invalid(&causes, "spec.nonResourceAttributes", p,
+        kl__cause_invalid(&causes, "spec.nonResourceAttributes", path,
             "cannot be specified in combination with resourceAttributes");
     if (!r && !p)
         kl__cause_invalid(&causes, "spec.resourceAttributes", NULL,
             "exactly one of nonResourceAttributes or resourceAttributes must be specified");
     const char *user = kl_value_str_at(spec, "user", NULL);
-    if (!self && (!user || !*user) && !kl_value_len(kl_value_get(spec, "groups")))
-        kl__cause_invalid(&causes, "spec.user", kl_value_get(spec, "user"),
-            "at least one of user or group must be specified");
-    return kl__fail_causes(err, c->kind->group, c->kind->kind, "", &causes);
+    if (strncmp(c->kind->plural, "self", 4) && (!user || !*user)
+        && !kl_value_len(kl_value_get(spec, "groups")))
+        invalid_text(&causes, "spec.user", "", "at least one of user or group must be specified");
+    if (!strncmp(c->kind->plural, "local", 5))
+        check_local(c, spec, path, &causes);
+    check_metadata(c, body, &causes);
+    kl_value_unref(path);
+    return kl__fail_causes(err, c->kind->group, "", "", &causes); /* kube-apiserver names no kind */
 }
 
 /* ------------------------------------------------------------------ what may I do? */
@@ -201,7 +253,9 @@ bool kl__review(const kl__call *c, const kl_value *body, kl_httpd_request *http)
     kl_err err = KL_ERR_INIT;
     kl_status st = KL_OK;
     if (access)
-        st = check_access(c, spec, &err);
+        st = check_access(c, body, &err);
+    if (!strcmp(plural, "tokenreviews") && !kl_value_len(kl_value_get(spec, "token")))
+        st = kl__fail_bad_request(&err, "token is required for TokenReview in authentication");
     if (!st && !strcmp(plural, "selfsubjectrulesreviews") && !kl_value_len(kl_value_get(spec, "namespace")))
         st = kl__fail_bad_request(&err, "no namespace on request");
     if (st)

@@ -401,12 +401,14 @@ static kl_status bind_pod(const kl__call *c, const kl_value *body, const kl_valu
                *node = kl_value_str_at(body, "target", "name", NULL);
     const kl_value *stored = NULL;
     kl_status st = KL_OK;
-    if ((!name || strcmp(name, c->name)))
+    bool nowhere = !node || !*node;
+    if (!name || strcmp(name, c->name))
         st = kl__fail_bad_request(err, "name in URL does not match name in Binding object");
-    else if (!st && kind && *kind && strcmp(kind, "Node"))
+    else if (kind && *kind && strcmp(kind, "Node"))
         st = kl__api_fail(err, 500, "", NULL,
-            "target.kind: Unsupported value: \"%s\": supported values: \"Node\", \"<empty>\"", kind);
-    else if (!st && (!node || !*node))
+            "%starget.kind: Unsupported value: \"%s\": supported values: \"Node\", \"<empty>\"%s",
+            nowhere ? "[" : "", kind, nowhere ? ", target.name: Required value]" : "");
+    else if (nowhere)
         st = kl__api_fail(err, 500, "", NULL, "target.name: Required value");
     kl__call pods = *c;
     pods.sub = NULL;
@@ -604,6 +606,20 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
     return KL_OK;
 }
 
+/* A Binding that is created by itself names its pod. */
+static kl_status bind_named(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
+{
+    kl__call pod = *c;
+    pod.kind = kl__kinds_get(c->w->kinds, "", "v1", "pods");
+    pod.name = kl_object_name(body);
+    pod.sub = "binding";
+    if (!pod.name || !*pod.name)
+        return kl__fail_bad_request(err, "Name parameter required.");
+    return kl__sub_create(&pod, body, out, err);
+}
+
+bool kl__sub_creates(const kl__call *c) { return c->sub || kl__kind_among(c->kind, "/bindings"); }
+
 typedef struct creation {
     const char *sub, *version, *kind;
     kl_status (*create)(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
@@ -616,6 +632,8 @@ kl_status kl__sub_create(const kl__call *c, const kl_value *body, const kl_value
         {"binding", "v1", "Binding", bind_pod},
         {"token", "authentication.k8s.io/v1", "TokenRequest", request_token},
     };
+    if (!c->sub)
+        return bind_named(c, body, out, err);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const creation *k = &known[i];
         if (strcmp(c->sub, k->sub))

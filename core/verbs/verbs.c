@@ -499,7 +499,8 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
     if (!st && (!rv || !*rv) && kl__habit_needs_rv(c->kind)) {
         kl__cause_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",
             "Invalid value: 0: must be specified for an update");
-        st = complain(c, o, &causes, err);
+        /* kube-apiserver names the resource here */
+        st = kl__fail_causes(err, c->kind->group, c->kind->plural, name, &causes);
     }
     if (!st && uid && *uid && !same_text(uid, kl_object_uid(old)))
         st = kl__fail_conflict(err, c->kind, name,

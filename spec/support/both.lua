@@ -109,7 +109,8 @@ local function scrub(value)
   if type(copy.metadata) == "table" then
     for _, key in ipairs(CHANCE) do copy.metadata[key] = nil end
     -- Ours leaves out what only a controller manager takes away again.
-    if tostring(copy.metadata.finalizers and copy.metadata.finalizers[1]):find "^kubernetes%.io/pvc?%-protection$" then
+    local finalizer = copy.metadata.finalizers and copy.metadata.finalizers[1]
+    if tostring(finalizer):find "^kubernetes%.io/%a+%-protection$" then
       copy.metadata.finalizers = nil
     end
   end

@@ -4,9 +4,13 @@
 
 local browser = require "support.browser"
 local process = require "support.process"
+local sizes = require "support.sizes"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local SCRIPT = "controllers/koordinator/noderesource.lua"
+
+-- Two of the four worked decisions take 18 s of the processor: `make soak` has them.
+local ALL = sizes.of { short = 2, long = 4 } == 4
 
 local function sim(args) return process.run(("%s sim %s"):format(KUBELUA, args)) end
 
@@ -63,6 +67,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     local text = process.read "docs/whatif.md":match "### Which predictor%?.-\n## "
     local tables, dir = 0, process.tmpdir() .. "/hot"
     for block, rows in text:gmatch "```sh\n(.-)```\n\n(|.-)\n\n" do
+      if not ALL and (block:find "lownodeload" or block:find "elasticquota") then goto continue end
       local said = ""
       for args in (block:gsub("\\\n%s*", "")):gmatch "kubelua sim ([^\n]+)" do
         said = said .. sim((args:gsub("%-%-out hot", "--out '" .. dir .. "'")))
@@ -73,9 +78,10 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
         end
       end
       tables = tables + 1
+      ::continue::
     end
-    assert.equal(4, tables)
-    assert.equal(process.read "docs/whatif-hot.svg", process.read(dir .. "/gain.svg"))
+    assert.equal(ALL and 4 or 2, tables)
+    if ALL then assert.equal(process.read "docs/whatif-hot.svg", process.read(dir .. "/gain.svg")) end
   end)
 
   it("writes a page that a browser reads", function()

@@ -364,7 +364,7 @@ function M.run(o)
   local seconds = {}
   local function learn(dir)
     for path, n in (process.read(dir .. "/build/spec/seconds") or ""):gmatch "(%S+) (%S+)\n" do
-      seconds[path] = tonumber(n)
+      seconds[path] = seconds[path] or tonumber(n) -- the first is not of a mutant
     end
   end
 

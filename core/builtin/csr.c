@@ -126,10 +126,10 @@ void kl__csr_validate(const char *sub, const kl_value *old, const kl_value *o, k
                    *signer = kl_value_at(o, "spec", "signerName", NULL);
     const char *text = kl_value_str(request), *name = kl_value_str(signer);
     if (!old) {
-        if (!kl_value_len(kl_value_at(o, "spec", "usages", NULL)))
-            kl__cause_required(causes, "spec.usages", "usages must be specified");
         if (!text || strncmp(text, PEM_BEGIN, sizeof PEM_BEGIN - 1))
             kl__cause_invalid(causes, "spec.request", request, "PEM block type must be CERTIFICATE REQUEST");
+        if (!kl_value_len(kl_value_at(o, "spec", "usages", NULL)))
+            kl__cause_required(causes, "spec.usages", "");
         if (!name || !*name)
             kl__cause_required(causes, "spec.signerName", "");
         else if (!strchr(name, '/'))

@@ -119,21 +119,18 @@ static void versions_invalid(const kl_value *versions, const char *why, kl__caus
     kl_buf_fini(&b);
 }
 
-static void check_versions(const kl_value *spec, kl__causes *causes)
+/* Whether a version is stored. */
+static bool check_versions(const kl_value *spec, kl__causes *causes)
 {
     const kl_value *versions = kl_value_get(spec, "versions");
     size_t storage = 0;
-    const char *stored = NULL;
     bool twice = false;
     for (size_t i = 0; i < kl_value_len(versions); i++) {
         const kl_value *v = kl_value_item(versions, i), *name = kl_value_get(v, "name");
         char *field = kl_sprintf("spec.versions[%zu].name", i);
         label(field, name, false, causes);
         kl_free(field);
-        if (kl_value_bool(kl_value_get(v, "storage"), false)) {
-            storage++;
-            stored = text(v, "name");
-        }
+        storage += kl_value_bool(kl_value_get(v, "storage"), false);
         for (size_t k = 0; k < i; k++)
             twice |= kl_value_equal(name, kl_value_get(kl_value_item(versions, k), "name"));
     }
@@ -144,9 +141,7 @@ static void check_versions(const kl_value *spec, kl__causes *causes)
     const char *first = text(kl_value_item(versions, 0), "name");
     if (*first && kl_name_dns1035_label(first))
         label("spec.version", kl_value_get(kl_value_item(versions, 0), "name"), false, causes);
-    if (!stored)
-        kl__cause_add(causes, "FieldValueInvalid", "status.storedVersions",
-            "Invalid value: null: must have at least one stored version");
+    return storage;
 }
 
 /* ------------------------------------------------------------------ parts of versions */
@@ -385,11 +380,14 @@ void kl__definition_validate(
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema "
             "instead");
     check_scope(spec, causes);
-    check_versions(spec, causes);
+    bool stored = check_versions(spec, causes);
     check_names(kl_value_get(spec, "names"), causes);
     each_version(versions, "schema", "validation", check_schema, causes, &a);
     each_version(versions, "subresources", "subresources", check_subresources, causes, &a);
     each_version(versions, "additionalPrinterColumns", "additionalPrinterColumns", check_columns, causes, &a);
     each_version(versions, "selectableFields", "selectableFields", check_selectable, causes, &a);
     check_conversion(kl_value_get(spec, "conversion"), causes);
+    if (!stored)
+        kl__cause_add(causes, "FieldValueInvalid", "status.storedVersions",
+            "Invalid value: null: must have at least one stored version");
 }

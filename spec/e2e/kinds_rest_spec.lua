@@ -78,6 +78,15 @@ both.describe("updates without a version", function(ns)
   return rows
 end)
 
+both.describe("requests and definitions that say nothing", function(ns)
+  return {
+    { "a certificate", "POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+      { metadata = { name = ns } }, 422 },
+    { "a definition", "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+      { metadata = { name = ns } }, 422 },
+  }
+end)
+
 both.describe("Bindings by themselves", function(ns)
   local base = "/api/v1/namespaces/" .. ns
   local function bind(what, name, target, code)

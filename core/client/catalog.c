@@ -10,6 +10,12 @@
 #include "base/mem.h"
 
 #define MISSED_FOR KL_SECONDS(1) /* between the first fetch that misses a kind, and the one that decides */
+/* A name that a server gives a group, a version, a kind or a resource: longer ones, and those with other
+ * characters, could not be written in a script, and could lead to another path of the server. */
+#define NAME_MAX_BYTES 253
+#define NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-."
+/* Of all groups; a cluster with hundreds of definitions has a thousand. */
+#define RESOURCES_MAX 50000
 #define STALE "the server reports its discovery as stale: is the API service behind it up?"
 
 void kl__pool_fini(kl__pool *p)
@@ -127,19 +133,46 @@ static void adopt(kl__catalog *c, kl_resource *r)
     add(c, r);
 }
 
+static const char *or_empty(const char *s) { return s ? s : ""; }
+
+static bool is_name(const char *s, size_t n, const char *bytes)
+{
+    return n <= NAME_MAX_BYTES && strspn(s, bytes) == n && *s != '.' && !strstr(s, "..");
+}
+
+bool kl__catalog_names(const char *name) { return is_name(name, strlen(name), NAME_BYTES); }
+
+/* The text of a value, NULL: it has none, or one that is no name. */
+static const char *name_in(const kl_value *v, const char *bytes)
+{
+    size_t n;
+    const char *s = kl_value_strn(v, &n);
+    return s && is_name(s, n, bytes) ? s : NULL;
+}
+
+static const char *name_of(const kl_value *v) { return name_in(v, NAME_BYTES); }
+
+/* Of a resource: never empty. NULL: the resource is left out, and counted if somebody may miss it. */
+static const char *own_name(kl__catalog *c, const kl_value *v)
+{
+    const char *s = name_of(v);
+    if (s && *s && c->n < RESOURCES_MAX)
+        return s;
+    c->left_out += kl_value_str(v) && (!s || *s);
+    return NULL;
+}
+
 static char **strings_of(const kl_value *list)
 {
     size_t n = kl_value_len(list), m = 0;
     char **out = kl_new_array(char *, n + 1);
     for (size_t i = 0; i < n; i++) {
-        const char *s = kl_value_str(kl_value_item(list, i));
+        const char *s = name_of(kl_value_item(list, i));
         if (s)
             out[m++] = kl_strdup(s);
     }
     return out;
 }
-
-static const char *or_empty(const char *s) { return s ? s : ""; }
 
 /* The server omits a singular name that equals the kind in lower case. */
 static char *singular_of(const char *singular, const char *kind)
@@ -175,7 +208,7 @@ bool kl__is_aggregated(const kl_value *v)
 
 static void read_version(kl__catalog *c, const char *group, const kl_value *version)
 {
-    const char *name = kl_value_str_at(version, "version", NULL),
+    const char *name = own_name(c, kl_value_get(version, "version")),
                *fresh = kl_value_str_at(version, "freshness", NULL);
     const kl_value *resources = kl_value_get(version, "resources");
     if (!name)
@@ -184,17 +217,17 @@ static void read_version(kl__catalog *c, const char *group, const kl_value *vers
         kl__catalog_fail(c, group, name, STALE);
     for (size_t i = 0; i < kl_value_len(resources); i++) {
         const kl_value *v = kl_value_item(resources, i), *subs = kl_value_get(v, "subresources");
-        const char *plural = kl_value_str_at(v, "resource", NULL),
-                   *kind = kl_value_str_at(v, "responseKind", "kind", NULL);
-        if (!plural || !*plural || !kind || !*kind)
+        const char *plural = own_name(c, kl_value_get(v, "resource")),
+                   *kind = plural ? own_name(c, kl_value_at(v, "responseKind", "kind", NULL)) : NULL;
+        if (!kind)
             continue;
         kl_resource *r = resource_new(
-            group, name, kind, plural, kl_value_str_at(v, "singularResource", NULL), v);
+            group, name, kind, plural, name_of(kl_value_get(v, "singularResource")), v);
         r->namespaced = !strcmp(or_empty(kl_value_str_at(v, "scope", NULL)), "Namespaced");
         r->subresources = kl_new_array(char *, kl_value_len(subs) + 1);
         size_t m = 0;
         for (size_t k = 0; k < kl_value_len(subs); k++) {
-            const char *sub = kl_value_str_at(kl_value_item(subs, k), "subresource", NULL);
+            const char *sub = name_in(kl_value_get(kl_value_item(subs, k), "subresource"), NAME_BYTES "/");
             if (sub)
                 r->subresources[m++] = kl_strdup(sub);
         }
@@ -207,7 +240,12 @@ void kl__catalog_aggregated(kl__catalog *c, const kl_value *v)
     const kl_value *items = kl_value_get(v, "items");
     for (size_t i = 0; i < kl_value_len(items); i++) {
         const kl_value *group = kl_value_item(items, i), *versions = kl_value_get(group, "versions");
-        const char *name = or_empty(kl_value_str_at(group, "metadata", "name", NULL));
+        const kl_value *given = kl_value_at(group, "metadata", "name", NULL);
+        const char *name = given ? name_of(given) : "";
+        if (!name) {
+            c->left_out++;
+            continue;
+        }
         kl__catalog_group(c, name);
         for (size_t k = 0; k < kl_value_len(versions); k++)
             read_version(c, name, kl_value_item(versions, k));
@@ -216,27 +254,73 @@ void kl__catalog_aggregated(kl__catalog *c, const kl_value *v)
 
 /* --- legacy: one list of resources per group and version ---------------------------------- */
 
+/* The subresources of one resource, while a list is read. */
+typedef struct subs {
+    char **v; /* NULL-terminated, if not NULL */
+    size_t n, cap;
+} subs;
+
+static void subs_free(void *v)
+{
+    subs *s = v;
+    for (size_t i = 0; i < s->n; i++)
+        kl_free(s->v[i]);
+    kl_free(s->v);
+    kl_free(s);
+}
+
+static void subs_add(subs *s, const char *name)
+{
+    if (s->n + 1 >= s->cap) {
+        s->cap = s->cap ? 2 * s->cap : 4;
+        s->v = kl_realloc(s->v, s->cap * sizeof *s->v);
+    }
+    s->v[s->n++] = kl_strdup(name);
+    s->v[s->n] = NULL;
+}
+
+/* resource -> subs * */
+static kl_map *subs_of(const kl_value *list)
+{
+    kl_map *m = kl_map_new();
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *name = name_in(kl_value_get(kl_value_item(list, i), "name"), NAME_BYTES "/"),
+                   *slash = name ? strchr(name, '/') : NULL;
+        if (!slash)
+            continue;
+        char *of = kl_strndup(name, (size_t)(slash - name));
+        subs *s = kl_map_get(m, of);
+        if (!s)
+            kl_map_set(m, of, s = kl_new(subs));
+        subs_add(s, slash + 1);
+        kl_free(of);
+    }
+    return m;
+}
+
 void kl__catalog_list(kl__catalog *c, const char *group, const char *version, const kl_value *v)
 {
     const kl_value *list = kl_value_get(v, "resources");
-    size_t n = kl_value_len(list);
-    for (size_t i = 0; i < n; i++) {
+    kl_map *all = subs_of(list);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *x = kl_value_item(list, i);
-        const char *name = kl_value_str_at(x, "name", NULL), *kind = kl_value_str_at(x, "kind", NULL);
-        if (!name || !*name || !kind || !*kind || strchr(name, '/'))
+        const char *any = kl_value_str_at(x, "name", NULL);
+        if (any && strchr(any, '/'))
             continue;
-        size_t len = strlen(name), m = 0;
+        const char *name = own_name(c, kl_value_get(x, "name")),
+                   *kind = name ? own_name(c, kl_value_get(x, "kind")) : NULL;
+        if (!kind)
+            continue;
         kl_resource *r = resource_new(
-            group, version, kind, name, kl_value_str_at(x, "singularName", NULL), x);
+            group, version, kind, name, name_of(kl_value_get(x, "singularName")), x);
         r->namespaced = kl_value_bool(kl_value_get(x, "namespaced"), false);
-        r->subresources = kl_new_array(char *, n + 1);
-        for (size_t k = 0; k < n; k++) {
-            const char *sub = or_empty(kl_value_str_at(kl_value_item(list, k), "name", NULL));
-            if (!strncmp(sub, name, len) && sub[len] == '/')
-                r->subresources[m++] = kl_strdup(sub + len + 1);
-        }
+        subs *s = kl_map_get(all, name);
+        r->subresources = s && s->v ? s->v : kl_new_array(char *, 1);
+        if (s)
+            *s = (subs){0}; /* a second resource of the same name has none */
         adopt(c, r);
     }
+    kl_map_free(all, subs_free);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -327,9 +411,17 @@ static void tell_what_failed(const kl__catalog *c)
     }
 }
 
+static void tell_what_was_left_out(const kl__catalog *c)
+{
+    if (c->left_out && !(c->old && c->old->left_out == c->left_out))
+        kl_warn("discovery has names that no script could write, or too many; these are left out",
+            "names=%zu resources=%zu", c->left_out, c->n);
+}
+
 void kl__catalog_done(kl__catalog *c)
 {
     tell_what_failed(c);
+    tell_what_was_left_out(c);
     for (size_t i = 0; i < c->n; i++)
         set_if_absent(
             c->found, key3(c->order[i]->group, c->order[i]->version, c->order[i]->kind), c->order[i]);

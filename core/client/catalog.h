@@ -35,6 +35,7 @@ typedef struct kl__catalog {
     /* core first, preferred versions first, failed groups last (borrowed) */
     kl_resource **order;
     size_t n, cap;
+    size_t left_out; /* resources that no script could name, or beyond the most that a catalog has */
 } kl__catalog;
 
 /* --- making ------------------------------------------------------------------------------- */
@@ -45,6 +46,8 @@ bool kl__is_aggregated(const kl_value *document);
 void kl__catalog_aggregated(kl__catalog *c, const kl_value *document);
 /* An APIResourceList of one group and version. */
 void kl__catalog_list(kl__catalog *c, const char *group, const char *version, const kl_value *list);
+/* Whether a server's name of a group or a version is one: short, and harmless in a path. */
+bool kl__catalog_names(const char *name);
 void kl__catalog_group(kl__catalog *c, const char *group);
 /* Discovery of a group failed; kl__catalog_done logs it once. When all fail, only the error says so. */
 void kl__catalog_fail(kl__catalog *c, const char *group, const char *version, const char *why);

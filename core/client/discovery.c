@@ -27,7 +27,10 @@
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"                                  \
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 #define FETCH_TIMEOUT KL_SECONDS(32) /* as client-go */
-#define MISS_FRESH KL_SECONDS(2)     /* how long a miss is cached */
+/* Requests of one fetch: each group and version is one. So many are under way at a time. */
+#define PARTS_MAX 1000
+#define PARTS_AT_ONCE 32
+#define MISS_FRESH KL_SECONDS(2) /* how long a miss is cached */
 
 typedef struct waiter {
     kl_list link;
@@ -51,10 +54,11 @@ typedef struct fetch {
     kl__discovery *d;
     kl__catalog *catalog;
     uint64_t epoch; /* when it began */
-    int pending;    /* requests in flight */
+    int pending;    /* requests without an answer */
     part **parts;   /* legacy: in the order of the server's preference */
     size_t n_parts;
-    kl_err fatal; /* /apis itself failed */
+    size_t asked, under_way; /* of the parts */
+    kl_err fatal;            /* /apis itself failed */
 } fetch;
 
 enum { CORE, GROUPS, DOCUMENTS };
@@ -130,6 +134,8 @@ static kl_status document_check(const kl_value *body, const char *kind, kl_err *
 
 /* --- legacy: one request per group and version -------------------------------------------- */
 
+static void ask_parts(fetch *f);
+
 static void on_part(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
     part *p = arg;
@@ -141,22 +147,38 @@ static void on_part(void *arg, kl_status st, int code, const kl_value *body, kl_
         kl__catalog_fail(f->catalog, p->group, p->version, kl_err_message(err));
     else
         p->list = kl_value_ref(body);
+    f->under_way--;
+    ask_parts(f);
     f->pending--;
     fetch_step(f);
 }
 
+static void ask_parts(fetch *f)
+{
+    while (f->asked < f->n_parts && f->under_way < PARTS_AT_ONCE) {
+        part *p = f->parts[f->asked++];
+        char *path = *p->group ? kl_sprintf("/apis/%s/%s", p->group, p->version)
+                               : kl_sprintf("/api/%s", p->version);
+        f->under_way++;
+        kl__client_get(f->d->c, path, "application/json", FETCH_TIMEOUT, on_part, p);
+        kl_free(path);
+    }
+}
+
 static void get_part(fetch *f, const char *group, const char *version)
 {
+    if (f->n_parts == PARTS_MAX || !kl__catalog_names(group) || !kl__catalog_names(version)) {
+        f->catalog->left_out++;
+        return;
+    }
     part *p = kl_new(part);
     p->f = f;
     p->group = kl_strdup(group);
     p->version = kl_strdup(version);
     f->parts = kl_realloc(f->parts, (f->n_parts + 1) * sizeof *f->parts);
     f->parts[f->n_parts++] = p;
-    char *path = *group ? kl_sprintf("/apis/%s/%s", group, version) : kl_sprintf("/api/%s", version);
     f->pending++;
-    kl__client_get(f->d->c, path, "application/json", FETCH_TIMEOUT, on_part, p);
-    kl_free(path);
+    ask_parts(f);
 }
 
 static void read_legacy_groups(fetch *f, const kl_value *v)
@@ -166,7 +188,7 @@ static void read_legacy_groups(fetch *f, const kl_value *v)
         const kl_value *g = kl_value_item(groups, i), *versions = kl_value_get(g, "versions");
         const char *name = kl_value_str_at(g, "name", NULL),
                    *preferred = kl_value_str_at(g, "preferredVersion", "version", NULL);
-        if (!name)
+        if (!name || !kl__catalog_names(name))
             continue;
         kl__catalog_group(f->catalog, name);
         if (preferred && *preferred)

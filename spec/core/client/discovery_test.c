@@ -3,6 +3,8 @@
 #include "support/test.h"
 #include "core/http/peer.h"
 
+#include "base/buf.h"
+#include "base/log.h"
 #include "client/client.h"
 
 /* A server made of paths; "!" in front of a body answers 503. */
@@ -396,6 +398,69 @@ static void an_op_by_kind_resolves_first(void **state)
     world_stop(&w);
 }
 
+#define LONG_16 "KKKKKKKKKKKKKKKK"
+#define LONG_256                                                                                             \
+    LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16  \
+        LONG_16 LONG_16 LONG_16
+
+static void names_that_none_can_have_are_left_out(void **state)
+{
+    (void)state;
+    static const route routes[] = {{"/api", CORE},
+        {"/apis",
+            AGG(GROUP("../..", VERSION("v1", "Current", RESOURCE("as", "A", "Namespaced", ""))) "," GROUP(
+                "example.com",
+                VERSION("v1/../..", "Current", RESOURCE("bs", "B", "Namespaced", "")) "," VERSION("v1",
+                    "Current",
+                    RESOURCE("../secrets", "C", "Namespaced", "") "," RESOURCE(
+                        "ds", LONG_256, "Namespaced", "") "," RESOURCE("es\\u0000x", "E", "Namespaced",
+                        "") "," RESOURCE("fs", "F\\u001b[31m", "Namespaced", "") "," RESOURCE("widgets",
+                        "Widget", "Namespaced", STATUS_SUB ",{\"subresource\":\"../x\"}"))))},
+        {NULL, NULL}};
+    world w;
+    world_start(&w, routes);
+    const kl_resource *widget = find(&w, "example.com/v1/Widget");
+    assert_true(kl_resource_has_subresource(widget, "status"));
+    assert_false(kl_resource_has_subresource(widget, "../x"));
+    static const char *const words[] = {"as", "bs", "C", "ds", "es", "fs"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        assert_int_equal(miss(&w, words[i]), KL_ENOTFOUND);
+        kl_err_fini(&w.err);
+    }
+    world_stop(&w);
+}
+
+#define MANY 40000
+
+static void an_older_server_with_too_much_gets_a_bounded_number_of_requests(void **state)
+{
+    (void)state;
+    kl_buf groups = KL_BUF_INIT, list = KL_BUF_INIT;
+    kl_buf_puts(&groups, "{\"kind\":\"APIGroupList\",\"groups\":[");
+    kl_buf_puts(&list, "{\"kind\":\"APIResourceList\",\"resources\":[");
+    for (int i = 0; i < MANY; i++) {
+        kl_buf_printf(
+            &groups, "%s{\"name\":\"g%d.io\",\"versions\":[{\"version\":\"v1\"}]}", i ? "," : "", i);
+        kl_buf_printf(&list,
+            "%s{\"name\":\"r%d\",\"kind\":\"R%d\",\"verbs\":[\"get\"]},{\"name\":\"r%d/s%d\",\"kind\":\"S\"}",
+            i ? "," : "", i, i, i, i);
+    }
+    kl_buf_puts(&groups, "]}");
+    kl_buf_puts(&list, "]}");
+    const route routes[] = {{"/api", "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"]}"},
+        {"/api/v1", kl_buf_str(&list)}, {"/apis", kl_buf_str(&groups)}, {NULL, NULL}};
+    world w;
+    kl_log_set_level(KL_LOG_OFF); /* each group that is not there is told */
+    world_start(&w, routes);
+    assert_true(kl_resource_has_subresource(find(&w, "v1/R39999"), "s39999"));
+    assert_false(kl_resource_has_subresource(find(&w, "v1/R39999"), "s39998"));
+    assert_in_range(atomic_load(&w.p.requests), 3, 1002);
+    world_stop(&w);
+    kl_log_set_level(KL_LOG_WARN);
+    kl_buf_fini(&groups);
+    kl_buf_fini(&list);
+}
+
 KL_TESTS(cmocka_unit_test(two_requests_tell_all), cmocka_unit_test(an_older_server_is_asked_group_by_group),
     cmocka_unit_test(a_stale_group_fails_alone_and_keeps_what_was_known),
     cmocka_unit_test(a_server_without_a_core_group_is_fine),
@@ -405,4 +470,6 @@ KL_TESTS(cmocka_unit_test(two_requests_tell_all), cmocka_unit_test(an_older_serv
     cmocka_unit_test(a_core_group_that_was_there_is_not_gone_for_a_404),
     cmocka_unit_test(a_kind_is_gone_when_two_looks_do_not_find_it),
     cmocka_unit_test(a_server_that_is_down_is_no_verdict_about_kinds),
-    cmocka_unit_test(many_who_ask_share_one_fetch), cmocka_unit_test(an_op_by_kind_resolves_first))
+    cmocka_unit_test(many_who_ask_share_one_fetch), cmocka_unit_test(an_op_by_kind_resolves_first),
+    cmocka_unit_test(names_that_none_can_have_are_left_out),
+    cmocka_unit_test(an_older_server_with_too_much_gets_a_bounded_number_of_requests))

@@ -93,9 +93,13 @@ local function place_reservation(entry, nodes, state, args)
   local result = cycle.run(entry.pod, nodes, state, args)
   if not result.node then return result.message end
   local got = cycle.got(result)
-  snapshot.reserve(state, marks.on(entry.object, marks.texts(got, entry.pod)), result.node)
+  local owners = {}
+  for i, one in ipairs(result.owners) do
+    owners[i] = { key = pods.key(one.pod), uid = one.pod.metadata.uid }
+  end
+  snapshot.reserve(state, marks.on(entry.object, marks.texts(got, entry.pod)), result.node, result.owners)
   decided.reserve(entry.key, { uid = entry.pod.metadata.uid, node = result.node.metadata.name, got = got,
-    at = state.now })
+    owners = owners, at = state.now })
 end
 
 -- The room that was found for a pod before.
@@ -162,12 +166,14 @@ end
 
 -- ---------------------------------------------------------------- pods
 
+-- The text of a pod's annotation that says whose room it has.
+local function room_text(room) return kube.encode(kube.object { name = room.name, uid = room.uid }) end
+
 -- The pod says whose room, which GPUs and which processors it has before it is bound, so that nobody sees it
 -- on the node without that.
 local function mark(ctx, pod, known)
   local texts = marks.texts(known.got and fields.copy(known.got) or {}, pod)
-  texts[lifecycle.ALLOCATED] = known.room
-    and kube.encode(kube.object { name = known.room.name, uid = known.room.uid }) or false
+  texts[lifecycle.ALLOCATED] = known.room and room_text(known.room) or false
   if marks.says(pod, texts) then return end
   ctx:patch(pod, function(draft) marks.write(draft, texts) end)
 end
@@ -359,8 +365,23 @@ local scheduler = kube.controller {
   end,
 }
 
--- A Reservation says what it got before it is on the node, as a pod does.
+-- The pods that a Reservation pre-allocates for say so. Whether they are all there.
+local function mark_owners(ctx, object, known)
+  for _, owner in ipairs(fields.copy(known.owners) or {}) do
+    local pod = ctx:get(POD, owner.key)
+    if not pod or pod.metadata.uid ~= owner.uid then return false end
+    ctx:patch(pod, { metadata = { annotations = { [lifecycle.ALLOCATED] = room_text(object.metadata) } } })
+  end
+  return true
+end
+
+-- A Reservation says what it got before it is on the node, as a pod does. It is decided again when a pod that
+-- it was for is gone.
 local function settle(ctx, object, known)
+  if not mark_owners(ctx, object, known) then
+    decided.reserve(object.metadata.name, nil)
+    return { requeue_after = SOON }
+  end
   local texts = marks.texts(fields.copy(known.got), reservation.says(object))
   if not marks.says(object, texts) then
     object = ctx:patch(object, function(draft) marks.write(draft, texts) end)

@@ -208,6 +208,89 @@ describe("a Reservation of devices", function()
   end)
 end)
 
+describe("a Reservation that pre-allocates", function()
+  local m = machine(4, 2)
+  local LABEL = SCHEDULING .. "pre-allocation-required"
+
+  local function waits(requests, spec, labels)
+    spec = spec or {}
+    spec.preAllocation, spec.allocatePolicy = true, spec.allocatePolicy or "Restricted"
+    local out = room("r", requests, nil, spec)
+    out.status, out.metadata.labels = {}, labels
+    return out
+  end
+
+  local function there(name, requests, annotations, app)
+    local p = pod(name, requests, annotations, app or "web")
+    p.spec.nodeName = "n"
+    return p
+  end
+
+  -- The names of the pods that it is for, or why it is nowhere; the result and the state.
+  local function place_it(object, pods, rooms)
+    local all = state(m, rooms, pods)
+    local result = cycle.run(reservation.as_pod(object), { m.node }, all)
+    local names = {}
+    for i, entry in ipairs(result.owners or {}) do names[i] = entry.pod.metadata.name end
+    return result.node and names or result.message:match "available: 1? ?(.*)%.$", result, all
+  end
+
+  it("takes what a pod that it is for has already, and keeps the rest", function()
+    local pods = { there("q", { cpu = "12" }, has "0-11"), there("o", { cpu = "2" }, has "12-13", "other") }
+    local object = waits({ cpu = "14" })
+    local names, result, all = place_it(object, pods)
+    assert.same({ "q" }, names)
+    assert.equal("0-11,14-15", cpus.text(result.numa.cpus))
+    local texts = marks.texts(cycle.got(result), reservation.says(object))
+    snapshot.reserve(all, marks.on(object, texts), m.node, result.owners)
+    local info = snapshot.info(all, m.node)
+    assert.same({ 12000, 1 }, { info.rooms[1].allocated.cpu, info.rooms[1].pods })
+    assert.is_nil(cycle.run(pod("p", { cpu = "2" }), { m.node }, all).node)
+    assert.equal("14-15", cpus.text(cycle.run(web("p", { cpu = "2" }), { m.node }, all).numa.cpus))
+  end)
+
+  it("is placed without such pods where there is room, unless it must have one", function()
+    assert.same({}, (place_it(waits { cpu = "14" }, {})))
+    assert.equal("node(s) no pod(s) to meet the pre-allocation requirements",
+      (place_it(waits({ cpu = "2" }, nil, { [LABEL] = "true" }),
+        { there("q", { cpu = "2" }, has "0-1", "other") })))
+    assert.equal("Insufficient cpu",
+      (place_it(waits { cpu = "15" }, { there("o", { cpu = "2" }, has "0-1", "other") })))
+    -- A pod that asks for more than the Reservation, or has another one's room, is not for it.
+    assert.equal("Insufficient cpu",
+      (place_it(waits { cpu = "8" }, { there("q", { cpu = "10" }, has "0-9") })))
+    local used = room("s", { cpu = "8" }, has "0-7")
+    assert.equal("Insufficient cpu",
+      (place_it(waits { cpu = "10" }, { there("q", { cpu = "8" }, using("s", has "0-7")) }, { used })))
+  end)
+
+  it("takes the pod that fills it most, or several where its policy says so", function()
+    local pods = { there("a", { cpu = "4" }, has "0-3"), there("b", { cpu = "6" }, has "4-9") }
+    assert.same({ "b" }, (place_it(waits { cpu = "8" }, pods)))
+    assert.equal("Insufficient cpu", (place_it(waits { cpu = "14" }, pods)))
+    assert.same({ "b", "a" }, (place_it(waits({ cpu = "14" },
+      { preAllocationPolicy = { enableMultiple = true } }), pods)))
+  end)
+
+  it("takes all devices of the pod, and no fewer", function()
+    local function asks(percent) return { [CORE] = tostring(percent), [RATIO] = tostring(percent) } end
+    local pods = { there("q", asks(100), with_gpus { 1, 100 }) }
+    local names, result = place_it(waits(asks(200)), pods)
+    assert.same({ "q" }, names)
+    assert.equal(2, #result.devices.gpu)
+    names, result = place_it(waits(asks(100)), pods)
+    assert.same({ { "q" }, 1 }, { names, result.devices.gpu[1].minor })
+    assert.equal("Insufficient cpu", (place_it(waits { cpu = "17" }, pods)))
+  end)
+
+  it("must be Restricted, and choose its pods by its owners", function()
+    local unsupported = "node(s) reservation pre allocation is unsupported with current attributes"
+    assert.equal(unsupported, (place_it(waits({ cpu = "2" }, { allocatePolicy = "Aligned" }))))
+    assert.equal(unsupported,
+      (place_it(waits({ cpu = "2" }, { preAllocationPolicy = { mode = "Cluster" } }))))
+  end)
+end)
+
 describe("laws of rooms:", function()
   local CASES = sizes.of { short = 60, long = 600 }
 

@@ -1,8 +1,9 @@
 -- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
 -- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation
--- keeps it, with parts of GPUs and processors of their own, also those that a Reservation was given; one of
--- lower priority makes room for one of higher; one that fits nowhere says why and is bound when there is room,
--- across a reload and a restart. The process needs no more rights than `kubelua rbac` prints.
+-- keeps it, with parts of GPUs and processors of their own, also those that a Reservation was given; a
+-- Reservation takes what a pod has already; a pod of lower priority makes room for one of higher; one that
+-- fits nowhere says why and is bound when there is room, across a reload and a restart. The process needs no
+-- more rights than `kubelua rbac` prints.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -180,6 +181,26 @@ servers.each(function(name, start)
       assert.equal(kept, client:get(POD, "default", "kept").metadata.annotations[DOMAIN .. "resource-status"])
       client:delete(POD, "default", "kept")
       client:delete(RESERVATION, "cores")
+
+      client:patch_status(client:create { kind = NODE, name = "n4",
+        labels = { ["kubernetes.io/hostname"] = "n4" } }, { allocatable = amounts, capacity = amounts })
+      client:patch(client:get(NODE, "n4"), function(n) n.spec.taints = nil end)
+      local function of_n4(cpu)
+        return { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
+          nodeSelector = { ["kubernetes.io/hostname"] = "n4" }, containers = { { name = "c", image = "none",
+            resources = { requests = { cpu = cpu } } } } }
+      end
+      client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = "early",
+        labels = { app = "grows" } }, spec = of_n4 "3" }
+      await("a pod that a Reservation will be for", function() return where "early" == "n4" end)
+      local grown = client:create { kind = RESERVATION, name = "grown", spec = { allocateOnce = false,
+        preAllocation = true, allocatePolicy = "Restricted", template = { spec = of_n4 "4" },
+        owners = { { labelSelector = { matchLabels = { app = "grows" } } } } } }
+      await("the Reservation on the node that its pod has", function()
+        return client:get(RESERVATION, "grown")("status.phase") == "Available"
+      end)
+      assert.equal(('{"name":"grown","uid":"%s"}'):format(grown.metadata.uid),
+        client:get(POD, "default", "early").metadata.annotations[DOMAIN .. "reservation-allocated"])
 
       for i, class in ipairs { "low", "high" } do
         client:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = class, value = i * 100 }

@@ -94,11 +94,12 @@ local function templates(ctx)
 end
 
 -- All Reservations, those that have a node since a moment ago with the annotations and the status that they
--- are about to have.
-local function reservations(ctx, now)
+-- are about to have; and in `got`, what the pods have that they pre-allocate for.
+local function reservations(ctx, now, got)
   local out, known = {}, decided.reservations(ctx)
   for i, object in ipairs(ctx:list(reservation.KIND)) do
     local mine = known[object.metadata.name]
+    for _, owner in ipairs(mine and mine.owners or {}) do got[owner.key] = { uid = mine.uid } end
     if mine then
       object = marks.on(object, marks.texts(mine.got, reservation.says(object)))
       object.status = reservation.placed(object, mine.node, now)
@@ -144,8 +145,9 @@ end
 function M.read(ctx)
   local now = ctx:now():unix()
   local bound = decided.pods(ctx, now)
-  local state = { now = now, pods_on = {}, claiming = {}, got = {}, requests = {}, groups = {},
-    namespaces = {}, reservations_on = reservation.index(reservations(ctx, now)),
+  local got = {}
+  local state = { now = now, pods_on = {}, claiming = {}, got = got, requests = {}, groups = {},
+    namespaces = {}, reservations_on = reservation.index(reservations(ctx, now, got)),
     devices = by_name(ctx, deviceshare.KIND), templates = templates(ctx), metrics = by_name(ctx, M.METRIC),
     topologies = by_name(ctx, numa.KIND), budgets = ctx:list(M.BUDGET) }
   for key, known in pairs(bound) do state.got[key] = known.got end

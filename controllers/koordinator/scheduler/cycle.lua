@@ -13,6 +13,7 @@
 --   normalize(scores, cycle)   changes the scores of all nodes that fit, { [node name] = score }
 --   silent(pod, cycle)         whether it has no score for any node: it is not asked for one then
 --   fits_room(pod, room, info, cycle)  whether the pod can have what the plugin keeps in a Reservation's room
+--   fits_owners(pod, owners, info, cycle)  whether a Reservation can have what these pods have of it
 -- cycle is { state, args, request, infos = of all nodes, on = { [node name] = table } }. `cycle` is theirs to
 -- remember in what they know of the pod, cycle.on[info.name] what they know of the pod on that node.
 --
@@ -260,6 +261,7 @@ end
 -- nodes: list of Nodes; state: see snapshot.lua. Returns
 --   { node         the Node, or nil
 --     reservation  the Reservation whose room the pod gets there, or nil
+--     owners       of a Reservation that pre-allocates: the pods there that it is for, as entries of the node
 --     devices      the devices that it gets there, as { [type] = list of { minor, resources } }
 --     numa         the processors and NUMA nodes that it gets there, as numa.allocate says
 --     message      why there is no node
@@ -284,6 +286,7 @@ function M.run(pod, nodes, state, args)
   if best then
     local room = reservation.nominate(pod, best, cycle)
     result.node, result.reservation = best.node, room and room.object
+    result.owners = reservation.owners(pod, best, cycle)
     result.devices = deviceshare.allocate(pod, best, cycle)
     result.numa = numa.allocate(pod, best, cycle)
   else

@@ -2,7 +2,7 @@
 -- that it outlives a reload:
 --
 --   assumed/NAMESPACE/NAME   of a pod: { uid, node, got, room, at, by, held_until, bound }
---   reserved/NAME            of a Reservation: { uid, node, got, at }
+--   reserved/NAME            of a Reservation: { uid, node, got, owners = list of { key, uid }, at }
 --
 -- at: when it was decided; by: the key whose run binds it; held_until: it is not to be bound (a gang that
 -- waits).

@@ -186,14 +186,15 @@ local function known_of(info, state)
 end
 
 -- What is free of a type for a pod that uses the room, or none, and which minors it takes first, or nil.
-local function free_for(known, room)
-  local rest = room and known.rests[room.uid]
+-- theirs: what the pods have, by minor, for which a Reservation is placed.
+local function free_for(known, room, theirs)
+  local rest = theirs or room and known.rests[room.uid]
   if not rest then return known.free, nil end
   local out = {}
   for minor, free in pairs(known.free) do
     out[minor] = rest[minor] and lists.add(free, lists.mask(rest[minor], free)) or free
   end
-  if reservation.is_restricted(room) then
+  if room and reservation.is_restricted(room) then
     for minor in pairs(out) do
       out[minor] = rest[minor] and lists.mask(lists.cap(out[minor], rest[minor]), rest[minor]) or {}
     end
@@ -285,8 +286,8 @@ local function template_on(info, request)
 end
 
 -- The devices of a type for the pod: a list of { minor, resources } by minor, or nil where they are too few.
-local function choose(known, request, strategy, room)
-  local fitting, all, first = {}, free_for(known, room)
+local function choose(known, request, strategy, room, theirs)
+  local fitting, all, first = {}, free_for(known, room, theirs)
   for minor, free in pairs(all) do
     if next(free) and has(free, request.each) then
       fitting[#fitting + 1] = { minor = minor, first = first and first[minor] ~= nil or false,
@@ -308,20 +309,50 @@ local function choose(known, request, strategy, room)
   return chosen
 end
 
-local function decide(info, cycle, room)
+-- What pods have, { [type] = { [minor] = list of amounts } }.
+local function devices_of(owners)
+  local out = {}
+  for _, entry in ipairs(owners) do
+    local theirs = entry.devices or read_devices(entry.pod)
+    for _, type in ipairs(TYPES) do
+      for _, one in ipairs(dig(theirs, type) or {}) do
+        out[type] = out[type] or {}
+        local minor = one.minor or 0
+        out[type][minor] = lists.add(out[type][minor] or {}, lists.of(one.resources))
+      end
+    end
+  end
+  return out
+end
+
+local function decide(info, cycle, room, theirs)
   local out, missing, known = {}, {}, known_of(info, cycle.state)
   for _, type in ipairs(TYPES) do
     local request = cycle.devices[type]
     if request then
       local template = template_on(info, request)
       if template == false then return nil, { NO_TEMPLATE } end
-      out[type] = choose(known[type], request, cycle.args.deviceshare, room)
+      out[type] = choose(known[type], request, cycle.args.deviceshare, room, theirs and theirs[type])
       for _, one in ipairs(out[type] or {}) do one.template = template end
       if not out[type] then missing[#missing + 1] = ("Insufficient %s devices"):format(type) end
     end
   end
   if #missing > 0 then return nil, missing end
   return out
+end
+
+-- The same for a Reservation that takes what these pods have: all of their devices.
+local function decide_for(owners, info, cycle)
+  local theirs = devices_of(owners)
+  local out, missing = decide(info, cycle, nil, theirs)
+  for type, by_minor in pairs(out and theirs or {}) do
+    local got = {}
+    for _, one in ipairs(out[type] or {}) do got[one.minor] = true end
+    for minor in pairs(by_minor) do
+      if not got[minor] then return nil, { ("Insufficient %s devices"):format(type) } end
+    end
+  end
+  return out, missing
 end
 
 -- Whether the pod asks for devices that the node tells apart: one without a Device does not, and a scheduler
@@ -335,9 +366,15 @@ function M.allocate(pod, info, cycle)
   if not asks(info, cycle) then return {} end
   local mine = cycle.on[info.name]
   if not mine.devices then
-    mine.devices = { decide(info, cycle, reservation.nominate(pod, info, cycle)) }
+    local owners = reservation.owners(pod, info, cycle)
+    mine.devices = #owners > 0 and { decide_for(owners, info, cycle) }
+      or { decide(info, cycle, reservation.nominate(pod, info, cycle)) }
   end
   return mine.devices[1], mine.devices[2]
+end
+
+function M.fits_owners(_, owners, info, cycle)
+  return not asks(info, cycle) or decide_for(owners, info, cycle) ~= nil
 end
 
 -- A room that keeps devices is for pods that can have theirs of it.

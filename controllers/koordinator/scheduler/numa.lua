@@ -9,8 +9,9 @@
 -- What its pods do not have of them is closed to other pods. The pod that is nominated to the Reservation
 -- takes them first, then those of the node; of one that is Restricted no others.
 --
--- info.numa is { topology, placed = what pods and rooms have, rests = of rooms { [uid] = one of placed },
--- views = { [uid, or "" for none] = of numa/place.lua } }, of a node with a NodeResourceTopology.
+-- info.numa is { topology, placed = what pods and rooms have, of = { [entry of info.pods] = one of placed },
+-- rests = of rooms { [uid] = one of placed }, views = { [uid, or "" for none] = of numa/place.lua } }, of a
+-- node with a NodeResourceTopology.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -94,10 +95,11 @@ local function known_of(info, cycle)
   local object = dig(cycle.state.topologies, info.name)
   info.numa = false
   if not object then return false end
-  local placed, rests, by_room = {}, {}, {}
+  local placed, rests, by_room, of = {}, {}, {}, {}
   for _, entry in pairs(info.pods) do
     local has = entry.numa or read_status(entry.pod)
     placed[#placed + 1] = has
+    of[entry] = has or nil
     local uid = has and entry.uid
     if uid then
       by_room[uid] = by_room[uid] or {}
@@ -111,8 +113,12 @@ local function known_of(info, cycle)
       placed[#placed + 1] = rests[room.uid]
     end
   end
-  info.numa = { topology = topology.read(object), placed = placed, rests = rests, views = {} }
+  info.numa = { topology = topology.read(object), placed = placed, of = of, rests = rests, views = {} }
   return info.numa
+end
+
+local function strategy_on(info, cycle)
+  return fields.label(info.node, STRATEGY) or cycle.args.numa.numaScoringStrategy.type
 end
 
 -- What the node has for a pod that uses the room, or none.
@@ -121,12 +127,29 @@ local function view_of(known, room, info, cycle)
   local key = rest and room.uid or ""
   local view = known.views[key]
   if not view then
-    local strategy = fields.label(info.node, STRATEGY) or cycle.args.numa.numaScoringStrategy.type
-    view = place.view(known.topology, known.placed, topology.ratios(info.node), strategy, rest,
-      rest and reservation.is_restricted(room))
+    view = place.view(known.topology, known.placed, topology.ratios(info.node), strategy_on(info, cycle),
+      rest, rest and reservation.is_restricted(room))
     known.views[key] = view
   end
   return view
+end
+
+-- What the node has for a Reservation that takes what these pods have, and the processors among that.
+local function view_without(known, owners, info, cycle)
+  local theirs, placed, is_theirs = { cpus = {}, zones = {} }, {}, {}
+  for _, entry in ipairs(owners) do
+    local has = known.of[entry]
+    if has then
+      is_theirs[has] = true
+      table.move(has.cpus, 1, #has.cpus, #theirs.cpus + 1, theirs.cpus)
+    end
+  end
+  for _, one in ipairs(known.placed) do
+    if not is_theirs[one] then placed[#placed + 1] = one end
+  end
+  placed[#placed + 1] = theirs
+  return place.view(known.topology, placed, topology.ratios(info.node), strategy_on(info, cycle), theirs),
+    theirs.cpus
 end
 
 -- ---------------------------------------------------------------- what a pod wants
@@ -233,11 +256,10 @@ local function fits_amplified(pod, info, view, want, cycle)
   return asked > (info.allocatable.cpu or 0) - taken and "Insufficient amplified cpu" or nil
 end
 
--- What the pod would have on a node, of a room or none: { cpus, zones, exclusive }, both empty for one that
--- is not told where; or nil and a list of reasons.
-local function decide_in(room, pod, info, cycle)
+-- What the pod would have of a view of the node: { cpus, zones, exclusive }, both empty for one that is not
+-- told where; or nil and a list of reasons.
+local function decide_of(view, pod, info, cycle)
   local known, want = known_of(info, cycle), cycle.numa
-  local view = known and view_of(known, room, info, cycle)
   local policy = together_on(info, known, want)
   if not policy then return nil, { "node(s) NUMA Topology policy not match" } end
   local bound, why = bind_on(info, known, want)
@@ -271,8 +293,34 @@ local function decide_in(room, pod, info, cycle)
   return out, reasons
 end
 
+-- The same of a room or none.
+local function decide_in(room, pod, info, cycle)
+  local known = known_of(info, cycle)
+  return decide_of(known and view_of(known, room, info, cycle), pod, info, cycle)
+end
+
+-- The same of a Reservation that takes what these pods have: all of their processors.
+local function decide_for(owners, pod, info, cycle)
+  local known = known_of(info, cycle)
+  if not known then return decide_of(known, pod, info, cycle) end
+  local view, theirs = view_without(known, owners, info, cycle)
+  local out, reasons = decide_of(view, pod, info, cycle)
+  local got = {}
+  for _, id in ipairs(out and out.cpus or {}) do got[id] = true end
+  for _, id in ipairs(out and theirs or {}) do
+    if not got[id] then return nil, { place.FEW } end
+  end
+  return out, reasons
+end
+
+function M.fits_owners(pod, owners, info, cycle)
+  return not cycle.numa or decide_for(owners, pod, info, cycle) ~= nil
+end
+
 -- Where the room cannot give what the pod asks for, the node alone does in v1.8.0; later that is refused.
 local function decide(pod, info, cycle)
+  local owners = reservation.owners(pod, info, cycle)
+  if #owners > 0 then return decide_for(owners, pod, info, cycle) end
   local room, known = reservation.nominate(pod, info, cycle), known_of(info, cycle)
   local out, reasons = decide_in(room, pod, info, cycle)
   if out or not room or not known or not known.rests[room.uid] then return out, reasons end

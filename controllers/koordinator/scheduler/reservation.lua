@@ -9,6 +9,7 @@
 
 local fields = require "fields"
 local kube = require "kubelua"
+local lifecycle = require "reservations.lifecycle"
 local lists = require "lib.lists"
 local nodefit = require "lib.nodefit"
 local scores = require "scheduler.scores"
@@ -25,6 +26,9 @@ local IGNORED = "scheduling.koordinator.sh/reservation-ignored"
 local ORDER = "scheduling.koordinator.sh/reservation-order"
 local CORDON = { key = "node.kubernetes.io/unschedulable", effect = "NoSchedule" }
 local MAX, PREFERRED = 100, 1000
+local REQUIRED = "scheduling.koordinator.sh/pre-allocation-required"
+local UNSUPPORTED = "node(s) reservation pre allocation is unsupported with current attributes"
+local NO_OWNER = "node(s) no pod(s) to meet the pre-allocation requirements"
 
 -- ---------------------------------------------------------------- rooms
 
@@ -102,12 +106,13 @@ end
 function M.says(object) return { metadata = { annotations = said_by(object, "annotations") } } end
 
 -- The pod for which it keeps room, as it would be scheduled. `reserves` marks it: it takes no other's room,
--- and counts in no quota.
+-- and counts in no quota. `preallocates` is the Reservation where it may take what its owners have already.
 function M.as_pod(object)
   local template = fields.copy(dig(object, "spec", "template")) or {}
   local said, meta = template.metadata or {}, object.metadata
   return {
     reserves = meta.uid,
+    preallocates = dig(object, "spec", "preAllocation") == true and object or nil,
     metadata = { name = meta.name, uid = meta.uid, namespace = said.namespace or "default",
       labels = said_by(object, "labels"), annotations = said_by(object, "annotations"),
       ownerReferences = said.ownerReferences,
@@ -297,8 +302,77 @@ function M.nominate(pod, info, cycle)
   return best or nil
 end
 
+-- ---------------------------------------------------------------- pre-allocation
+
+-- What the plugins say of giving a Reservation what some pods of the node have.
+local function may_have_theirs(pod, owners, info, cycle)
+  for _, plugin in ipairs(cycle.args.plugins) do
+    if plugin.fits_owners and not plugin.fits_owners(pod, owners, info, cycle) then return false end
+  end
+  return true
+end
+
+-- The pods of the node that may have the room, { entry, request, fill }, those first that fill it most.
+local function candidates(room, info)
+  local out = {}
+  for _, entry in pairs(info.pods) do
+    local pod = entry.pod
+    if (dig(pod, "spec", "nodeName") or "") ~= "" and not entry.uid and not lifecycle.used_by(pod) then
+      local affinity, why = affinity_of(pod)
+      local request = lists.of(kube.requests(pod))
+      if not why and matches(pod, room, info, affinity) and shares(room, request) then
+        out[#out + 1] = { entry = entry, request = request, fill = fill(room, request) }
+      end
+    end
+  end
+  table.sort(out, function(a, b)
+    if a.fill ~= b.fill then return a.fill > b.fill end
+    return a.entry.pod.metadata.name < b.entry.pod.metadata.name
+  end)
+  return out
+end
+
+-- Of the candidates those with whose part the node has room: the first that does, or, where the policy says
+-- so, several together.
+local function owners_of(pod, info, cycle)
+  local room = M.rooms({ pod.preallocates })[1]
+  room.allocatable = cycle.request
+  local several = dig(pod.preallocates, "spec", "preAllocationPolicy", "enableMultiple") == true
+  local taken = lists.add(info.requested, held(info))
+  local owners, sum = {}, {}
+  for _, one in ipairs(candidates(room, info)) do
+    local together = lists.add(sum, one.request)
+    if fits_room(room, together) then
+      local left = lists.sub(taken, together)
+      left.pods = left.pods - #owners - 1
+      owners[#owners + 1] = one.entry
+      if fits_node(info, cycle.request, left) and may_have_theirs(pod, owners, info, cycle) then
+        return { entries = owners, taken = left, fill = fill(room, together) }
+      end
+      if several then sum = together else owners = {} end
+    end
+  end
+  return { entries = {} }
+end
+
+-- The pods of the node that a Reservation is to be for, as entries of info.pods: what they have counts as its
+-- own there.
+local function preallocated(pod, info, cycle)
+  local mine = cycle.on[info.name]
+  if not mine.preallocated then mine.preallocated = owners_of(pod, info, cycle) end
+  return mine.preallocated
+end
+
+function M.owners(pod, info, cycle)
+  return pod.preallocates and preallocated(pod, info, cycle).entries or {}
+end
+
+-- ---------------------------------------------------------------- what is taken
+
 -- What is taken of a node, for this pod: by pods, and by the rooms that it may not have.
 function M.taken(pod, info, cycle)
+  local own = pod.preallocates and preallocated(pod, info, cycle)
+  if own and own.taken then return own.taken end
   if #info.rooms == 0 or ignores(pod) then return info.requested end
   local taken, room = lists.add(info.requested, held(info)), M.nominate(pod, info, cycle)
   return room and lists.sub(taken, remaining(room)) or taken
@@ -310,18 +384,29 @@ function M.prefilter(pod, cycle)
   local affinity, why = affinity_of(pod)
   if why then return "the annotation " .. AFFINITY .. " cannot be parsed: " .. why end
   cycle.affinity = affinity
+  local object = pod.preallocates
+  if object then
+    local mode = dig(object, "spec", "preAllocationPolicy", "mode") or "Default"
+    if dig(object, "spec", "allocatePolicy") ~= "Restricted" or mode ~= "Default" then return UNSUPPORTED end
+  end
   return nil
 end
 
 -- A pod with an affinity to Reservations goes nowhere else.
 function M.filter(pod, info, cycle)
+  if pod.preallocates and fields.label(pod, REQUIRED) == "true" and #M.owners(pod, info, cycle) == 0 then
+    return { NO_OWNER }
+  end
   if not cycle.affinity or M.nominate(pod, info, cycle) then return nil end
   return { "node(s) no reservations match reservation affinity" }
 end
 
-function M.silent(_, cycle) return next(cycle.state.reservations_on or {}) == nil end
+function M.silent(pod, cycle)
+  return not pod.preallocates and next(cycle.state.reservations_on or {}) == nil
+end
 
 function M.score(pod, info, cycle)
+  if pod.preallocates then return preallocated(pod, info, cycle).fill or 0 end
   local room = M.nominate(pod, info, cycle)
   if not room then return 0 end
   return fill(room, cycle.request)

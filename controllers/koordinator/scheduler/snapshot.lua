@@ -146,8 +146,8 @@ function M.put_back(state, entry, node)
 end
 
 -- Keeps room on a node for a Reservation that was just put there, although the API server does not say so
--- yet.
-function M.reserve(state, object, node)
+-- yet. owners: the pods there that use it from now on, as entries of info.pods.
+function M.reserve(state, object, node, owners)
   local info, name = M.info(state, node), node.metadata.name
   local placed = { metadata = object.metadata, spec = object.spec,
     status = reservation.placed(object, name, state.now) }
@@ -155,6 +155,11 @@ function M.reserve(state, object, node)
   state.reservations_on[name] = state.reservations_on[name] or {}
   table.insert(state.reservations_on[name], placed)
   table.insert(info.rooms, reservation.rooms({ placed })[1])
+  for _, entry in ipairs(owners or {}) do
+    count(state, info, entry, -1)
+    entry.uid = object.metadata.uid
+    count(state, info, entry, 1)
+  end
   change(info)
 end
 

@@ -21,6 +21,7 @@ local M = {}
 
 local MILLI = 1000
 local FEW = "not enough cpus available to satisfy request"
+M.FEW = FEW
 
 function M.amplify(n, ratio) return ratio and ratio > 1 and math.ceil(n * ratio) or n end
 

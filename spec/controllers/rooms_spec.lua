@@ -323,6 +323,7 @@ describe("laws of rooms:", function()
   end
 
   it("no processor is had or kept twice, and no GPU gives and keeps more than it has", function()
+    local preallocated = 0
     seeds.each(CASES, function()
       local m = machine(math.random(1, 4), math.random(1, 3))
       m.node.metadata.labels[NODE .. "numa-topology-policy"] =
@@ -334,17 +335,24 @@ describe("laws of rooms:", function()
         if percent == "0" then asked[CORE], asked[RATIO] = nil, nil end
         if math.random(3) == 1 then
           local waits = room("r" .. i, asked, nil, { allocateOnce = math.random(2) == 1,
-            allocatePolicy = ({ "Restricted", "Aligned" })[math.random(3)] })
+            allocatePolicy = ({ "Restricted", "Aligned" })[math.random(3)],
+            preAllocation = math.random(2) == 1,
+            preAllocationPolicy = { enableMultiple = math.random(2) == 1 } })
+          if math.random(2) == 1 then waits.spec.template.spec.containers[1].resources.requests.cpu = "6" end
           waits.status = {}
           local result = cycle.run(reservation.as_pod(waits), { m.node }, all)
           if result.node then
             local texts = marks.texts(cycle.got(result), reservation.says(waits))
-            snapshot.reserve(all, marks.on(waits, texts), m.node)
+            snapshot.reserve(all, marks.on(waits, texts), m.node, result.owners)
+            preallocated = preallocated + #result.owners
           end
         else
           local p = (math.random(2) == 1 and web or pod)("p" .. i, asked)
           local result = cycle.run(p, { m.node }, all)
-          if result.node then snapshot.assume(all, p, m.node, cycle.got(result)) end
+          if result.node then
+            p.spec.nodeName = "n"
+            snapshot.assume(all, p, m.node, cycle.got(result))
+          end
         end
         local owner, used, info = {}, {}, snapshot.info(all, m.node)
         for key, entry in pairs(info.pods) do
@@ -360,5 +368,6 @@ describe("laws of rooms:", function()
         for minor, n in pairs(used) do assert.is_true(n <= 100, "GPU " .. minor) end
       end
     end)
+    assert.is_true(preallocated > 0)
   end)
 end)

@@ -319,11 +319,12 @@ end
 
 -- Where the room cannot give what the pod asks for, the node alone does in v1.8.0; later that is refused.
 local function decide(pod, info, cycle)
-  local owners = reservation.owners(pod, info, cycle)
-  if #owners > 0 then return decide_for(owners, pod, info, cycle) end
-  local room, known = reservation.nominate(pod, info, cycle), known_of(info, cycle)
-  local out, reasons = decide_in(room, pod, info, cycle)
-  if out or not room or not known or not known.rests[room.uid] then return out, reasons end
+  local owners = pod.preallocates and reservation.owners(pod, info, cycle)
+  if owners and #owners > 0 then return decide_for(owners, pod, info, cycle) end
+  local known = known_of(info, cycle)
+  local room = known and reservation.nominate(pod, info, cycle)
+  local out, reasons = decide_of(known and view_of(known, room, info, cycle), pod, info, cycle)
+  if out or not room or not known.rests[room.uid] then return out, reasons end
   if cycle.args.upstream ~= "v1.8.0" then return nil, { NOT_IN_ROOM } end
   return decide_in(nil, pod, info, cycle)
 end

@@ -294,7 +294,7 @@ static wish *wish_new(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, 
     w->controller = kl_strdup(r->w->o.name);
     w->key = kl_strdup(r->key);
     w->overlay = at == KL_FLEET_NONE ? kl_overlay_ref(kl_run_overlay(r)) : NULL;
-    w->door = r->door;
+    w->door = r->wait.door;
     w->clock = r->w->o.clock;
     w->done = done;
     w->arg = arg;
@@ -367,13 +367,13 @@ static uint64_t look(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, v
 {
     const kl_resource *res = at == KL_FLEET_NONE ? resource_of(r, at, op) : NULL;
     if (!res) /* the run wrote no object of a kind that is not resolved */
-        return kl_door_read(r->door, r->w->o.name, op, done, arg);
+        return kl_door_read(r->wait.door, r->w->o.name, op, done, arg);
     if (read_own(r, op, res, done, arg))
         return 0;
     wish *w = wish_new(r, op, at, done, arg);
     w->resource = res;
     w->ns = op->verb == KL_LIST ? w->op->ns : namespace_of(w->op, res);
-    return kl_door_read(r->door, r->w->o.name, op, on_read, w);
+    return kl_door_read(r->wait.door, r->w->o.name, op, on_read, w);
 }
 
 /* --- all of it ---------------------------------------------------------------------------- */
@@ -418,8 +418,8 @@ static bool recalled(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
 static uint64_t reach(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
 {
     if (kl_web_reads(op))
-        return kl_door_read(r->door, r->w->o.name, op, done, arg);
-    kl_door_imagined(r->door, r->w->o.name, op);
+        return kl_door_read(r->wait.door, r->w->o.name, op, done, arg);
+    kl_door_imagined(r->wait.door, r->w->o.name, op);
     char *url = kl_web_shown(op);
     const kl_imagination *how = r->w->o.imagine;
     if (r->w->o.shadow && how->wrote) /* compared with the live run's request */
@@ -443,7 +443,7 @@ static uint64_t submit(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done,
         return reach(r, op, done, arg);
     if (!kl_verb_is_write(op->verb))
         return look(r, op, at, done, arg);
-    kl_door_imagined(r->door, r->w->o.name, op);
+    kl_door_imagined(r->wait.door, r->w->o.name, op);
     begin_write(r, op, at, done, arg);
     return 0;
 }

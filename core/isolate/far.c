@@ -49,7 +49,7 @@ static kl_status tell(kl_far *f, kl_word what, const kl_value *const *v, size_t 
 }
 
 /* Each answer tells whether the run is deposed (kl__isolate_deposed on the other side). */
-static void hear_of_run(kl_run *r, const kl_value *deposed) { r->deposed |= kl_value_bool(deposed, false); }
+static void hear_of_run(kl_run *r, const kl_value *deposed) { r->term.lost |= kl_value_bool(deposed, false); }
 
 kl_status kl_far_ask(
     kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_message *out, kl_err *err)
@@ -209,10 +209,10 @@ static void begin(kl_run *r, kl_word what, const kl_value **v, size_t n)
     kl_message_fini(&f->begun);
     f->begun = (kl_message){.what = what, .n = n, .v = kl_new_array(const kl_value *, n)};
     memcpy(f->begun.v, v, n * sizeof *v);
-    kl_value_unref(r->reply_body);
-    r->reply_body = NULL;
-    r->reply_status = KL_OK;
-    kl_err_fini(&r->reply_err);
+    kl_value_unref(r->reply.body);
+    r->reply.body = NULL;
+    r->reply.status = KL_OK;
+    kl_err_fini(&r->reply.err);
 }
 
 static void remote_call(kl_run *r, const kl_op *op)
@@ -378,7 +378,7 @@ static kl_run *find_run(kl_far *f, const kl_value *id)
     (void)kl_value_int(id, &n);
     for (kl_list *l = f->worker->runs.next; l != &f->worker->runs; l = l->next) {
         kl_run *r = KL_CONTAINER(l, kl_run, link);
-        if (r->request == (uint64_t)n)
+        if (r->wait.request == (uint64_t)n)
             return r;
     }
     return NULL;
@@ -404,12 +404,12 @@ static kl_run *run_new(kl_far *f, const kl_message *m)
     r->w = f->worker;
     r->gen = &f->gen;
     r->at = KL_FLEET_NONE;
-    r->request = (uint64_t)kl_value_int_at(h, 0, "id", NULL);
+    r->wait.request = (uint64_t)kl_value_int_at(h, 0, "id", NULL);
     r->key = kl_strdup(kl_value_str_at(h, "key", NULL));
     kl_key_split(r->key, &nslen, &r->name);
     r->ns = nslen ? kl_strndup(r->key, nslen) : NULL;
     r->object = kl_value_ref(kl_message_value(m, 1));
-    r->epoch = kl_value_int_at(h, 0, "epoch", NULL);
+    r->term.epoch = kl_value_int_at(h, 0, "epoch", NULL);
     r->attempt = (int)kl_value_int_at(h, 1, "attempt", NULL);
     r->item.priority = (int)kl_value_int_at(h, 0, "priority", NULL);
     r->item.events = (unsigned)kl_value_int_at(h, 0, "events", NULL);
@@ -418,7 +418,7 @@ static kl_run *run_new(kl_far *f, const kl_message *m)
     f->logic.generation = (int)kl_value_int_at(h, 1, "generation", NULL);
     kl_time deadline = kl_value_int_at(h, KL_NEVER, "deadline", NULL);
     if (deadline != KL_NEVER)
-        kl_heap_push(&f->worker->due, &r->deadline, deadline);
+        kl_heap_push(&f->worker->due, &r->wait.deadline, deadline);
     if (kl_value_get(h, "params")) {
         kl_value_unref(f->params);
         f->logic.params = f->params = kl_value_ref(kl_message_value(m, 3));
@@ -431,14 +431,14 @@ static kl_run *run_new(kl_far *f, const kl_message *m)
 
 static void run_free(kl_run *r)
 {
-    kl_heap_remove(&r->w->due, &r->deadline);
+    kl_heap_remove(&r->w->due, &r->wait.deadline);
     kl_list_remove(&r->link);
     kl_value_unref(kl_cause_object(&r->item.cause));
     kl_value_unref(r->object);
-    kl_value_unref(r->reply_body);
-    kl_err_fini(&r->reply_err);
-    kl_free(r->message);
-    kl_free(r->traceback);
+    kl_value_unref(r->reply.body);
+    kl_err_fini(&r->reply.err);
+    kl_free(r->outcome.message);
+    kl_free(r->outcome.traceback);
     kl_free(r->ns);
     kl_free((char *)r->key);
     kl_free(r);
@@ -456,7 +456,7 @@ static kl_run_state turn(kl_far *f, kl_run *r, kl_run_state (*step)(void *state,
     f->run = r;
     kl_run_state state = step(f->gen.state, r);
     while (state == KL_RUN_WAITING
-        && (r->reply_status = tell(f, (kl_word)f->begun.what, f->begun.v, f->begun.n, &r->reply_err)))
+        && (r->reply.status = tell(f, (kl_word)f->begun.what, f->begun.v, f->begun.n, &r->reply.err)))
         state = f->logic.program->ops->resume(f->gen.state, r);
     f->run = NULL;
     kl_message_fini(&f->begun);
@@ -468,8 +468,8 @@ static void drive(kl_far *f, kl_run *r, kl_run_state (*step)(void *state, kl_run
     if (turn(f, r, step) == KL_RUN_WAITING)
         return;
     tell_away(f, KL_WORD_DONE,
-        ARGS(kl_value_of_int(r->result), kl_value_of_int(r->after), text(r->message), text(r->traceback),
-            kl_value_of_int(r->item.priority), worn(f)));
+        ARGS(kl_value_of_int(r->outcome.kind), kl_value_of_int(r->outcome.after), text(r->outcome.message),
+            text(r->outcome.traceback), kl_value_of_int(r->item.priority), worn(f)));
     run_free(r);
 }
 
@@ -478,9 +478,9 @@ static void resume(kl_far *f, const kl_message *m)
     kl_run *r = find_run(f, kl_message_value(m, 0));
     if (!r)
         or_end(KL_EINTERNAL);
-    r->reply_status = kl_far_error_read(kl_message_value(m, 1), &r->reply_err);
+    r->reply.status = kl_far_error_read(kl_message_value(m, 1), &r->reply.err);
     hear_of_run(r, kl_message_value(m, 2));
-    r->reply_body = kl_value_ref(kl_message_value(m, 3));
+    r->reply.body = kl_value_ref(kl_message_value(m, 3));
     drive(f, r, f->logic.program->ops->resume);
 }
 

@@ -306,7 +306,7 @@ static void on_ended(void *arg, kl_run *run, const kl_ran *x)
     else
         kl__put_text(&r->line, "result", kl_result_name(x->result));
     if (!x->put_back && (x->result == KL_RESULT_AFTER || x->result == KL_RESULT_RETRY))
-        kl__put_number(&r->line, "after", run->after);
+        kl__put_number(&r->line, "after", run->outcome.after);
     kl__put_text(&r->line, "message", x->message);
     kl__line_end_locked(r);
     kl__record_done_locked(r);

@@ -86,7 +86,7 @@ static void heard_began(void *arg, kl_run *r)
     kl__live *l = ((kl__engine *)arg)->now;
     l->run = r;
     r->attempt = l->past->attempt;
-    r->epoch = l->past->epoch;
+    r->term.epoch = l->past->epoch;
     snprintf(r->id, sizeof r->id, "%s", l->past->id);
     l->item = r->item;
     r->item.cause = (kl_cause){.what = kl_value_id(l->past->by), .why = why_of(l->past->why)};
@@ -103,7 +103,7 @@ static void heard_ended(void *arg, kl_run *r, const kl_ran *x)
     l->run = NULL;
     l->over = true;
     l->result = x->result;
-    l->after = x->result == KL_RESULT_AFTER || x->result == KL_RESULT_RETRY ? r->after : -1;
+    l->after = x->result == KL_RESULT_AFTER || x->result == KL_RESULT_RETRY ? r->outcome.after : -1;
     kl_free(l->message);
     l->message = kl_strdup(x->message);
 }
@@ -218,8 +218,8 @@ static void begin(kl__live *l)
 static void cut_short(kl__live *l)
 {
     l->e->now = l;
-    kl_heap_remove(&l->run->w->due, &l->run->deadline);
-    kl_heap_push(&l->run->w->due, &l->run->deadline, kl_clock_now(l->e->clock));
+    kl_heap_remove(&l->run->w->due, &l->run->wait.deadline);
+    kl_heap_push(&l->run->w->due, &l->run->wait.deadline, kl_clock_now(l->e->clock));
     (void)kl_worker_step(l->worker->worker);
     l->e->now = NULL;
 }

@@ -391,8 +391,8 @@ void kl__give_answer(kl__live *l)
     l->ready = false;
     if (l->waits == KL__WAITS_SLEEP) {
         l->waits = KL__WAITS_NOT;
-        kl_heap_remove(&l->run->w->due, &l->run->sleep);
-        kl_heap_push(&l->run->w->due, &l->run->sleep, kl_clock_now(l->e->clock));
+        kl_heap_remove(&l->run->w->due, &l->run->wait.sleep);
+        kl_heap_push(&l->run->w->due, &l->run->wait.sleep, kl_clock_now(l->e->clock));
     } else if (q && q->answered
         && (q->status || kl__same_op(q->op, l->op) || !kl_verb_is_write(op_of(l->op).verb))) {
         answer_as_then(l, q);

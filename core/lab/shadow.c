@@ -189,7 +189,7 @@ static const kl_value *owner_object(void *arg, kl_logic *l, const char *key)
 static kl_time owner_wall(void *arg, kl_run *r)
 {
     (void)arg;
-    return ((kl_shadow_run *)r->record)->wall;
+    return ((kl_shadow_run *)r->observed.shadow)->wall;
 }
 
 static void add(actor *a, const kl_shadow_run *s, kl_time now)
@@ -223,7 +223,7 @@ static void own_began(void *arg, kl_run *r)
     kl_lock(&a->mu);
     kl_shadow_run *s = kl_map_get(a->running, r->key);
     kl_unlock(&a->mu);
-    r->record = s;
+    r->observed.shadow = s;
     r->attempt = s->attempt;
     set_memo(r, s->memo);
     kl_shadow_run_show(s, a->resource, kl_run_overlay(r));
@@ -238,7 +238,8 @@ static void own_ended(void *arg, kl_run *r, const kl_ran *x)
     if (next && !x->put_back)
         add(a, next, x->ended);
     if (!x->put_back) {
-        kl_judgement j = kl_shadow_judge(s, a->resource, &(kl_ending){r->result, r->after, r->message});
+        kl_judgement j = kl_shadow_judge(
+            s, a->resource, &(kl_ending){r->outcome.kind, r->outcome.after, r->outcome.message});
         note(a, s, &j);
         kl_free(j.diff);
         kl_free(j.kind);
@@ -250,12 +251,12 @@ static void own_ended(void *arg, kl_run *r, const kl_ran *x)
 static bool recall(void *arg, kl_run *r, const kl_op *op, kl_recalled *out)
 {
     (void)arg;
-    return kl_shadow_run_recall(r->record, r, op, out);
+    return kl_shadow_run_recall(r->observed.shadow, r, op, out);
 }
 
 static bool recall_list(void *run, const char *kind, const kl_read_query *q, kl_objects *out)
 {
-    return kl_shadow_run_recall_list(((kl_run *)run)->record, kind, q, out);
+    return kl_shadow_run_recall_list(((kl_run *)run)->observed.shadow, kind, q, out);
 }
 
 static void wrote(void *arg, const kl_imagined *x)
@@ -335,28 +336,28 @@ static void live_began(void *arg, kl_run *r)
     kl_shadow *s = arg;
     actor *a = atomic_load_explicit(&s->on, memory_order_relaxed) ? actor_for(s, r->w->o.name) : NULL;
     if (a)
-        r->record = kl_shadow_run_new(r, a);
+        r->observed.shadow = kl_shadow_run_new(r, a);
 }
 
 static void live_saw(void *arg, kl_run *r, const kl_saw *x)
 {
     (void)arg;
-    if (r->record)
-        kl_shadow_run_saw(r->record, r, x);
+    if (r->observed.shadow)
+        kl_shadow_run_saw(r->observed.shadow, r, x);
 }
 
 static void live_asked(void *arg, kl_run *r, const kl_asked *x)
 {
     (void)arg;
-    if (r->record)
-        kl_shadow_run_asked(r->record, r, x);
+    if (r->observed.shadow)
+        kl_shadow_run_asked(r->observed.shadow, r, x);
 }
 
 static void live_answered(void *arg, kl_run *r, const kl_answered *x)
 {
     (void)arg;
-    if (r->record)
-        kl_shadow_run_answered(r->record, r, x);
+    if (r->observed.shadow)
+        kl_shadow_run_answered(r->observed.shadow, r, x);
 }
 
 /* Appends s to the waiting runs of its key. False: too many wait, or the actor is closed. */
@@ -390,12 +391,12 @@ static bool submit(actor *a, kl_shadow_run *s, kl_time now)
 static void live_ended(void *arg, kl_run *r, const kl_ran *x)
 {
     (void)arg;
-    kl_shadow_run *s = r->record;
+    kl_shadow_run *s = r->observed.shadow;
     if (!s)
         return;
     actor *a = s->owner;
     trial *t = a->t;
-    r->record = NULL;
+    r->observed.shadow = NULL;
     kl_shadow_run_ended(s, r);
     if (s->unfit || x->put_back || !submit(a, s, kl_clock_now(r->w->o.clock))) {
         kl_verdicts_skip(t->verdicts);

@@ -332,7 +332,7 @@ void kl_shadow_run_answered(kl_shadow_run *s, kl_run *r, const kl_answered *x)
 void kl_shadow_run_ended(kl_shadow_run *s, kl_run *r)
 {
     s->ended_wall = kl_clock_wall(r->w->o.clock);
-    s->live_end = (kl_ending){r->result, r->after, kl_strdup(r->message)};
+    s->live_end = (kl_ending){r->outcome.kind, r->outcome.after, kl_strdup(r->outcome.message)};
 }
 
 /* --- the world as it was ------------------------------------------------------------------ */

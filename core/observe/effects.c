@@ -75,8 +75,8 @@ static void asked(void *arg, kl_run *r, const kl_asked *a)
     x->copy = kl__op_copy_new(a->op);
     x->elsewhere = a->elsewhere;
     look(r, x);
-    effect_free(r->effect);
-    r->effect = x;
+    effect_free(r->observed.effect);
+    r->observed.effect = x;
 }
 
 /* --- the line ----------------------------------------------------------------------------- */
@@ -251,10 +251,10 @@ static void keep(kl_effects *e, kl_run *r, const effect *x, const kl_answered *a
 static void answered(void *arg, kl_run *r, const kl_answered *a)
 {
     kl_effects *e = arg;
-    effect *x = r->effect;
+    effect *x = r->observed.effect;
     if (!x)
         return;
-    r->effect = NULL;
+    r->observed.effect = NULL;
     if (e->tape)
         keep(e, r, x, a);
     if (e->tell && kl_log_enabled(KL_LOG_INFO))
@@ -266,8 +266,8 @@ static void ended(void *arg, kl_run *r, const kl_ran *x)
 {
     kl_effects *e = arg;
     (void)x;
-    effect_free(r->effect);
-    r->effect = NULL;
+    effect_free(r->observed.effect);
+    r->observed.effect = NULL;
     kl_lock(&e->mu);
     if (e->tape)
         kl_tape_flush(e->tape);

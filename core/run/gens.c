@@ -112,7 +112,8 @@ static void end_runs_of(kl_worker *w, kl_gen_state *g, kl_time now)
             continue;
         kl_warn("a run on the old logic was ended; its key runs again on the new logic",
             "controller=%s key=%s reconcileID=%s generation=%d waited_for=%s after=%s%s", w->o.name, r->key,
-            kl_run_id(r), g->logic->generation, kl_log_quoted(r->waiting_for ? r->waiting_for : "nothing"),
+            kl_run_id(r), g->logic->generation,
+            kl_log_quoted(r->wait.for_what ? r->wait.for_what : "nothing"),
             kl_duration_format(now - g->old_since, t), kl__run_detail(r));
         if (w->o.metrics)
             kl_metrics_outlived(w->o.metrics);

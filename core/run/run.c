@@ -27,12 +27,12 @@ kl_why kl_run_cause(const kl_run *r, const kl_value **object, unsigned *events)
     return r->item.cause.why;
 }
 
-int64_t kl_run_epoch(const kl_run *r) { return r->epoch; }
+int64_t kl_run_epoch(const kl_run *r) { return r->term.epoch; }
 
 bool kl_run_deposed(kl_run *r)
 {
-    r->deposed |= !kl_mandate_holds(&r->mandate, r->w->o.clock);
-    return r->deposed;
+    r->term.lost |= !kl_mandate_holds(&r->term.mandate, r->w->o.clock);
+    return r->term.lost;
 }
 
 int kl_run_generation(const kl_run *r) { return r->gen->logic->generation; }
@@ -80,7 +80,7 @@ uint64_t kl_run_random(kl_run *r)
 /* The real deadline; KL_NEVER with a fake clock, which stands still while code computes. */
 kl_time kl_run_deadline(const kl_run *r)
 {
-    return r->deadline.pos && r->w->o.clock == kl_clock_real() ? r->deadline.when : KL_NEVER;
+    return r->wait.deadline.pos && r->w->o.clock == kl_clock_real() ? r->wait.deadline.when : KL_NEVER;
 }
 
 void kl_run_spent(kl_run *r, kl_spent what)
@@ -96,9 +96,9 @@ void kl_run_spent(kl_run *r, kl_spent what)
 
 kl_overlay *kl_run_overlay(kl_run *r)
 {
-    if (!r->overlay && r->w->o.imagine)
-        r->overlay = kl_overlay_new();
-    return r->overlay;
+    if (!r->dry.overlay && r->w->o.imagine)
+        r->dry.overlay = kl_overlay_new();
+    return r->dry.overlay;
 }
 
 kl_reader *kl_run_reader(kl_run *r)
@@ -106,9 +106,9 @@ kl_reader *kl_run_reader(kl_run *r)
     const kl_imagination *how = r->w->o.imagine;
     if (!how || !r->gen->logic->reader)
         return r->gen->logic->reader;
-    if (!r->view)
-        r->view = how->ops->view(r, r->gen->logic->reader);
-    return r->view;
+    if (!r->dry.view)
+        r->dry.view = how->ops->view(r, r->gen->logic->reader);
+    return r->dry.view;
 }
 void *kl_run_user(const kl_run *r) { return r->user; }
 void kl_run_set_user(kl_run *r, void *user) { r->user = user; }
@@ -156,10 +156,10 @@ static void resolve_done(void *arg, kl_status st, const kl_resource *res, kl_err
 
 static void reply_clear(kl_run *r)
 {
-    kl_value_unref(r->reply_body);
-    r->reply_body = NULL;
-    r->reply_status = KL_OK;
-    kl_err_fini(&r->reply_err);
+    kl_value_unref(r->reply.body);
+    r->reply.body = NULL;
+    r->reply.status = KL_OK;
+    kl_err_fini(&r->reply.err);
 }
 
 /* Fills in the op: manager, namespace, mandate and trace. */
@@ -170,7 +170,7 @@ static kl_op complete(kl_run *r, const kl_op *op)
         full.field_manager = kl_controller_spec_manager(r->gen->logic->spec);
     if (!full.default_ns)
         full.default_ns = r->ns;
-    full.mandate = r->mandate;
+    full.mandate = r->term.mandate;
     if (r->w->o.trace_requests && !*r->traceparent) {
         kl_trace t;
         kl_run_trace(r, &t);
@@ -225,11 +225,11 @@ static uint64_t submit_http(kl_run *r, kl_op *op, kl_reply_fn *done, void *arg)
         kl_err_fini(&err);
         return 0;
     }
-    r->door = r->w->o.door;
+    r->wait.door = r->w->o.door;
     if (r->w->o.imagine)
         return r->w->o.imagine->ops->submit(r, op, KL_FLEET_NONE, done, arg);
-    return kl_web_reads(op) ? kl_door_read(r->door, r->w->o.name, op, done, arg)
-                            : kl_door_write(r->door, r->w->o.name, op, done, arg);
+    return kl_web_reads(op) ? kl_door_read(r->wait.door, r->w->o.name, op, done, arg)
+                            : kl_door_write(r->wait.door, r->w->o.name, op, done, arg);
 }
 
 /* *write is set before the answer comes; NULL for another cluster, whose writes our caches never show. */
@@ -244,7 +244,7 @@ static uint64_t submit(
     kl__tell_asked(r,
         &(kl_asked){
             .what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE, .blocks = blocks});
-    r->door = at == KL_FLEET_NONE ? r->w->o.door : kl_fleet_door(r->w->o.fleet, at);
+    r->wait.door = at == KL_FLEET_NONE ? r->w->o.door : kl_fleet_door(r->w->o.fleet, at);
     if (op->verb == KL_HTTP)
         return submit_http(r, &full, done, arg);
     if (r->w->o.imagine)
@@ -254,31 +254,31 @@ static uint64_t submit(
         return kl__run_submit(r, &full, done, arg);
     }
     if (kl_verb_is_write(op->verb))
-        return kl_door_write(r->door, r->w->o.name, &full, done, arg);
-    return kl_door_read(r->door, r->w->o.name, &full, done, arg);
+        return kl_door_write(r->wait.door, r->w->o.name, &full, done, arg);
+    return kl_door_read(r->wait.door, r->w->o.name, &full, done, arg);
 }
 
 static void begin(kl_run *r, const char *waiting_for)
 {
     reply_clear(r);
-    r->waiting_for = waiting_for;
+    r->wait.for_what = waiting_for;
 }
 
 static void begin_call(kl_run *r, const kl_op *op, bool blocks)
 {
     begin(r, kl_verb_name(op->verb));
-    r->pending = kl__answer_new(r);
-    r->request = submit(r, op, blocks, &r->pending->write, kl__answer_done, r->pending);
+    r->wait.answer = kl__answer_new(r);
+    r->wait.request = submit(r, op, blocks, &r->wait.answer->write, kl__answer_done, r->wait.answer);
     if (kl_web_streams(op))
-        r->streams[r->n_streams++ % KL__RUN_STREAMS] = r->request;
+        r->streams[r->n_streams++ % KL__RUN_STREAMS] = r->wait.request;
 }
 
 static void begin_resolve(kl_run *r, const char *kind, bool blocks)
 {
     begin(r, "discovery");
-    r->pending = kl__answer_new(r);
-    r->request = 0;
-    resolve(r, kind, blocks, resolve_done, r->pending);
+    r->wait.answer = kl__answer_new(r);
+    r->wait.request = 0;
+    resolve(r, kind, blocks, resolve_done, r->wait.answer);
 }
 
 void kl_run_call(kl_run *r, const kl_op *op)
@@ -305,21 +305,21 @@ void kl_run_sleep(kl_run *r, kl_time d)
     }
     begin(r, "sleep");
     kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0});
-    kl_heap_push(&r->w->due, &r->sleep, kl__after(kl_clock_now(r->w->o.clock), d));
+    kl_heap_push(&r->w->due, &r->wait.sleep, kl__after(kl_clock_now(r->w->o.clock), d));
 }
 
 kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err)
 {
     if (body)
-        *body = r->reply_body;
+        *body = r->reply.body;
     if (err)
-        *err = &r->reply_err;
-    return r->reply_status;
+        *err = &r->reply.err;
+    return r->reply.status;
 }
 
 /* --- the same, blocking the worker -------------------------------------------------------- */
 
-kl_over kl_run_over(const kl_run *r) { return r->over; }
+kl_over kl_run_over(const kl_run *r) { return r->wait.over; }
 
 /* Whether the run must end now, whatever it waits for. *next becomes the time of the next check, if that is
  * earlier. Other changes ring the bell. */
@@ -341,10 +341,10 @@ static kl_over over(kl_run *r, kl_time *next)
 
 static bool has_arrived(kl_run *r)
 {
-    if (!r->pending)
+    if (!r->wait.answer)
         return false;
     kl_lock(&r->w->mu);
-    bool arrived = r->pending->arrived;
+    bool arrived = r->wait.answer->arrived;
     kl_unlock(&r->w->mu);
     return arrived;
 }
@@ -357,7 +357,7 @@ static void block(kl_run *r, kl_time until)
     for (;;) {
         unsigned look = kl_bell_look(b);
         kl_time next = until;
-        if (has_arrived(r) || (r->over = over(r, &next)) || until <= kl_clock_now(kl_clock_real()))
+        if (has_arrived(r) || (r->wait.over = over(r, &next)) || until <= kl_clock_now(kl_clock_real()))
             return;
         kl_bell_wait(b, look, next);
     }
@@ -366,9 +366,9 @@ static void block(kl_run *r, kl_time until)
 /* The error of a run that is over. */
 static kl_status ended(kl_run *r, kl_err *err)
 {
-    if (r->over == KL_OVER_STOP)
+    if (r->wait.over == KL_OVER_STOP)
         return kl_fail(err, KL_ECANCELLED, "stopped: the run was ended while it waited for %s",
-            r->waiting_for ? r->waiting_for : "nothing");
+            r->wait.for_what ? r->wait.for_what : "nothing");
     char *late = kl__late_text(r);
     kl_status st = kl_fail(err, KL_ETIMEOUT, "%s", late);
     kl_free(late);
@@ -379,20 +379,20 @@ static kl_status ended(kl_run *r, kl_err *err)
 static kl_status answer_wait(kl_run *r, kl_err *err)
 {
     block(r, KL_NEVER);
-    if (r->over) {
+    if (r->wait.over) {
         kl__answer_forget(r);
         return ended(r, err);
     }
-    int code = kl__answer_take(r->pending);
-    r->waiting_for = NULL;
+    int code = kl__answer_take(r->wait.answer);
+    r->wait.for_what = NULL;
     kl__tell_answered(r,
-        &(kl_answered){.status = r->reply_status,
+        &(kl_answered){.status = r->reply.status,
             .code = code,
-            .body = r->reply_body,
-            .err = r->reply_status ? &r->reply_err : NULL});
-    if (r->reply_status && err)
-        kl_err_copy(err, &r->reply_err);
-    return r->reply_status;
+            .body = r->reply.body,
+            .err = r->reply.status ? &r->reply.err : NULL});
+    if (r->reply.status && err)
+        kl_err_copy(err, &r->reply.err);
+    return r->reply.status;
 }
 
 kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err)
@@ -400,7 +400,7 @@ kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl
     begin_call(r, op, true);
     kl_status st = answer_wait(r, err);
     if (body && !st)
-        *body = kl_value_ref(r->reply_body);
+        *body = kl_value_ref(r->reply.body);
     return st;
 }
 
@@ -416,9 +416,9 @@ kl_status kl_run_sleep_wait(kl_run *r, kl_time d, kl_err *err)
     kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0, .blocks = true});
     if (!r->w->o.wall)
         block(r, kl__after(kl_clock_now(kl_clock_real()), d));
-    if (r->over)
+    if (r->wait.over)
         return ended(r, err);
-    r->waiting_for = NULL;
+    r->wait.for_what = NULL;
     kl__tell_answered(r, &(kl_answered){.status = KL_OK});
     return KL_OK;
 }
@@ -507,13 +507,13 @@ int kl_run_priority(const kl_run *r) { return r->item.priority; }
 
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback)
 {
-    kl_free(r->message);
-    kl_free(r->traceback);
-    r->finished = true;
-    r->result = kind;
-    r->after = after;
-    r->message = kl_strdup(message);
-    r->traceback = kl_strdup(traceback);
+    kl_free(r->outcome.message);
+    kl_free(r->outcome.traceback);
+    r->outcome.known = true;
+    r->outcome.kind = kind;
+    r->outcome.after = after;
+    r->outcome.message = kl_strdup(message);
+    r->outcome.traceback = kl_strdup(traceback);
 }
 
 void kl_run_answer(kl_run *r, const kl_value *decision)

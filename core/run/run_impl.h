@@ -48,9 +48,11 @@ struct kl_run {
     const char *name;   /* into key */
     char *group;        /* its serial group in the queue; NULL: none */
     const kl_value *object;
-    kl_mandate mandate; /* the mandate under which it was started */
-    int64_t epoch;      /* of that */
-    bool deposed;       /* a write was refused because `mandate` does not hold any more */
+    struct {                /* of leadership */
+        kl_mandate mandate; /* the mandate under which the run was started */
+        int64_t epoch;      /* of that */
+        bool lost;          /* a write was refused because `mandate` does not hold any more */
+    } term;
     int attempt;
     char id[40];
     kl_trace caller;                      /* the trace that it continues; trace "": none */
@@ -60,38 +62,49 @@ struct kl_run {
     kl_random chance;
     bool drawn; /* the random seed is set */
     kl_time started;
-    kl_heap_node sleep;    /* in w->due while sleeping */
-    kl_heap_node deadline; /* in w->due while there is a timeout */
-    kl_answer *pending;    /* the request under way, or NULL */
-    uint64_t request;
-    kl_door *door; /* the door of `request` */
+    struct {
+        kl_heap_node sleep;    /* in w->due while sleeping */
+        kl_heap_node deadline; /* in w->due while there is a timeout */
+        kl_answer *answer;     /* of the request under way, or NULL */
+        uint64_t request;
+        kl_door *door;        /* the door of `request` */
+        const char *for_what; /* words for the timeout message; static */
+        char *expired;        /* the reason why it ends before its timeout; NULL: none */
+        kl_over over;         /* the reason why a blocking wait ended: the run must end */
+    } wait;
+    struct {
+        kl_status status;
+        const kl_value *body;
+        kl_err err;
+    } reply; /* to its last request */
     /* the last streams of ctx.http that it opened, which may still be open; n_streams: all ever opened */
     uint64_t streams[KL__RUN_STREAMS];
     size_t n_streams;
-    size_t at;               /* the cluster of the next request, or KL_FLEET_NONE: our own */
-    const char *waiting_for; /* words for the timeout message; static */
-    /* virtual time: the moment of the last request, and the number of requests at it */
-    kl_time moment;
-    unsigned asked_then;
-    char *expired; /* the reason why it ends before its timeout; NULL: none */
-    /* its writes and reads, where its writes are not sent (run/imagine.h); or NULL */
-    struct kl_overlay *overlay;
-    kl_reader *view;     /* the caches behind that */
-    void *effect;        /* a write under way, for the log of effects (observe/effects.c) */
-    void *record;        /* of it, for the shadow (lab/shadow.c) */
-    unsigned asked;      /* the number of requests so far */
-    bool asks_write;     /* the last one is a write that others wait for */
-    bool wrote, excused; /* see kl_ran */
-    kl_time asked_at;    /* the last one */
-    void *strip;         /* the flight recorder's */
-    kl_over over;        /* the reason why a blocking wait ended: the run must end */
-    kl_status reply_status;
-    const kl_value *reply_body;
-    kl_err reply_err;
-    bool finished;
-    kl_result_kind result;
-    kl_time after;
-    char *message, *traceback;
+    size_t at; /* the cluster of the next request, or KL_FLEET_NONE: our own */
+    struct {   /* its requests */
+        unsigned n;
+        bool write; /* the last one is a write that others wait for */
+        kl_time at; /* the last one */
+        /* virtual time: the moment of the last request, and the number of requests at it */
+        kl_time moment;
+        unsigned then;
+    } asked;
+    bool wrote, excused;            /* see kl_ran */
+    struct {                        /* where its writes are not sent (run/imagine.h); or NULL */
+        struct kl_overlay *overlay; /* its writes and reads */
+        kl_reader *view;            /* the caches behind that */
+    } dry;
+    struct {          /* what its observers keep with it */
+        void *effect; /* a write under way, for the log of effects (observe/effects.c) */
+        void *shadow; /* its record for the shadow (lab/shadow.c) */
+        void *strip;  /* the flight recorder's */
+    } observed;
+    struct { /* once the program has ended it */
+        bool known;
+        kl_result_kind kind;
+        kl_time after;
+        char *message, *traceback;
+    } outcome;
 };
 
 /* BUSY: running, or asleep without room for a key; FREE: asleep, or about to sleep, with room; CALLED: woken

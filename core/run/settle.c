@@ -9,14 +9,14 @@
 void kl__answer_forget(kl_run *r)
 {
     kl_worker *w = r->w;
-    kl_answer *pending = r->pending;
+    kl_answer *pending = r->wait.answer;
     if (!pending)
         return;
     kl_lock(&w->mu);
     pending->run = NULL;
     kl_unlock(&w->mu);
-    r->pending = NULL;
-    kl_door_cancel(r->door, r->request);
+    r->wait.answer = NULL;
+    kl_door_cancel(r->wait.door, r->wait.request);
 }
 
 static void run_free(kl_run *r)
@@ -25,19 +25,19 @@ static void run_free(kl_run *r)
     kl__answer_forget(r);
     for (size_t i = 0; i < r->n_streams && i < KL__RUN_STREAMS; i++)
         kl_door_cancel(w->o.door, r->streams[i]);
-    kl_heap_remove(&w->due, &r->sleep);
-    kl_heap_remove(&w->due, &r->deadline);
+    kl_heap_remove(&w->due, &r->wait.sleep);
+    kl_heap_remove(&w->due, &r->wait.deadline);
     kl_list_remove(&r->link);
     r->gen->runs--;
-    if (r->view)
-        r->w->o.imagine->ops->view_free(r->view);
-    kl_overlay_unref(r->overlay);
+    if (r->dry.view)
+        r->w->o.imagine->ops->view_free(r->dry.view);
+    kl_overlay_unref(r->dry.overlay);
     kl_value_unref(r->object);
-    kl_value_unref(r->reply_body);
-    kl_err_fini(&r->reply_err);
-    kl_free(r->expired);
-    kl_free(r->message);
-    kl_free(r->traceback);
+    kl_value_unref(r->reply.body);
+    kl_err_fini(&r->reply.err);
+    kl_free(r->wait.expired);
+    kl_free(r->outcome.message);
+    kl_free(r->outcome.traceback);
     kl_free(r->detail);
     kl_free(r->ns);
     kl_free(r->group);
@@ -58,18 +58,18 @@ static void run_leave(kl_run *r, kl_time now)
 static void log_failure(kl_run *r, kl_time next)
 {
     char in[KL_DURATION_MAX], why[2048];
-    kl_log_quote(r->message ? r->message : "", why, sizeof why);
+    kl_log_quote(r->outcome.message ? r->outcome.message : "", why, sizeof why);
     if (next < 0)
         kl_error("reconcile failed for good, waiting for the object to change",
             "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", r->w->o.name,
             r->key, r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why,
-            r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+            r->outcome.traceback ? "\n" : "", r->outcome.traceback ? r->outcome.traceback : "");
     else
         kl_error("reconcile failed",
             "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s generation=%d%s error=%s%s%s",
             r->w->o.name, r->key, r->attempt, kl_duration_format(next, in), kl_run_id(r),
-            r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "",
-            r->traceback ? r->traceback : "");
+            r->gen->logic->generation, kl__run_detail(r), why, r->outcome.traceback ? "\n" : "",
+            r->outcome.traceback ? r->outcome.traceback : "");
 }
 
 /* A script that requeues its key at once, for ever, would use a core: the minimum is the base of client-go's
@@ -83,7 +83,7 @@ static kl_time again(const kl_run *r, kl_time after, kl_why why, bool rate_limit
         &(kl_add){.priority = r->item.priority,
             .after = rate_limited || after > AGAIN_SOONEST ? after : AGAIN_SOONEST,
             .rate_limited = rate_limited,
-            .blameless = r->result != KL_RESULT_ERROR,
+            .blameless = r->outcome.kind != KL_RESULT_ERROR,
             .cause = kl_cause_of(why, NULL)},
         now);
 }
@@ -111,12 +111,12 @@ static void give_up(kl_run *r)
     kl_worker *w = r->w;
     char why[2048],
         *note = kl_sprintf("gave up after %d failures in a row, waiting for the object to change: %s",
-            failures_of(r), r->message ? r->message : "");
-    kl_log_quote(r->message ? r->message : "", why, sizeof why);
+            failures_of(r), r->outcome.message ? r->outcome.message : "");
+    kl_log_quote(r->outcome.message ? r->outcome.message : "", why, sizeof why);
     kl_error("reconcile failed too often, waiting for the object to change",
         "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", w->o.name, r->key,
-        r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "",
-        r->traceback ? r->traceback : "");
+        r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why,
+        r->outcome.traceback ? "\n" : "", r->outcome.traceback ? r->outcome.traceback : "");
     w->o.event(w->o.arg, &(kl_news){.about = r->object, .type = "Warning", .reason = "GaveUp", .note = note});
     kl_free(note);
     kl_workqueue_rest(w->o.queue, &r->item);
@@ -130,7 +130,7 @@ static void tell_put_back(kl_run *r, kl_time now)
         &(kl_ran){.controller = r->w->o.name,
             .key = r->key,
             .id = kl_run_id(r),
-            .message = r->message,
+            .message = r->outcome.message,
             .after = -1,
             .started = r->started,
             .ended = now,
@@ -161,9 +161,9 @@ static void tell_ran(kl_run *r, kl_time after, kl_time now)
     kl_ran x = {.controller = w->o.name,
         .key = r->key,
         .id = "",
-        .message = r->message,
-        .traceback = r->traceback,
-        .result = r->result,
+        .message = r->outcome.message,
+        .traceback = r->outcome.traceback,
+        .result = r->outcome.kind,
         .after = after,
         .started = r->started,
         .ended = now,
@@ -184,7 +184,7 @@ static void tell_ran(kl_run *r, kl_time after, kl_time now)
 static void settle_shadow(kl_run *r, kl_time now)
 {
     kl_workqueue_forget(r->w->o.queue, r->key);
-    tell_ran(r, r->after, now);
+    tell_ran(r, r->outcome.after, now);
     run_leave(r, now);
 }
 
@@ -194,11 +194,11 @@ static void settle(kl_run *r, kl_time now)
     kl_workqueue *q = w->o.queue;
     kl_outcome outcome = KL_OUTCOME_SUCCESS;
     kl_time next = -1;
-    switch (r->result) {
+    switch (r->outcome.kind) {
     case KL_RESULT_DONE: kl_workqueue_forget(q, r->key); break;
     case KL_RESULT_AFTER:
         kl_workqueue_forget(q, r->key);
-        next = again(r, r->after, KL_WHY_AFTER, false, now);
+        next = again(r, r->outcome.after, KL_WHY_AFTER, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_REQUEUE:
@@ -206,11 +206,11 @@ static void settle(kl_run *r, kl_time now)
         outcome = KL_OUTCOME_REQUEUE;
         break;
     case KL_RESULT_RETRY:
-        if (r->message)
+        if (r->outcome.message)
             kl_info("reconcile waits", "controller=%s key=%s reconcileID=%s generation=%d%s why=%s",
                 w->o.name, r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r),
-                kl_log_quoted(r->message));
-        next = again(r, r->after, KL_WHY_RETRY, r->after <= 0, now);
+                kl_log_quoted(r->outcome.message));
+        next = again(r, r->outcome.after, KL_WHY_RETRY, r->outcome.after <= 0, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_CONFLICT:
@@ -245,7 +245,7 @@ static void settle(kl_run *r, kl_time now)
 
 void kl__run_end(kl_run *r, kl_time now)
 {
-    if (r->deposed)
+    if (r->term.lost)
         settle_deposed(r, now);
     else if (r->w->o.shadow)
         settle_shadow(r, now);
@@ -258,7 +258,7 @@ void kl__run_stepped(kl_run *r, kl_run_state state)
 {
     if (state == KL_RUN_WAITING)
         return;
-    if (!r->finished)
+    if (!r->outcome.known)
         kl_run_finish(r, KL_RESULT_ERROR, 0,
             "the program ended a run without a result: call kl_run_finish before KL_RUN_DONE", NULL);
     kl__run_end(r, kl_clock_now(r->w->o.clock));

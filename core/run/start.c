@@ -12,15 +12,15 @@ static kl_run *run_new(
     size_t nslen;
     r->w = w;
     r->gen = g;
-    r->door = w->o.door;
+    r->wait.door = w->o.door;
     r->at = KL_FLEET_NONE;
     r->item = *item;
     r->key = item->key;
     kl_key_split(r->key, &nslen, &r->name);
     r->ns = nslen ? kl_strndup(r->key, nslen) : NULL;
     r->object = object;
-    r->mandate = w->mandate;
-    r->epoch = w->epoch;
+    r->term.mandate = w->mandate;
+    r->term.epoch = w->epoch;
     r->attempt = kl_workqueue_requeues(w->o.queue, r->key) + 1;
     r->started = now;
     g->runs++;
@@ -112,7 +112,7 @@ bool kl__run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time n
         run_fail(r, &err, now);
     } else {
         if (g->logic->spec->timeout > 0)
-            kl_heap_push(&w->due, &r->deadline, kl__after(now, g->logic->spec->timeout));
+            kl_heap_push(&w->due, &r->wait.deadline, kl__after(now, g->logic->spec->timeout));
         kl__run_stepped(r, g->logic->program->ops->start(g->state, r));
     }
     kl_err_fini(&err);

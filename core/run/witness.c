@@ -12,8 +12,8 @@ void kl_witnesses_add(kl_witnesses *w, const kl_witness *x)
     w->v[w->n++] = *x;
 }
 
-void *kl_run_strip(const kl_run *r) { return r->strip; }
-void kl_run_set_strip(kl_run *r, void *strip) { r->strip = strip; }
+void *kl_run_strip(const kl_run *r) { return r->observed.strip; }
+void kl_run_set_strip(kl_run *r, void *strip) { r->observed.strip = strip; }
 
 bool kl_run_watched(const kl_run *r) { return r->w->o.witnesses && r->w->o.witnesses->n; }
 
@@ -45,9 +45,9 @@ void kl__tell_gone(const kl_worker *w, const char *key)
 static void expect_an_end(kl_run *r)
 {
     kl_time now = kl_clock_now(r->w->o.clock);
-    r->asked_then = now == r->moment ? r->asked_then + 1 : 1;
-    r->moment = now;
-    if (r->asked_then == ASKED_AT_ONCE)
+    r->asked.then = now == r->asked.moment ? r->asked.then + 1 : 1;
+    r->asked.moment = now;
+    if (r->asked.then == ASKED_AT_ONCE)
         kl__run_expire(r,
             kl_sprintf("stopped after %u requests and sleeps at one moment: a loop of %s does not end, and "
                        "in virtual time no `timeout` ends it",
@@ -56,13 +56,13 @@ static void expect_an_end(kl_run *r)
 
 void kl__tell_asked(kl_run *r, kl_asked *x)
 {
-    x->number = ++r->asked;
+    x->number = ++r->asked.n;
     if (r->w->o.clock != kl_clock_real())
         expect_an_end(r);
-    r->asks_write = x->op && kl_verb_is_write(x->op->verb) && !x->op->dry_run;
+    r->asked.write = x->op && kl_verb_is_write(x->op->verb) && !x->op->dry_run;
     if (!kl_run_watched(r))
         return;
-    r->asked_at = kl_clock_now(r->w->o.clock);
+    r->asked.at = kl_clock_now(r->w->o.clock);
     TELL(r, asked, r, x);
 }
 
@@ -74,14 +74,14 @@ static bool is_servers_fault(kl_status st)
 
 void kl__tell_answered(kl_run *r, kl_answered *x)
 {
-    bool wrote = r->asks_write && !x->status && x->code;
+    bool wrote = r->asked.write && !x->status && x->code;
     r->wrote |= wrote;
     if (wrote && x->body)
         kl__fight_wrote(r, x->body);
     r->excused |= is_servers_fault(x->status);
     if (!kl_run_watched(r))
         return;
-    x->number = r->asked; /* a run waits for one answer at a time */
-    x->took = kl_clock_now(r->w->o.clock) - r->asked_at;
+    x->number = r->asked.n; /* a run waits for one answer at a time */
+    x->took = kl_clock_now(r->w->o.clock) - r->asked.at;
     TELL(r, answered, r, x);
 }

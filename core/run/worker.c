@@ -40,32 +40,32 @@ kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
 /* Continues a run with its answer. */
 static void resume(kl_run *r, int code)
 {
-    r->waiting_for = NULL;
+    r->wait.for_what = NULL;
     kl__tell_answered(r,
-        &(kl_answered){.status = r->reply_status,
+        &(kl_answered){.status = r->reply.status,
             .code = code,
-            .body = r->reply_body,
-            .err = r->reply_status ? &r->reply_err : NULL});
+            .body = r->reply.body,
+            .err = r->reply.status ? &r->reply.err : NULL});
     kl__run_stepped(r, r->gen->logic->program->ops->resume(r->gen->state, r));
 }
 
 char *kl__late_text(const kl_run *r)
 {
     char t[KL_DURATION_MAX];
-    if (r->expired)
-        return kl_strdup(r->expired);
+    if (r->wait.expired)
+        return kl_strdup(r->wait.expired);
     return kl_sprintf(
         "timed out after %s while waiting for %s: raise `timeout` in the spec of %s, or do less per run",
-        kl_duration_format(r->gen->logic->spec->timeout, t), r->waiting_for ? r->waiting_for : "nothing",
+        kl_duration_format(r->gen->logic->spec->timeout, t), r->wait.for_what ? r->wait.for_what : "nothing",
         r->w->o.name);
 }
 
 void kl__run_expire(kl_run *r, char *why)
 {
-    kl_free(r->expired);
-    r->expired = why;
-    kl_heap_remove(&r->w->due, &r->deadline);
-    kl_heap_push(&r->w->due, &r->deadline, kl_clock_now(r->w->o.clock));
+    kl_free(r->wait.expired);
+    r->wait.expired = why;
+    kl_heap_remove(&r->w->due, &r->wait.deadline);
+    kl_heap_push(&r->w->due, &r->wait.deadline, kl_clock_now(r->w->o.clock));
 }
 
 static void run_late(kl_run *r, kl_time now)
@@ -102,11 +102,11 @@ int kl__answer_take(kl_answer *a)
     kl_run *r = a->run;
     kl_unlock(&w->mu);
     if (r) {
-        r->pending = NULL;
-        r->reply_status = a->status;
-        r->deposed |= a->status == KL_ENOTLEADER;
-        r->reply_body = a->body;
-        kl_err_move(&r->reply_err, &a->err);
+        r->wait.answer = NULL;
+        r->reply.status = a->status;
+        r->term.lost |= a->status == KL_ENOTLEADER;
+        r->reply.body = a->body;
+        kl_err_move(&r->reply.err, &a->err);
         if (!a->status)
             kl__write_answered(r, a->write, a->body);
     } else {
@@ -151,14 +151,14 @@ static void take_timers(kl_worker *w, kl_time now)
 {
     kl_heap_node *h;
     while ((h = kl_heap_pop_due(&w->due, now))) {
-        kl_run *as_sleep = KL_CONTAINER(h, kl_run, sleep);
+        kl_run *as_sleep = KL_CONTAINER(h, kl_run, wait.sleep);
         bool is_sleep = false; /* which of the run's two nodes it is */
         for (kl_list *n = w->runs.next; n != &w->runs && !is_sleep; n = n->next)
             is_sleep = KL_CONTAINER(n, kl_run, link) == as_sleep;
         if (is_sleep)
             resume(as_sleep, 0);
         else
-            run_late(KL_CONTAINER(h, kl_run, deadline), now);
+            run_late(KL_CONTAINER(h, kl_run, wait.deadline), now);
     }
 }
 
@@ -197,7 +197,7 @@ static size_t sleepers(kl_worker *w)
 {
     size_t n = 0;
     for (kl_list *l = w->runs.next; l != &w->runs; l = l->next)
-        n += KL_CONTAINER(l, kl_run, link)->sleep.pos != 0;
+        n += KL_CONTAINER(l, kl_run, link)->wait.sleep.pos != 0;
     return n;
 }
 

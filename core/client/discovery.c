@@ -38,7 +38,7 @@ typedef struct waiter {
     char *kind;
     kl_resolve_fn *done;
     void *arg;
-    uint64_t epoch; /* when it asked */
+    uint64_t round; /* when it asked */
 } waiter;
 
 /* One legacy request; its result waits until all have arrived, so that the server's order counts and not the
@@ -53,7 +53,7 @@ typedef struct part {
 typedef struct fetch {
     kl__discovery *d;
     kl__catalog *catalog;
-    uint64_t epoch; /* when it began */
+    uint64_t round; /* when it began */
     int pending;    /* requests without an answer */
     part **parts;   /* legacy: in the order of the server's preference */
     size_t n_parts;
@@ -81,24 +81,24 @@ struct kl__discovery {
     kl__catalog *known; /* the last that a fetch or the shelf gave, or NULL */
     kl_time known_at;   /* -1: ask again */
     /* one more with every forget: a fetch begun before does not answer it */
-    uint64_t epoch;
+    uint64_t round;
 };
 
 /* --- a fetch ------------------------------------------------------------------------------ */
 
-static uint64_t epoch(kl__discovery *d)
+static uint64_t round_of(kl__discovery *d)
 {
     kl_lock(&d->mu);
-    uint64_t e = d->epoch;
+    uint64_t n = d->round;
     kl_unlock(&d->mu);
-    return e;
+    return n;
 }
 
 static fetch *fetch_new(kl__discovery *d)
 {
     fetch *f = kl_new(fetch);
     f->d = d;
-    f->epoch = epoch(d);
+    f->round = round_of(d);
     f->catalog = kl__catalog_new(&d->pool, d->known, kl_clock_now(d->c->clock));
     return f;
 }
@@ -348,7 +348,7 @@ static void tell_waiters(kl__discovery *d, uint64_t upto, const kl_err *fatal)
     kl_list_init(&told);
     kl_list_init(&later);
     for (kl_list *l; (l = kl_list_shift(&d->waiters));)
-        kl_list_push(KL_CONTAINER(l, waiter, link)->epoch <= upto ? &told : &later, l);
+        kl_list_push(KL_CONTAINER(l, waiter, link)->round <= upto ? &told : &later, l);
     for (kl_list *l; (l = kl_list_shift(&later));)
         kl_list_push(&d->waiters, l);
     for (kl_list *l; (l = kl_list_shift(&told));) {
@@ -383,7 +383,7 @@ static void publish(kl__discovery *d, kl__catalog *c, uint64_t begun)
     kl_lock(&d->mu);
     kl__catalog *old = d->known;
     d->known = c;
-    d->known_at = begun == d->epoch ? kl_clock_now(d->c->clock) : -1;
+    d->known_at = begun == d->round ? kl_clock_now(d->c->clock) : -1;
     kl_unlock(&d->mu);
     kl__catalog_free(old);
     kl_debug("discovered", "resources=%zu groups=%zu failed=%zu", c->n, kl_map_len(c->groups),
@@ -397,14 +397,14 @@ static void fetch_step(fetch *f)
     kl__discovery *d = f->d;
     d->running = NULL;
     if (f->fatal.status) {
-        tell_waiters(d, f->epoch, &f->fatal);
+        tell_waiters(d, f->round, &f->fatal);
     } else {
         read_parts(f);
         kl__catalog_done(f->catalog);
         kl__catalog *c = f->catalog;
         f->catalog = NULL;
-        publish(d, c, f->epoch);
-        tell_waiters(d, f->epoch, NULL);
+        publish(d, c, f->round);
+        tell_waiters(d, f->round, NULL);
     }
     fetch_free(f);
     if (!kl_list_empty(&d->waiters) && !d->running)
@@ -442,14 +442,14 @@ static void on_wanted(void *arg)
 {
     waiter *w = arg;
     kl__discovery *d = w->d;
-    w->epoch = epoch(d);
+    w->round = round_of(d);
     kl_list_push(&d->waiters, &w->link);
     if (d->running)
         return;
     if (!d->looked && kl_shelf_dir(d->shelf)) {
         d->looked = true;
         if (look_on_shelf(d) && kl_client_resolve_cached(d->c, w->kind)) {
-            tell_waiters(d, w->epoch, NULL);
+            tell_waiters(d, w->round, NULL);
             return;
         }
     }
@@ -458,7 +458,7 @@ static void on_wanted(void *arg)
     kl_unlock(&d->mu);
     /* also when another fetch has found the kind meanwhile */
     if (fresh || kl_client_resolve_cached(d->c, w->kind))
-        tell_waiters(d, w->epoch, NULL);
+        tell_waiters(d, w->round, NULL);
     else
         fetch_start(d);
 }
@@ -493,7 +493,7 @@ void kl_client_discovery_forget(kl_client *c)
 {
     kl_lock(&c->discovery->mu);
     c->discovery->known_at = -1;
-    c->discovery->epoch++;
+    c->discovery->round++;
     kl_unlock(&c->discovery->mu);
     if (c->openapi)
         kl__openapi_forget(c->openapi);

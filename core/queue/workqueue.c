@@ -434,7 +434,7 @@ int kl_workqueue_faults(kl_workqueue *q, const char *key) { return failures(q, k
 static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q->mu)
 {
     if (!q->n_running++)
-        q->epoch = now;
+        q->started_base = now;
     it->queued = false;
     it->running = true;
     it->released = it->earnest = false;
@@ -446,7 +446,7 @@ static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q-
     else
         q->running_first = it->self;
     q->running_last = it->self;
-    q->started_sum += now - q->epoch;
+    q->started_sum += now - q->started_base;
 }
 
 void kl__queue_ran_locked(kl_workqueue *q, kl_item *it)
@@ -461,7 +461,7 @@ void kl__queue_ran_locked(kl_workqueue *q, kl_item *it)
         q->running_last = it->prev;
     it->running = false;
     q->n_running--;
-    q->started_sum -= it->at - q->epoch;
+    q->started_sum -= it->at - q->started_base;
 }
 
 bool kl__queue_leave_group_locked(kl_workqueue *q, kl_item *it)

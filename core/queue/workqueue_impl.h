@@ -47,8 +47,8 @@ struct kl_workqueue {
     size_t n_running;
     size_t failing;       /* items with failures */
     size_t held, resting; /* items in these states */
-    /* sum of started_at - epoch over running: unfinished work without a walk */
-    kl_time epoch, started_sum;
+    /* sum of started_at - started_base over running: unfinished work without a walk */
+    kl_time started_base, started_sum;
     uint64_t entries; /* ever made */
     uint64_t adds, retries;
     uint32_t inbox_first, inbox_len;

@@ -22,7 +22,7 @@ void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *ou
         .resting = q->resting};
     if (q->n_running) {
         out->longest_running = now - kl_items_at(&q->items, q->running_first)->at;
-        out->unfinished = (kl_time)q->n_running * (now - q->epoch) - q->started_sum;
+        out->unfinished = (kl_time)q->n_running * (now - q->started_base) - q->started_sum;
     }
     kl__queue_leave(q, news);
 }

@@ -176,10 +176,13 @@ kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, const char *ac
 {
     range v[RANGES_MAX];
     *out = (kl_show_form){0};
-    if (include)
+    if (include && *include) {
         out->include = !strcmp(include, "Object") ? KL_INCLUDE_OBJECT
             : !strcmp(include, "None")            ? KL_INCLUDE_NONE
                                                   : KL_INCLUDE_METADATA;
+        if (out->include == KL_INCLUDE_METADATA && strcmp(include, "Metadata") != 0)
+            out->bad_include = include;
+    }
     if (!accept || !*accept)
         return KL_OK;
     char *copy = kl_strdup(accept);
@@ -250,6 +253,11 @@ bool kl_show_indents(const char *accept, const char *pretty, const char *agent)
 
 kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err)
 {
+    if (form->kind == KL_FORM_TABLE && form->bad_include)
+        return kl__api_fail(err, 400, "BadRequest", NULL,
+            "Unable to convert to Table as requested: includeObject: Invalid value: \"%s\": must be "
+            "'Metadata', 'Object', 'None', or empty",
+            form->bad_include);
     if (form->kind != KL_FORM_METADATA || form->of_list == list)
         return KL_OK;
     /* the package of Go in which kube-apiserver has the kind */

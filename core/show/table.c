@@ -593,16 +593,16 @@ void kl_show_row(
         kl_value_unref(o);
     }
     kl_buf_puts(out, "]");
-    if (form->include != KL_INCLUDE_NONE) {
-        kl_buf_puts(out, ",\"object\":");
-        if (form->include == KL_INCLUDE_OBJECT)
-            kl_value_encode(object, out);
-        else {
-            kl_buf_puts(
-                out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
-            kl_value_encode(kl_value_get(object, "metadata"), out);
-            kl_buf_putc(out, '}');
-        }
+    kl_buf_puts(out, ",\"object\":");
+    if (form->include == KL_INCLUDE_NONE) {
+        kl_buf_puts(out, "null");
+    } else if (form->include == KL_INCLUDE_OBJECT) {
+        kl_value_encode(object, out);
+    } else {
+        kl_buf_puts(
+            out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        kl_value_encode(kl_value_get(object, "metadata"), out);
+        kl_buf_putc(out, '}');
     }
     kl_buf_putc(out, '}');
 }

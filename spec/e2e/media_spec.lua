@@ -113,6 +113,36 @@ servers.each(function(server_name, start)
       end
     end)
 
+    it("have in the rows of a table as much of each object as was asked for", function()
+      local function object(include)
+        local rows = api:get(OBJECT .. include, { "Accept: application/json" .. TABLE }).body.rows
+        assert.equal(1, #rows)
+        return rows[1].object
+      end
+      local whole = api:get(OBJECT).body
+      assert.same(whole, object "?includeObject=Object")
+      for _, include in ipairs { "", "?includeObject=Metadata" } do
+        assert.same({ kind = "PartialObjectMetadata", apiVersion = "meta.k8s.io/v1", metadata = whole.metadata },
+          object(include))
+      end
+      local none = api:get(OBJECT .. "?includeObject=None", { "Accept: application/json" .. TABLE }).text
+      assert.matches('"object": ?null', none)
+      for _, path in ipairs { OBJECT, OBJECTS } do
+        local wrong = api:get(path .. "?includeObject=Some", { "Accept: application/json" .. TABLE })
+        assert.equal(400, wrong.code)
+        assert.equal([[Unable to convert to Table as requested: includeObject: Invalid value: "Some": must be ]]
+          .. "'Metadata', 'Object', 'None', or empty", wrong.body.message)
+        assert.equal("BadRequest", wrong.body.reason)
+      end
+    end)
+
+    it("describe the API in JSON, too", function()
+      local document = api:get("/openapi/v2", { "Accept: application/json" }).body
+      assert.equal("2.0", document.swagger)
+      assert.is_table(document.paths["/api/v1/namespaces/{namespace}/pods"].get)
+      assert.is_table(document.definitions["io.k8s.api.core.v1.Pod"].properties)
+    end)
+
     it("hold the same object in YAML, and a failure in protobuf", function()
       local yaml = kube.yaml(api:get(OBJECT, { "Accept: application/yaml" }).text)[1]
       assert.equal("Namespace", yaml.kind)

@@ -283,7 +283,7 @@ kl_status cli_params_known(const cli_params *p, kl_program *const *programs, siz
         /* a bare y, n, yes, no, on or off is a boolean of YAML, also as a key */
         bool bare = unknown && is_file(&p->v[i]) && (!strcmp(unknown, "true") || !strcmp(unknown, "false"));
         if (unknown)
-            (void)kl_fail(err, KL_EINVAL, "%s: no controller here has a param %s%s%s", called(&p->v[i]),
+            (void)kl_fail(err, KL_EINVAL, "%s: no controller here has a param %.200s%s%s", called(&p->v[i]),
                 unknown, near,
                 bare ? "; YAML reads a name such as n, y or on as this: put it in quotes" : "");
         kl_free(near);

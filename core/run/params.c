@@ -176,7 +176,7 @@ static kl_status fail_unknown(const kl_controller_spec *s, const char *name, kl_
     names all = {0};
     add_params(&all, s);
     char *near = take_near(&all, name);
-    (void)kl_fail(err, KL_EINVAL, "%s has no param %s%s", s->name, name, near);
+    (void)kl_fail(err, KL_EINVAL, "%s has no param %.200s%s", s->name, name, near);
     kl_free(near);
     return KL_EINVAL;
 }

@@ -177,6 +177,13 @@ static void a_running_generation_is_given_what_it_has_and_no_secrets(void **stat
         kl_err_fini(&o.err);
         kl_value_unref(wish);
     }
+    char *text = kl_sprintf("{\"%0*d\":1}", 100000, 0); /* a name without end is not repeated whole */
+    wish = json(text);
+    assert_int_equal(kl_params_over(&o.spec, o.spec.params, wish, &out, &o.err), KL_EINVAL);
+    assert_in_range(strlen(kl_err_message(&o.err)), 200, 300);
+    kl_err_fini(&o.err);
+    kl_value_unref(wish);
+    kl_free(text);
     one_fini(&o);
 }
 

@@ -65,6 +65,27 @@ describe("a snapshot", function()
     .. '"status":{"capacity":{"cpu":"4","memory":"8Gi"}}},{"apiVersion":"v1","kind":"Pod",'
     .. '"metadata":{"name":"p","namespace":"d"},"spec":{%s}}]}'
 
+  it("names the node, or the pod, whose parts have other types", function()
+    local node, pod = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},%s}',
+      '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"%s},"spec":%s}'
+    for object, why in pairs {
+      [node:format '"status":5'] = 'Node "n": status must be an object, got 5',
+      [node:format '"status":{"capacity":"x"}'] = 'Node "n": status.capacity must be an object, got x',
+      [node:format '"status":{"allocatable":[1]}'] =
+        'Node "n": status.allocatable must be an object, got [1]',
+      [pod:format("", "true")] = 'Pod "p": spec must be an object, got true',
+      [pod:format(',"namespace":{"a":1}', "{}")] =
+        'Pod "p": metadata.namespace must be a string, got {"a":1}',
+    } do
+      local path = process.write(process.tmpname ".json",
+        ('{"apiVersion":"v1","kind":"List","items":[%s]}'):format(object))
+      refused(("--snapshot %s --for 10m"):format(path), "the snapshot: " .. why)
+    end
+    local path = process.write(process.tmpname ".json", node:format '"spec":null,"status":{"capacity":null}')
+    local out, code = sim(("--snapshot %s --for 10m"):format(path))
+    assert.equal(0, code, out)
+  end)
+
   it("names the pod and the field that cannot be used", function()
     local pods = {
       { '"priority":"x"', "spec.priority must be an integer" },

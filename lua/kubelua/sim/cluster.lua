@@ -75,9 +75,35 @@ end
 local SKIPPED = { ["v1/Event"] = true, ["events.k8s.io/v1/Event"] = true,
   ["coordination.k8s.io/v1/Lease"] = true }
 
+-- What the simulation reads of a Node and a Pod, in this order.
+local OBJECTS = {
+  Node = { "spec", "status", "status.capacity", "status.allocatable" },
+  Pod = { "spec", "status" },
+}
+
+local function wrong(path, want, v)
+  error(("%s must be %s, got %s"):format(path, want, tostring(v):sub(1, 60)), 0)
+end
+
+local function is_object(v)
+  if not core.is_view(v) then return false end
+  local step, state, first = pairs(v)
+  return type((step(state, first))) ~= "number"
+end
+
+local function shaped(o)
+  for _, path in ipairs(OBJECTS[o.kind]) do
+    local v = o(path)
+    if v ~= nil and not is_object(v) then wrong(path, "an object", v) end
+  end
+  local ns = o "metadata.namespace"
+  if ns ~= nil and type(ns) ~= "string" then wrong("metadata.namespace", "a string", ns) end
+end
+
 -- Calls fn(w, o); an error names the object.
 local function taken(what, w, o, fn)
-  local ok, why = pcall(fn, w, o)
+  local ok, why = pcall(shaped, o)
+  if ok then ok, why = pcall(fn, w, o) end
   if not ok then error(("%s: %s %q: %s"):format(what, o.kind, o.metadata.name, tostring(why)), 0) end
 end
 

@@ -186,9 +186,16 @@ function W:take_node(o)
   return i
 end
 
+-- A member of a table or a view that may be absent; a null is absent, too.
+local function member(o, name)
+  local v = o and o[name]
+  return v ~= core.null and v or nil
+end
+
 --- How large it is, as its status says. It takes part from then on.
 function W:size_node(i, o)
-  local nodes, capacity = self.nodes, o.status and (o.status.capacity or o.status.allocatable) or {}
+  local nodes, status = self.nodes, member(o, "status")
+  local capacity = member(status, "capacity") or member(status, "allocatable") or {}
   local cpu = core.qty(capacity.cpu or "0"):milli()
   if nodes.cpu[i] == 0 and cpu > 0 then nodes.ready[i], nodes.reports[i] = true, true end
   nodes.cpu[i], nodes.memory[i] = cpu, core.qty(capacity.memory or "0"):value()

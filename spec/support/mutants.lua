@@ -9,7 +9,7 @@
 --
 -- Each is built in a copy of the tree (build/mutants/mutated), never in the checkout, and meets the specs
 -- near it first: those of its room, those that bear its name, and C tests that include its header. If it
--- survives them it meets a wider set: the dozen specs that have most of the words around the place. The
+-- survives them it meets a wider set: the dozen Lua specs that have most of the words around the place. The
 -- first failure ends it, a hang counts as one. A spec that fails without the mutant, too
 -- (build/mutants/plain), says nothing and is left out. The copies have no real API server: specs run against
 -- the embedded one alone.
@@ -203,8 +203,8 @@ end
 
 -- ---------------------------------------------------------------- which specs cover a place
 
--- Words of a text that name something: identifiers, and words of messages.
-local WORD = "%a[%w_]+"
+-- Words of a text that name something: parts of identifiers, and words of messages and comments.
+local WORD = "%a+"
 local WORD_MIN = 4
 
 --- What is known of the specs: `all` maps their paths to their texts.
@@ -213,7 +213,7 @@ function M.index(all)
   local n, total, holds = 0, 0, {}
   for spec, text in pairs(all) do
     local counts, size = {}, 0
-    for word in text:gmatch(WORD) do
+    for word in text:lower():gmatch(WORD) do
       if #word >= WORD_MIN then
         if not counts[word] then holds[word] = (holds[word] or 0) + 1 end
         counts[word], size = (counts[word] or 0) + 1, size + 1
@@ -227,16 +227,18 @@ function M.index(all)
   return index
 end
 
--- Lines around a place whose words count.
-local AROUND = 12
+-- Lines around a place, and at the head of a file, whose words count.
+local AROUND, HEAD = 12, 6
 
---- The words around a line of a text, and those of its file's name, each once.
+--- The words around a line of a text, those that say what its file is, and those of its path, each once.
 local function words_at(path, text, line)
   local lines, words = lines_of(text), {}
-  for i = math.max(1, line - AROUND), math.min(#lines, line + AROUND) do
-    for word in lines[i]:gmatch(WORD) do words[word] = true end
+  local function take(said)
+    for word in said:lower():gmatch(WORD) do words[word] = true end
   end
-  for word in path:gmatch(WORD) do words[word] = true end
+  for i = 1, math.min(#lines, HEAD) do take(lines[i]) end
+  for i = math.max(1, line - AROUND), math.min(#lines, line + AROUND) do take(lines[i]) end
+  take(path)
   return words
 end
 
@@ -269,7 +271,7 @@ function M.specs_of(path, text, line, index)
       near[#near + 1], scores[spec] = spec, math.huge
     elseif in_room or spec:find "%.c$" and said:find(header, 1, true) then
       near[#near + 1], scores[spec] = spec, score(index, spec, words)
-    else
+    elseif spec:find "^spec/%w+/.*%.lua$" then -- above those are specs of pages and packages
       scores[spec] = score(index, spec, words)
       if scores[spec] > 0 then wide[#wide + 1] = spec end
     end

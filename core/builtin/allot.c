@@ -227,65 +227,75 @@ static void give_address(const kl__taken *t, const kl_value **o, kl__causes *c)
 
 /* ------------------------------------------------------------------ node ports */
 
-static bool has_port(const kl_value *list, size_t n, int64_t port)
-{
-    for (size_t i = 0; i < n; i++)
-        if (kl_value_int_at(kl_value_item(list, i), 0, "nodePort", NULL) == port)
-            return true;
-    return false;
-}
+static int64_t node_port(const kl_value *port) { return kl_value_int_at(port, 0, "nodePort", NULL); }
 
-/* A port before the i-th has its number and its protocol. */
-static bool repeats(const kl_value *list, size_t i)
+/* A port that is free, marked in `taken`, or 0 after a complaint. */
+static int64_t free_port(const kl__taken *t, bool taken[KL_NODE_PORTS], kl__causes *c)
 {
-    const kl_value *p = kl_value_item(list, i);
-    for (size_t k = 0; k < i; k++)
-        if (kl_value_equal(kl_value_get(kl_value_item(list, k), "nodePort"), kl_value_get(p, "nodePort"))
-            && kl__is(kl_value_item(list, k), "protocol", kl__text(p, "protocol")))
-            return true;
-    return false;
-}
-
-static int64_t free_port(const kl__taken *t, const kl_value *ports)
-{
-    int64_t n = KL_NODE_PORT_MIN;
-    for (int i = 0; i <= KL_NODE_PORT_MAX - KL_NODE_PORT_MIN; i++) {
-        n = KL_NODE_PORT_MIN + (int64_t)(++*t->next % (KL_NODE_PORT_MAX - KL_NODE_PORT_MIN + 1));
-        if (!t->port(t->arg, n) && !has_port(ports, kl_value_len(ports), n))
-            break;
+    for (int i = 0; i < KL_NODE_PORTS; i++) {
+        size_t at = ++*t->next % KL_NODE_PORTS;
+        if (taken[at])
+            continue;
+        taken[at] = true;
+        return KL_NODE_PORT_MIN + (int64_t)at;
     }
-    return n;
+    kl__cause_add(c, "InternalError", "spec.ports", "failed to allocate a nodePort: range is full");
+    return 0;
 }
 
-static void claim_port(const kl__taken *t, const kl_value *list, size_t i, kl__causes *c)
+/* `repeats`: a port before it has its number and protocol. `own`: one before it has its number. */
+static void claim_port(
+    int64_t n, size_t i, bool repeats, bool own, const bool taken[KL_NODE_PORTS], kl__causes *c)
 {
-    int64_t n = kl_value_int_at(kl_value_item(list, i), 0, "nodePort", NULL);
     const kl__place *at = KL_IN(KL_ITEM(KL_IN(SPEC, "ports"), i), "nodePort");
     if (n < KL_NODE_PORT_MIN || n > KL_NODE_PORT_MAX)
         kl__say_invalid_int(c, at, n,
             "provided port is not in the valid range. The range of valid ports is %d-%d", KL_NODE_PORT_MIN,
             KL_NODE_PORT_MAX);
-    else if (repeats(list, i) || (!has_port(list, i, n) && t->port(t->arg, n)))
+    else if (repeats || (!own && taken[n - KL_NODE_PORT_MIN]))
         kl__say_invalid_int(c, at, n, "provided port is already allocated");
 }
 
 static void give_ports(const kl__taken *t, const kl_value *old, const kl_value **o, kl__causes *c)
 {
-    const kl_value *list = kl_value_get(spec_of(*o), "ports"), *had = kl_value_get(spec_of(old), "ports");
+    static const char *const protocol[] = {"protocol", NULL};
+    const kl_value *list = kl_value_get(spec_of(*o), "ports");
+    bool others[KL_NODE_PORTS] = {false}, taken[KL_NODE_PORTS];
+    kl_finder had = {.key = "nodePort"}, numbers = had,
+              ports = {.key = "nodePort", .more = protocol, .empty_is_absent = true};
+    kl_finder_add_all(&had, kl_value_get(spec_of(old), "ports"));
+    t->ports(t->arg, others);
+    memcpy(taken, others, sizeof taken);
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        kl__mark_port(taken, node_port(kl_value_item(list, i)));
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *p = kl_value_ref(kl_value_item(list, i));
-        int64_t n = kl_value_int_at(p, 0, "nodePort", NULL);
-        if (!n)
-            KL_EDIT(&p, kl_value_of_int(free_port(t, list)), "nodePort");
-        else if (!c->len && !has_port(had, kl_value_len(had), n))
-            claim_port(t, list, i, c);
+        bool again = kl_finder_repeats(&ports, p), own = kl_finder_repeats(&numbers, p);
+        int64_t n = node_port(p);
+        if (!n && !c->len)
+            KL_EDIT(&p, kl_value_of_int(free_port(t, taken, c)), "nodePort");
+        else if (n && !c->len && kl_finder_find(&had, p) < 0)
+            claim_port(n, i, again, own, others, c);
         kl_build_value(b, p);
         kl_value_unref(p);
     }
     kl_build_end(b);
+    kl_finder_fini(&had);
+    kl_finder_fini(&numbers);
+    kl_finder_fini(&ports);
     KL_EDIT(o, kl_builder_done(b), "spec", "ports");
+}
+
+static void give_health_port(const kl__taken *t, const kl_value **o, kl__causes *c)
+{
+    const kl_value *list = kl_value_get(spec_of(*o), "ports");
+    bool taken[KL_NODE_PORTS] = {false};
+    t->ports(t->arg, taken);
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        kl__mark_port(taken, node_port(kl_value_item(list, i)));
+    KL_EDIT(o, kl_value_of_int(free_port(t, taken, c)), "spec", "healthCheckNodePort");
 }
 
 void kl__service_allot(const kl__taken *t, const kl_value *old, const kl_value **o, kl__causes *c)
@@ -301,8 +311,7 @@ void kl__service_allot(const kl__taken *t, const kl_value *old, const kl_value *
         give_ports(t, old, o, c);
     if (!c->len && needs_health_port(spec_of(*o))
         && !kl_value_int_at(spec_of(*o), 0, "healthCheckNodePort", NULL))
-        KL_EDIT(o, kl_value_of_int(free_port(t, kl_value_get(spec_of(*o), "ports"))), "spec",
-            "healthCheckNodePort");
+        give_health_port(t, o, c);
 }
 
 /* ------------------------------------------------------------------ another type */
@@ -315,12 +324,15 @@ static void drop_same(const kl_value *old, const kl_value **o, const char *membe
 
 static void drop_ports(const kl_value *old, const kl_value **o)
 {
-    const kl_value *had = kl_value_get(spec_of(old), "ports"), *list = kl_value_get(spec_of(*o), "ports");
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        int64_t n = kl_value_int_at(kl_value_item(list, i), 0, "nodePort", NULL);
-        if (n && !has_port(had, kl_value_len(had), n))
-            return;
-    }
+    const kl_value *list = kl_value_get(spec_of(*o), "ports");
+    kl_finder had = {.key = "nodePort"};
+    bool other = false; /* one that the old Service had not */
+    kl_finder_add_all(&had, kl_value_get(spec_of(old), "ports"));
+    for (size_t i = 0; i < kl_value_len(list) && !other; i++)
+        other = node_port(kl_value_item(list, i)) && kl_finder_find(&had, kl_value_item(list, i)) < 0;
+    kl_finder_fini(&had);
+    if (other)
+        return;
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(list); i++) {

@@ -23,15 +23,16 @@ static void check_type(kl__causes *c, const char *type, const kl__place *at)
 static void check_names(
     kl__causes *c, const char *type, const kl_value *limit, const char *member, const kl__place *at)
 {
-    const kl_value *map = kl_value_get(limit, member);
-    const char *name = NULL;
-    while (kl__next_member(map, name, &name)) {
+    kl__sorted names = kl__members(kl_value_get(limit, member));
+    for (size_t i = 0; i < names.len; i++) {
+        const char *name = names.v[i].key;
         const kl__place *here = KL_KEYED(KL_IN(at, member), name, strlen(name));
         if (kl__one_of(type, "Pod Container"))
             kl__check_container_resource_name(c, name, here);
         else
             kl__check_resource_name(c, name, here);
     }
+    kl_free(names.v);
 }
 
 /* Pairs of quantities: `low` must not exceed `high`. A complaint stands at `place`, and shows `shown`. */
@@ -121,15 +122,15 @@ static void check_limit(kl__causes *c, const kl_value *limit, const kl__place *a
             "either minimum or maximum storage value is required, but neither was provided");
     check_names(c, type, limit, members[4], at);
     for (size_t i = 0; i < 5; i++) {
-        const kl_value *map = kl_value_get(limit, members[i]);
-        const char *name = NULL;
-        while (kl__next_member(map, name, &name)) {
+        kl__sorted names = kl__members(kl_value_get(limit, members[i]));
+        for (size_t m = 0; m < names.len; m++) {
             bool seen = false;
             for (size_t k = 0; k < i && !seen; k++)
-                seen = kl_value_at(limit, members[k], name, NULL) != NULL;
+                seen = kl_value_at(limit, members[k], names.v[m].key, NULL) != NULL;
             if (!seen)
-                check_amounts(c, limit, name, at);
+                check_amounts(c, limit, names.v[m].key, at);
         }
+        kl_free(names.v);
     }
 }
 
@@ -140,17 +141,16 @@ void kl__check_limit_range(const kl__write *w)
     const kl__place *in = KL_IN(SPEC, "limits");
     if (kl__write_same_spec(w))
         return;
+    kl_finder types = {.key = "type", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *limit = kl_value_item(list, i);
         const kl__place *at = KL_ITEM(in, i), *type_at = KL_IN(at, "type");
         check_type(c, kl__text(limit, "type"), type_at);
-        for (size_t k = 0; k < i; k++)
-            if (kl__is(kl_value_item(list, k), "type", kl__text(limit, "type"))) {
-                kl__say_duplicate(c, type_at, kl_value_get(limit, "type"));
-                break;
-            }
+        if (kl_finder_repeats(&types, limit))
+            kl__say_duplicate(c, type_at, kl_value_get(limit, "type"));
         check_limit(c, limit, at);
     }
+    kl_finder_fini(&types);
 }
 
 /* ------------------------------------------------------------------ ResourceQuota */
@@ -167,15 +167,16 @@ static bool is_huge(const char *name)
 
 static void check_hard(kl__causes *c, const kl_value *o, const char *member, const kl__place *up)
 {
-    const kl_value *map = kl_value_get(o, member), *q;
-    const char *name = NULL;
-    while ((q = kl__next_member(map, name, &name))) {
+    kl__sorted hard = kl__members(kl_value_get(o, member));
+    for (size_t i = 0; i < hard.len; i++) {
+        const char *name = hard.v[i].key;
         const kl__place *at = KL_KEYED(KL_IN(up, member), name, strlen(name));
         kl__check_resource_name(c, name, at);
         if (!strchr(name, '/') && !kl__one_of(name, quota_resources) && !is_huge(name))
             kl__say_invalid_text(c, at, name, "must be a standard resource for quota");
-        kl__check_quantity(c, name, q, at);
+        kl__check_quantity(c, name, hard.v[i].v, at);
     }
+    kl_free(hard.v);
 }
 
 static const char scopes[] = "Terminating NotTerminating BestEffort NotBestEffort PriorityClass "
@@ -193,18 +194,18 @@ static bool counts(const char *scope, const char *resource)
     return kl__one_of(resource, "pods cpu memory limits.cpu limits.memory requests.cpu requests.memory");
 }
 
-/* The number of resources that the quota's scope cannot count; each causes one complaint. */
-static size_t uncounted(const kl_value *spec, const char *scope)
+/* A complaint for each resource that the quota's scope cannot count, until there are too many. */
+static void check_counted(
+    kl__causes *c, const kl_value *spec, const char *scope, const kl_value *shown, const kl__place *at)
 {
     const kl_value *hard = kl_value_get(spec, "hard");
-    size_t n = 0;
     for (size_t i = 0; i < kl_value_len(hard); i++) {
         const char *name;
         size_t len;
         kl_value_member(hard, i, &name, &len);
-        n += !counts(scope, name);
+        if (!counts(scope, name))
+            kl__say_invalid(c, at, shown, "unsupported scope applied to resource");
     }
-    return n;
 }
 
 static void check_conflicts(kl__causes *c, bool (*has)(const kl_value *list, const char *scope),
@@ -238,14 +239,16 @@ static void check_scopes(kl__causes *c, const kl_value *spec)
 {
     const kl_value *list = kl_value_get(spec, "scopes");
     const kl__place *at = KL_IN(SPEC, "scopes");
+    kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *scope = kl_value_str(kl_value_item(list, i));
         scope = scope ? scope : "";
         if (!kl__one_of(scope, scopes))
             kl__say_invalid(c, at, list, "unsupported scope");
-        for (size_t n = uncounted(spec, scope); n; n--)
-            kl__say_invalid(c, at, list, "unsupported scope applied to resource");
+        if (!kl_finder_repeats(&before, kl_value_item(list, i)))
+            check_counted(c, spec, scope, list, at);
     }
+    kl_finder_fini(&before);
     check_conflicts(c, has_scope, list, list, at);
 }
 
@@ -272,13 +275,14 @@ static void check_selector(kl__causes *c, const kl_value *spec)
     const kl__place *at = KL_IN(KL_IN(SPEC, "scopeSelector"), "matchExpressions"),
                     *values_at = KL_IN(at, "values"), *op_at = KL_IN(at, "operator");
     const kl_value *shown = shown_selector(list);
+    kl_finder before = {.key = "scopeName", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) { /* kube-apiserver does not name the item */
         const kl_value *one = kl_value_item(list, i), *values = kl_value_get(one, "values");
         const char *scope = kl__text(one, "scopeName"), *op = kl__text(one, "operator");
         if (!kl__one_of(scope, scopes))
             kl__say_invalid_text(c, KL_IN(at, "scopeName"), scope, "unsupported scope");
-        for (size_t n = uncounted(spec, scope); n; n--)
-            kl__say_invalid(c, at, shown, "unsupported scope applied to resource");
+        if (!kl_finder_repeats(&before, one))
+            check_counted(c, spec, scope, shown, at);
         if (kl__one_of(scope, "BestEffort NotBestEffort Terminating NotTerminating CrossNamespacePodAffinity")
             && strcmp(op, "Exists"))
             kl__say_invalid_text(c, op_at, op,
@@ -296,6 +300,7 @@ static void check_selector(kl__causes *c, const kl_value *spec)
         } else
             kl__say_invalid_text(c, op_at, op, "not a valid selector operator");
     }
+    kl_finder_fini(&before);
     check_conflicts(c, selects_scope, list, NULL, at);
     kl_value_unref(shown);
 }

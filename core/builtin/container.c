@@ -14,16 +14,13 @@ static void check_ports(kl__causes *c, const kl_value *container, const kl__plac
 {
     const kl_value *list = kl_value_get(container, "ports");
     const kl__place *in = KL_IN(at, "ports");
+    kl_finder names = {.key = "name"};
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *p = kl_value_item(list, i), *name = kl_value_get(p, "name");
+        const kl_value *p = kl_value_item(list, i);
         const kl__place *here = KL_ITEM(in, i);
-        if (*kl__text(p, "name") && !kl__check_member(c, p, here, "name", KL_PORT_NAME)) {
-            for (size_t k = 0; k < i; k++)
-                if (kl_value_equal(kl_value_get(kl_value_item(list, k), "name"), name)) {
-                    kl__say_duplicate(c, KL_IN(here, "name"), name);
-                    break;
-                }
-        }
+        if (*kl__text(p, "name") && !kl__check_member(c, p, here, "name", KL_PORT_NAME)
+            && kl_finder_repeats(&names, p))
+            kl__say_duplicate(c, KL_IN(here, "name"), kl_value_get(p, "name"));
         if (!kl_value_int_at(p, 0, "containerPort", NULL))
             kl__say_required(c, KL_IN(here, "containerPort"), "");
         else
@@ -32,6 +29,7 @@ static void check_ports(kl__causes *c, const kl_value *container, const kl__plac
             kl__check_range(c, p, here, "hostPort", 1, 65535);
         kl__check_word(c, p, here, "protocol", true, "SCTP TCP UDP");
     }
+    kl_finder_fini(&names);
 }
 
 /* ------------------------------------------------------------------ environment */
@@ -141,14 +139,6 @@ static void check_env(kl__causes *c, const kl_value *container, const kl__place 
 
 /* ------------------------------------------------------------------ volumes */
 
-static bool item_has(const kl_value *list, size_t n, const char *member, const char *text)
-{
-    for (size_t i = 0; i < n; i++)
-        if (kl__is(kl_value_item(list, i), member, text))
-            return true;
-    return false;
-}
-
 static void check_propagation(
     kl__causes *c, const kl_value *container, const kl_value *m, const kl__place *in)
 {
@@ -165,6 +155,10 @@ static void check_mounts(const kl__pod_look *p, const kl_value *container, const
     const kl__place *in = KL_IN(at, "volumeMounts");
     const kl_value *list = kl_value_get(container, "volumeMounts"),
                    *devices = kl_value_get(container, "volumeDevices");
+    kl_finder paths = {.key = "mountPath", .empty_is_absent = true};
+    kl_finder device_names = {.key = "name"}, device_paths = {.key = "devicePath", .empty_is_absent = true};
+    kl_finder_add_all(&device_names, devices);
+    kl_finder_add_all(&device_paths, devices);
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *m = kl_value_item(list, i);
         const kl__place *here = KL_ITEM(in, i);
@@ -176,11 +170,11 @@ static void check_mounts(const kl__pod_look *p, const kl_value *container, const
         if (!found)
             kl__say_not_found(c, KL_IN(here, "name"), name);
         kl__check_present(c, m, here, "mountPath");
-        if (item_has(list, i, "mountPath", path))
+        if (kl_finder_repeats(&paths, m))
             kl__say_invalid_text(c, KL_IN(here, "mountPath"), path, "must be unique");
-        if (*name && item_has(devices, kl_value_len(devices), "name", name))
+        if (*name && kl_finder_find_text(&device_names, name) >= 0)
             kl__say_invalid_text(c, KL_IN(here, "name"), name, "must not already exist in volumeDevices");
-        if (item_has(devices, kl_value_len(devices), "devicePath", path))
+        if (kl_finder_find_text(&device_paths, path) >= 0)
             kl__say_invalid_text(
                 c, KL_IN(here, "mountPath"), path, "must not already exist as a path in volumeDevices");
         if (*sub)
@@ -192,6 +186,9 @@ static void check_mounts(const kl__pod_look *p, const kl_value *container, const
             kl__check_relative_path(c, KL_IN(in, "subPathExpr"), expr);
         check_propagation(c, container, m, in);
     }
+    kl_finder_fini(&paths);
+    kl_finder_fini(&device_names);
+    kl_finder_fini(&device_paths);
 }
 
 static void check_devices(const kl__pod_look *p, const kl_value *container, const kl__place *at)
@@ -199,6 +196,7 @@ static void check_devices(const kl__pod_look *p, const kl_value *container, cons
     kl__causes *c = p->causes;
     const kl__place *in = KL_IN(at, "volumeDevices");
     const kl_value *list = kl_value_get(container, "volumeDevices");
+    kl_finder names = {.key = "name"}, paths = {.key = "devicePath", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *d = kl_value_item(list, i);
         const kl__place *here = KL_ITEM(in, i);
@@ -206,7 +204,7 @@ static void check_devices(const kl__pod_look *p, const kl_value *container, cons
         bool found;
         const kl_value *v = kl__pod_volume(p, name, &found);
         kl__check_present(c, d, here, "name");
-        if (*name && item_has(list, i, "name", name))
+        if (*name && kl_finder_repeats(&names, d))
             kl__say_invalid_text(c, KL_IN(here, "name"), name, "must be unique");
         if (found && v && !kl_value_get(v, "persistentVolumeClaim") && !kl_value_get(v, "ephemeral"))
             kl__say_invalid_text(c, KL_IN(here, "name"), name,
@@ -214,9 +212,11 @@ static void check_devices(const kl__pod_look *p, const kl_value *container, cons
         if (!found)
             kl__say_not_found(c, KL_IN(here, "name"), name);
         kl__check_present(c, d, here, "devicePath");
-        if (item_has(list, i, "devicePath", path))
+        if (kl_finder_repeats(&paths, d))
             kl__say_invalid_text(c, KL_IN(here, "devicePath"), path, "must be unique");
     }
+    kl_finder_fini(&names);
+    kl_finder_fini(&paths);
 }
 
 /* ------------------------------------------------------------------ probes and hooks */
@@ -348,65 +348,64 @@ static void check_common(const kl__pod_look *p, const kl_value *container, const
     check_security(c, container, at);
 }
 
-static void check_host_ports(kl__causes *c, const kl_value *list, size_t from, size_t to, const kl__place *in)
+/* `taken`: the host ports of the containers before, by number, protocol and address. */
+static void check_host_ports(kl__causes *c, kl_finder *taken, const kl_value *container, const kl__place *at)
 {
-    for (size_t i = from; i < to; i++) {
-        const kl_value *ports = kl_value_get(kl_value_item(list, i), "ports");
-        const kl__place *here = KL_IN(KL_ITEM(in, i - from), "ports");
-        for (size_t k = 0; k < kl_value_len(ports); k++) {
-            const kl_value *one = kl_value_item(ports, k);
-            int64_t n = kl_value_int_at(one, 0, "hostPort", NULL);
-            bool twice = false;
-            for (size_t j = from; n && j <= i && !twice; j++) {
-                const kl_value *before = kl_value_get(kl_value_item(list, j), "ports");
-                for (size_t m = 0; m < (j == i ? k : kl_value_len(before)) && !twice; m++) {
-                    const kl_value *other = kl_value_item(before, m);
-                    twice = kl_value_int_at(other, 0, "hostPort", NULL) == n
-                        && kl__is(other, "protocol", kl__text(one, "protocol"))
-                        && kl__is(other, "hostIP", kl__text(one, "hostIP"));
-                }
-            }
-            if (!twice)
-                continue;
-            char *shown = kl_sprintf(
-                "%s/%s/%lld", kl__text(one, "protocol"), kl__text(one, "hostIP"), (long long)n);
-            const kl_value *v = kl_value_of_str(shown);
-            kl__say_duplicate(c, KL_IN(KL_ITEM(here, k), "hostPort"), v);
-            kl_value_unref(v);
-            kl_free(shown);
-        }
+    const kl_value *ports = kl_value_get(container, "ports");
+    for (size_t i = 0; i < kl_value_len(ports); i++) {
+        const kl_value *one = kl_value_item(ports, i);
+        int64_t n = kl_value_int_at(one, 0, "hostPort", NULL);
+        if (!n || !kl_finder_repeats(taken, one))
+            continue;
+        char *shown = kl_sprintf(
+            "%s/%s/%lld", kl__text(one, "protocol"), kl__text(one, "hostIP"), (long long)n);
+        const kl_value *v = kl_value_of_str(shown);
+        kl__say_duplicate(c, KL_IN(KL_ITEM(KL_IN(at, "ports"), i), "hostPort"), v);
+        kl_value_unref(v);
+        kl_free(shown);
     }
 }
 
-static void check_main(const kl__pod_look *p, const kl_value *list, const kl__place *in)
+/* what makes two host ports one, beside the number */
+static const char *const of_host_port[] = {"protocol", "hostIP", NULL};
+
+static void check_main(const kl__pod_look *p, const kl_value *list, kl_finder *names, const kl__place *in)
 {
     kl__causes *c = p->causes;
+    kl_finder host_ports = {.key = "hostPort", .more = of_host_port, .empty_is_absent = true};
     if (!kl_value_len(list))
         kl__say_required(c, in, "");
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *one = kl_value_item(list, i);
         const kl__place *here = KL_ITEM(in, i);
         check_common(p, one, here);
-        if (item_has(list, i, "name", kl__text(one, "name")))
+        if (kl_finder_repeats(names, one))
             kl__say_duplicate(c, KL_IN(here, "name"), kl_value_get(one, "name"));
         check_life(p, one, here);
     }
-    check_host_ports(c, list, 0, kl_value_len(list), in);
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        check_host_ports(c, &host_ports, kl_value_item(list, i), KL_ITEM(in, i));
+    kl_finder_fini(&host_ports);
 }
 
-static void check_init(const kl__pod_look *p, const kl_value *main, const kl_value *list, const kl__place *in)
+/* Init containers run one after the other, so they may share host ports. `main`: the names of the containers;
+ * `names` takes those of the init containers. */
+static void check_init(
+    const kl__pod_look *p, const kl_finder *main, const kl_value *list, kl_finder *names, const kl__place *in)
 {
     static const char *const forbidden[] = {"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"};
     kl__causes *c = p->causes;
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *one = kl_value_item(list, i), *policy = kl_value_get(one, "restartPolicy");
         const kl__place *here = KL_ITEM(in, i);
-        const char *name = kl__text(one, "name");
+        kl_finder host_ports = {.key = "hostPort", .more = of_host_port, .empty_is_absent = true};
         check_common(p, one, here);
         kl__check_word(c, one, here, "restartPolicy", false, "Always");
-        if (item_has(main, kl_value_len(main), "name", name) || (*name && item_has(list, i, "name", name)))
+        bool again = *kl__text(one, "name") && kl_finder_repeats(names, one);
+        if (again || kl_finder_find(main, one) >= 0)
             kl__say_duplicate(c, KL_IN(here, "name"), kl_value_get(one, "name"));
-        check_host_ports(c, list, i, i + 1, in);
+        check_host_ports(c, &host_ports, one, here);
+        kl_finder_fini(&host_ports);
         if (policy && kl__is(one, "restartPolicy", "Always"))
             check_life(p, one, here);
         else
@@ -417,35 +416,37 @@ static void check_init(const kl__pod_look *p, const kl_value *main, const kl_val
     }
 }
 
-static void check_ephemeral(const kl__pod_look *p, const kl_value *main, const kl_value *init,
+static void check_ephemeral(const kl__pod_look *p, const kl_finder *main, const kl_finder *init,
     const kl_value *list, const kl__place *in)
 {
     static const char *const forbidden[] = {
         "ports", "resources", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe"};
     kl__causes *c = p->causes;
+    kl_finder names = {.key = "name", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *one = kl_value_item(list, i);
         const kl__place *here = KL_ITEM(in, i);
-        const char *name = kl__text(one, "name"), *target = kl__text(one, "targetContainerName");
+        const char *target = kl__text(one, "targetContainerName");
         check_common(p, one, here);
-        if (item_has(main, kl_value_len(main), "name", name)
-            || item_has(init, kl_value_len(init), "name", name) || item_has(list, i, "name", name))
+        if (kl_finder_repeats(&names, one) || kl_finder_find(main, one) >= 0
+            || kl_finder_find(init, one) >= 0)
             kl__say_duplicate(c, KL_IN(here, "name"), kl_value_get(one, "name"));
-        if (*target && !item_has(main, kl_value_len(main), "name", target)
-            && !item_has(init, kl_value_len(init), "name", target))
+        if (*target && kl_finder_find_text(main, target) < 0 && kl_finder_find_text(init, target) < 0)
             kl__say_not_found(c, KL_IN(here, "targetContainerName"), target);
         for (size_t k = 0; k < 6; k++)
             if (kl_value_len(kl_value_get(one, forbidden[k])))
                 kl__say_forbidden(c, KL_IN(here, forbidden[k]), "cannot be set for an Ephemeral Container");
     }
+    kl_finder_fini(&names);
 }
 
 void kl__check_containers(const kl__pod_look *p, const kl__place *spec)
 {
-    const kl_value *main = kl_value_get(p->spec, "containers"),
-                   *init = kl_value_get(p->spec, "initContainers"),
-                   *ephemeral = kl_value_get(p->spec, "ephemeralContainers");
-    check_main(p, main, KL_IN(spec, "containers"));
-    check_init(p, main, init, KL_IN(spec, "initContainers"));
-    check_ephemeral(p, main, init, ephemeral, KL_IN(spec, "ephemeralContainers"));
+    kl_finder main = {.key = "name", .empty_is_absent = true}, init = main;
+    check_main(p, kl_value_get(p->spec, "containers"), &main, KL_IN(spec, "containers"));
+    check_init(p, &main, kl_value_get(p->spec, "initContainers"), &init, KL_IN(spec, "initContainers"));
+    check_ephemeral(
+        p, &main, &init, kl_value_get(p->spec, "ephemeralContainers"), KL_IN(spec, "ephemeralContainers"));
+    kl_finder_fini(&main);
+    kl_finder_fini(&init);
 }

@@ -32,13 +32,8 @@ static void probe(const kl_value **p)
 static void limits_are_requests(const kl_value **resources)
 {
     const kl_value *limits = kl_value_get(*resources, "limits");
-    for (size_t i = 0; i < kl_value_len(limits); i++) {
-        const char *name;
-        size_t n;
-        const kl_value *q = kl_value_member(limits, i, &name, &n);
-        if (!kl_value_at(*resources, "requests", name, NULL))
-            KL_EDIT(resources, kl_value_ref(q), "requests", name);
-    }
+    if (kl_value_len(limits))
+        KL_EDIT(resources, kl_value_merged(limits, kl_value_get(*resources, "requests")), "requests");
 }
 
 static void field_ref(const kl_value **r) { kl__put_str(r, "apiVersion", "v1"); }
@@ -447,7 +442,8 @@ static void secret(const kl_value **o)
     const kl_value *plain = kl_value_get(*o, "stringData");
     if (!plain)
         return;
-    plain = kl_value_ref(plain);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
     for (size_t i = 0; i < kl_value_len(plain); i++) {
         const char *key;
         size_t n, len;
@@ -455,10 +451,14 @@ static void secret(const kl_value **o)
         if (!text)
             continue;
         char *coded = base64(text, len);
-        KL_EDIT(o, kl_value_of_str(coded), "data", key);
+        kl_build_kstr(b, key, coded);
         kl_free(coded);
     }
-    kl_value_unref(plain);
+    kl_build_end(b);
+    const kl_value *given = kl_builder_done(b);
+    if (kl_value_len(given))
+        KL_EDIT(o, kl_value_merged(kl_value_get(*o, "data"), given), "data");
+    kl_value_unref(given);
     KL_CUT(o, "stringData");
 }
 

@@ -42,15 +42,9 @@ static void limit_item(const kl_value **l)
                              *const to[] = {"default", "defaultRequest", "defaultRequest"};
     const char *type = kl_value_str(kl_value_get(*l, "type"));
     for (size_t step = 0; step < 3 && type && !strcmp(type, "Container"); step++) {
-        const kl_value *have = kl_value_ref(kl_value_get(*l, from[step]));
-        for (size_t i = 0; i < kl_value_len(have); i++) {
-            const char *name;
-            size_t n;
-            const kl_value *q = kl_value_member(have, i, &name, &n);
-            if (!kl_value_at(*l, to[step], name, NULL))
-                KL_EDIT(l, kl_value_ref(q), to[step], name);
-        }
-        kl_value_unref(have);
+        const kl_value *more = kl_value_get(*l, from[step]);
+        if (kl_value_len(more))
+            KL_EDIT(l, kl_value_merged(more, kl_value_get(*l, to[step])), to[step]);
     }
 }
 static void limit_spec(const kl_value **s) { kl__each_inside(s, "limits", limit_item); }

@@ -75,15 +75,14 @@ static void check_zones(kl__causes *c, const kl_value *zones, const kl__place *a
         kl__say_too_many(c, at, kl_value_len(zones), ZONES_MAX);
         return;
     }
+    kl_finder names = {.key = "name", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(zones); i++) {
         const kl_value *zone = kl_value_item(zones, i);
-        for (size_t k = 0; k < i; k++)
-            if (kl__is(kl_value_item(zones, k), "name", kl__text(zone, "name"))) {
-                kl__say_duplicate(c, KL_IN(KL_ITEM(at, i), "name"), kl_value_get(zone, "name"));
-                break;
-            }
+        if (kl_finder_repeats(&names, zone))
+            kl__say_duplicate(c, KL_IN(KL_ITEM(at, i), "name"), kl_value_get(zone, "name"));
         kl__check_form(c, KL_IN(KL_ITEM(at, i), "name"), kl__text(zone, "name"), KL_LABEL_VALUE);
     }
+    kl_finder_fini(&names);
 }
 
 static void check_slice_endpoint(kl__causes *c, const char *type, const kl_value *e, const kl__place *at)
@@ -120,17 +119,16 @@ static void check_slice_ports(kl__causes *c, const kl_value *list, const kl__pla
         kl__say_too_many(c, in, kl_value_len(list), PORTS_MAX);
         return;
     }
+    kl_finder names = {.key = "name", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *port = kl_value_item(list, i);
         const kl__place *at = KL_ITEM(in, i);
         kl__check_member(c, port, at, "name", KL_DNS_LABEL);
-        for (size_t k = 0; k < i; k++)
-            if (kl__is(kl_value_item(list, k), "name", kl__text(port, "name"))) {
-                kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(port, "name"));
-                break;
-            }
+        if (kl_finder_repeats(&names, port))
+            kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(port, "name"));
         check_protocol(c, port, at);
     }
+    kl_finder_fini(&names);
 }
 
 void kl__check_slice(const kl__write *w)

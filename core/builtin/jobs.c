@@ -42,6 +42,7 @@ static void check_exit_codes(
     const kl_value *values = kl_value_get(codes, "values"), *name = kl_value_get(codes, "containerName");
     const kl__place *in = KL_IN(at, "values");
     bool known = !name, ordered = true;
+    kl_finder before = {0};
     if (!*kl__text(codes, "operator"))
         kl__say_required(c, KL_IN(at, "operator"), "valid values: [\"In\" \"NotIn\"]");
     else
@@ -62,13 +63,11 @@ static void check_exit_codes(
         int64_t n = kl_value_int_at(kl_value_item(values, i), 0, NULL);
         if (!n && kl__is(codes, "operator", "In"))
             kl__say_invalid_int(c, KL_ITEM(in, i), n, "must not be 0 for the In operator");
-        for (size_t k = 0; k < i; k++)
-            if (kl_value_int_at(kl_value_item(values, k), 0, NULL) == n) {
-                kl__say_duplicate(c, KL_ITEM(in, i), kl_value_item(values, i));
-                break;
-            }
+        if (kl_finder_repeats(&before, kl_value_item(values, i)))
+            kl__say_duplicate(c, KL_ITEM(in, i), kl_value_item(values, i));
         ordered = ordered && (!i || kl_value_int_at(kl_value_item(values, i - 1), 0, NULL) <= n);
     }
+    kl_finder_fini(&before);
     if (!ordered)
         kl__say_invalid(c, in, values, "must be ordered");
 }

@@ -27,14 +27,15 @@ struct filling {
 /* Adds members of `from` that `c`.resources.`which` lacks; their names go into `said`. */
 static void fill(const kl_value **c, const char *which, const kl_value *from, kl_buf *said)
 {
-    const char *key = NULL;
-    const kl_value *v;
-    while ((v = kl__next_member(from, key, &key))) {
-        if (kl_value_at(*c, "resources", which, key, NULL))
-            continue;
-        kl_buf_printf(said, "%s%s", said->len ? ", " : "", key);
-        KL_EDIT(c, kl_value_ref(v), "resources", which, key);
-    }
+    const kl_value *have = kl_value_at(*c, "resources", which, NULL), *filled = kl_value_merged(from, have);
+    kl__sorted members = kl__members(from);
+    for (size_t i = 0; i < members.len; i++)
+        if (!kl_value_get(have, members.v[i].key))
+            kl_buf_printf(said, "%s%s", said->len ? ", " : "", members.v[i].key);
+    if (members.len && filled != have)
+        KL_EDIT(c, kl_value_ref(filled), "resources", which);
+    kl_value_unref(filled);
+    kl_free(members.v);
 }
 
 static void fill_container(struct filling *f, const kl_value **c, const char *what, const kl_value *limit)
@@ -226,22 +227,29 @@ kl_quantity *kl__limits_total(const kl_value *pod, const char *which, const char
 static const kl_value *totals(const kl_value *pod, const char *which, const kl_value *limit)
 {
     static const char *const members[] = {"min", "max", "maxLimitRequestRatio"};
-    const kl_value *out = NULL;
+    kl_builder *b = kl_builder_new();
     const char *key;
     size_t n;
+    kl_build_object(b);
     for (size_t k = 0; k < 3; k++) {
         const kl_value *bound = kl_value_get(limit, members[k]);
         for (size_t i = 0; i < kl_value_len(bound); i++) {
             kl_value_member(bound, i, &key, &n);
+            bool told = false;
+            for (size_t m = 0; m < k && !told; m++)
+                told = kl_value_at(limit, members[m], key, NULL) != NULL;
+            if (told)
+                continue;
             kl_quantity *sum = kl__limits_total(pod, which, key);
             char *text = sum ? kl_quantity_canonical(sum, NULL, NULL) : NULL;
             if (text)
-                KL_EDIT(&out, kl_value_of_str(text), key);
+                kl_build_kstr(b, key, text);
             kl_free(text);
             kl_quantity_free(sum);
         }
     }
-    return out;
+    kl_build_end(b);
+    return kl_builder_done(b);
 }
 
 static void check_claim(struct checking *c, const kl_value *limit)

@@ -19,32 +19,30 @@ static void check_taint(kl__causes *c, const kl_value *t, const kl__place *at)
 
 static void check_taints(kl__causes *c, const kl_value *list)
 {
+    static const char *const effect[] = {"effect", NULL};
     const kl__place *in = KL_IN(KL_IN(NULL, "metadata"), "taints"); /* the path that kube-apiserver shows */
+    kl_finder taints = {.key = "key", .more = effect, .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *t = kl_value_item(list, i);
         check_taint(c, t, KL_ITEM(in, i));
-        for (size_t k = 0; k < i; k++) {
-            const kl_value *other = kl_value_item(list, k);
-            if (!kl__is(other, "key", kl__text(t, "key")) || !kl__is(other, "effect", kl__text(t, "effect")))
-                continue;
-            const kl_value *shown = kl__as_go(t, "Key Value Effect TimeAdded?");
-            kl__say_duplicate_because(
-                c, KL_ITEM(in, i), shown, "taints must be unique by key and effect pair");
-            kl_value_unref(shown);
-            break;
-        }
+        if (!kl_finder_repeats(&taints, t))
+            continue;
+        const kl_value *shown = kl__as_go(t, "Key Value Effect TimeAdded?");
+        kl__say_duplicate_because(c, KL_ITEM(in, i), shown, "taints must be unique by key and effect pair");
+        kl_value_unref(shown);
     }
+    kl_finder_fini(&taints);
 }
 
 static void check_amounts(kl__causes *c, const kl_value *o)
 {
     static const char *const members[] = {"capacity", "allocatable"};
     for (size_t i = 0; i < 2; i++) {
-        const kl_value *map = kl_value_at(o, "status", members[i], NULL), *q;
+        kl__sorted amounts = kl__members(kl_value_at(o, "status", members[i], NULL));
         const kl__place *in = KL_IN(STATUS, members[i]);
-        const char *name = NULL;
-        while ((q = kl__next_member(map, name, &name)))
-            kl__check_quantity(c, name, q, KL_IN(in, name));
+        for (size_t k = 0; k < amounts.len; k++)
+            kl__check_quantity(c, amounts.v[k].key, amounts.v[k].v, KL_IN(in, amounts.v[k].key));
+        kl_free(amounts.v);
     }
 }
 
@@ -68,14 +66,15 @@ static void check_update(const kl__write *w)
     const kl_value *list = kl_value_at(w->o, "status", "addresses", NULL), *spec = kl_value_get(w->o, "spec"),
                    *old = kl_value_get(w->old, "spec"), *had = kl_value_get(old, "podCIDRs");
     const kl__place *in = KL_IN(STATUS, "addresses");
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        for (size_t k = 0; k < i; k++)
-            if (kl_value_equal(kl_value_item(list, i), kl_value_item(list, k))) {
-                const kl_value *shown = kl__as_go(kl_value_item(list, i), "Type Address");
-                kl__say_duplicate(c, KL_ITEM(in, i), shown);
-                kl_value_unref(shown);
-                break;
-            }
+    kl_finder addresses = {0};
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        if (!kl_finder_repeats(&addresses, kl_value_item(list, i)))
+            continue;
+        const kl_value *shown = kl__as_go(kl_value_item(list, i), "Type Address");
+        kl__say_duplicate(c, KL_ITEM(in, i), shown);
+        kl_value_unref(shown);
+    }
+    kl_finder_fini(&addresses);
     if (kl_value_len(had) && !kl_value_equal(had, kl_value_get(spec, "podCIDRs")))
         kl__say_forbidden(
             c, KL_IN(SPEC, "podCIDRs"), "node updates may not change podCIDR except from \"\" to valid");

@@ -226,24 +226,22 @@ static void check_topology(kl__causes *c, const kl_value *term, const kl__place 
 {
     const kl_value *list = kl_value_get(term, "matchLabelExpressions");
     const kl__place *in = KL_IN(up, "matchLabelExpressions");
+    kl_finder keys = {.key = "key", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *one = kl_value_item(list, i), *values = kl_value_get(one, "values");
         const kl__place *at = KL_ITEM(in, i), *values_at = KL_IN(at, "values");
+        kl_finder own = {0};
         if (!kl_value_len(values))
             kl__say_required(c, values_at, "");
-        for (size_t k = 1; k < kl_value_len(values); k++)
-            for (size_t m = 0; m < k; m++)
-                if (kl_value_equal(kl_value_item(values, k), kl_value_item(values, m))) {
-                    kl__say_duplicate(c, KL_ITEM(values_at, k), kl_value_item(values, k));
-                    break;
-                }
+        for (size_t k = 0; k < kl_value_len(values); k++)
+            if (kl_finder_repeats(&own, kl_value_item(values, k)))
+                kl__say_duplicate(c, KL_ITEM(values_at, k), kl_value_item(values, k));
+        kl_finder_fini(&own);
         kl__check_form(c, KL_IN(at, "key"), kl__text(one, "key"), KL_QUALIFIED);
-        for (size_t k = 0; k < i; k++)
-            if (kl__is(kl_value_item(list, k), "key", kl__text(one, "key"))) {
-                kl__say_duplicate(c, KL_IN(at, "key"), kl_value_get(one, "key"));
-                break;
-            }
+        if (kl_finder_repeats(&keys, one))
+            kl__say_duplicate(c, KL_IN(at, "key"), kl_value_get(one, "key"));
     }
+    kl_finder_fini(&keys);
 }
 
 void kl__check_storage_class(const kl__write *w)
@@ -311,18 +309,17 @@ void kl__check_csi_driver(const kl__write *w)
                    *modes = kl_value_get(spec, "volumeLifecycleModes");
     const kl__place *in = KL_IN(SPEC, "tokenRequests");
     kl__check_word(c, spec, SPEC, "fsGroupPolicy", false, "File None ReadWriteOnceWithFSType");
+    kl_finder audiences = {.key = "audience", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(tokens); i++) {
         const kl_value *one = kl_value_item(tokens, i), *seconds = kl_value_get(one, "expirationSeconds");
         const kl__place *at = KL_ITEM(in, i);
-        bool again = false;
-        for (size_t k = 0; k < i && !again; k++)
-            again = kl__is(kl_value_item(tokens, k), "audience", kl__text(one, "audience"));
-        if (again)
+        if (kl_finder_repeats(&audiences, one))
             kl__say_duplicate(c, KL_IN(at, "audience"), kl_value_get(one, "audience"));
         else if (seconds && kl_value_int_at(seconds, 0, NULL) < 600)
             kl__say_invalid(c, KL_IN(at, "expirationSeconds"), seconds,
                 "may not specify a duration less than 10 minutes");
     }
+    kl_finder_fini(&audiences);
     for (size_t i = 0; i < kl_value_len(modes); i++) {
         const char *mode = kl_value_str(kl_value_item(modes, i));
         if (!kl__one_of(mode ? mode : "", "Persistent Ephemeral"))
@@ -333,32 +330,24 @@ void kl__check_csi_driver(const kl__write *w)
 
 /* ------------------------------------------------------------------ CSINode */
 
-static bool has_before(const kl_value *list, size_t end, const char *member, const char *word)
-{
-    for (size_t i = 0; i < end; i++) {
-        const kl_value *one = kl_value_item(list, i);
-        const char *text = member ? kl__text(one, member) : kl_value_str(one);
-        if (text && !strcmp(text, word))
-            return true;
-    }
-    return false;
-}
-
 static void check_keys(kl__causes *c, const kl_value *keys, const kl__place *at)
 {
+    kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(keys); i++) {
         const char *key = kl_value_str(kl_value_item(keys, i));
         if (!*key)
             kl__say_required(c, at, "");
-        if (has_before(keys, i, NULL, key))
+        if (kl_finder_repeats(&before, kl_value_item(keys, i)))
             kl__say_duplicate(c, at, kl_value_item(keys, i));
         kl__check_form(c, at, key, KL_QUALIFIED);
     }
+    kl_finder_fini(&before);
 }
 
 static void check_node_drivers(kl__causes *c, const kl_value *drivers)
 {
     const kl__place *in = KL_IN(SPEC, "drivers");
+    kl_finder names = {.key = "name", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(drivers); i++) {
         const kl_value *one = kl_value_item(drivers, i);
         const kl__place *at = KL_ITEM(in, i);
@@ -369,10 +358,11 @@ static void check_node_drivers(kl__causes *c, const kl_value *drivers)
         if (strlen(id) > NODE_ID_MAX)
             kl__say_invalid_text(c, KL_IN(at, "nodeID"), id, "must be %d characters or less", NODE_ID_MAX);
         kl__check_natural(c, kl_value_get(one, "allocatable"), KL_IN(at, "allocatable"), "count");
-        if (has_before(drivers, i, "name", name))
+        if (kl_finder_repeats(&names, one))
             kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(one, "name"));
         check_keys(c, kl_value_get(one, "topologyKeys"), at);
     }
+    kl_finder_fini(&names);
 }
 
 static const kl_value *driver_as_go(const kl_value *driver)
@@ -390,15 +380,17 @@ void kl__check_csi_node(const kl__write *w)
                    *old = kl_value_at(w->old, "spec", "drivers", NULL);
     for (int i = 0; i < (w->old ? 2 : 1); i++) /* kube-apiserver reports each fault twice */
         check_node_drivers(w->causes, now);
-    for (size_t i = 0; i < kl_value_len(old); i++)
-        for (size_t k = 0; k < kl_value_len(now); k++) {
-            const kl_value *was = kl_value_item(old, i), *is = kl_value_item(now, k);
-            if (strcmp(kl__text(was, "name"), kl__text(is, "name")) != 0 || kl_value_equal(was, is))
-                continue;
-            const kl_value *shown = driver_as_go(is);
-            kl__say_invalid(w->causes, KL_IN(SPEC, "drivers"), shown, "field is immutable");
-            kl_value_unref(shown);
-        }
+    kl_finder names = {.key = "name", .empty_is_absent = true};
+    kl_finder_add_all(&names, now);
+    for (size_t i = 0; i < kl_value_len(old); i++) {
+        long at = kl_finder_find(&names, kl_value_item(old, i));
+        if (at < 0 || kl_value_equal(kl_value_item(old, i), names.v[at]))
+            continue;
+        const kl_value *shown = driver_as_go(names.v[at]);
+        kl__say_invalid(w->causes, KL_IN(SPEC, "drivers"), shown, "field is immutable");
+        kl_value_unref(shown);
+    }
+    kl_finder_fini(&names);
 }
 
 /* ------------------------------------------------------------------ VolumeAttachment */

@@ -134,14 +134,6 @@ static kl_status add_priority(const kl__admitted *a, const kl_value **o, kl_err 
 
 /* ------------------------------------------------------------------ RuntimeClass */
 
-static bool same_item(const kl_value *list, const kl_value *item)
-{
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        if (kl_value_equal(kl_value_item(list, i), item))
-            return true;
-    return false;
-}
-
 static kl_status add_scheduling(
     const kl__admitted *a, const kl_value *scheduling, const kl_value **o, kl_err *err)
 {
@@ -158,19 +150,20 @@ static kl_status add_scheduling(
                 "conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s",
                 key, wanted, key, is);
     }
+    kl_finder had = {0};
+    kl_finder_add_all(&had, tolerated);
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(tolerated); i++)
         kl_build_value(b, kl_value_item(tolerated, i));
     for (size_t i = 0; i < kl_value_len(more); i++)
-        if (!same_item(tolerated, kl_value_item(more, i)))
+        if (kl_finder_find(&had, kl_value_item(more, i)) < 0)
             kl_build_value(b, kl_value_item(more, i));
+    kl_finder_fini(&had);
     kl_build_end(b);
     const kl_value *list = kl_builder_done(b);
-    for (size_t i = 0; i < kl_value_len(want); i++) {
-        const kl_value *wanted = kl_value_member(want, i, &key, &n);
-        KL_EDIT(o, kl_value_ref(wanted), "spec", "nodeSelector", key);
-    }
+    if (kl_value_len(want))
+        KL_EDIT(o, kl_value_merged(have, want), "spec", "nodeSelector");
     if (kl_value_len(more))
         KL_EDIT(o, kl_value_ref(list), "spec", "tolerations");
     kl_value_unref(list);

@@ -81,15 +81,14 @@ static void check_gates(kl__causes *c, const kl_value *spec, const kl__place *at
     for (size_t i = 0; i < kl_value_len(ready); i++)
         kl__check_form(c, KL_IN(KL_ITEM(in, i), "conditionType"),
             kl__text(kl_value_item(ready, i), "conditionType"), KL_QUALIFIED);
+    kl_finder names = {.key = "name"};
     for (size_t i = 0; i < kl_value_len(gates); i++) {
-        const kl_value *name = kl_value_get(kl_value_item(gates, i), "name");
-        kl__check_form(c, KL_ITEM(gates_in, i), kl__text(kl_value_item(gates, i), "name"), KL_QUALIFIED);
-        for (size_t k = 0; k < i; k++)
-            if (kl_value_equal(kl_value_get(kl_value_item(gates, k), "name"), name)) {
-                kl__say_duplicate(c, KL_ITEM(gates_in, i), name);
-                break;
-            }
+        const kl_value *gate = kl_value_item(gates, i);
+        kl__check_form(c, KL_ITEM(gates_in, i), kl__text(gate, "name"), KL_QUALIFIED);
+        if (kl_finder_repeats(&names, gate))
+            kl__say_duplicate(c, KL_ITEM(gates_in, i), kl_value_get(gate, "name"));
     }
+    kl_finder_fini(&names);
 }
 
 static void check_aliases(kl__causes *c, const kl_value *list, const kl__place *in)
@@ -142,8 +141,8 @@ static void check_spec(kl__pod_look *p, const kl__place *at)
     check_gates(c, o, at);
     kl__check_spread(c, kl_value_get(o, "topologySpreadConstraints"), KL_IN(at, "topologySpreadConstraints"));
     check_rest(p, at);
-    kl_free(p->good);
-    p->good = NULL;
+    kl_finder_fini(&p->volumes);
+    kl_finder_fini(&p->claimed);
 }
 
 /* Rejects image names with white space around them. */

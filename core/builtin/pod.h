@@ -9,7 +9,8 @@ typedef struct kl__pod_look {
     kl__causes *causes;
     const kl_value *spec;
     const kl_value *claims; /* a StatefulSet's volumeClaimTemplates: their names are volumes too; or NULL */
-    bool *good;             /* for each volume: it is valid */
+    kl_finder volumes;      /* the valid ones by name */
+    kl_finder claimed;      /* metadata of `claims` by name */
     bool template;          /* not a pod */
 } kl__pod_look;
 

@@ -43,43 +43,35 @@ static bool check_deadline(kl__causes *c, const kl_value *old, const kl_value *n
     return false;
 }
 
-static bool same_but_seconds(const kl_value *a, const kl_value *b)
-{
-    static const char *const members[] = {"key", "operator", "value", "effect"};
-    for (size_t i = 0; i < 4; i++)
-        if (!kl__is(a, members[i], kl__text(b, members[i])))
-            return false;
-    return true;
-}
-
+/* Tolerations may change their seconds, and new ones may come. */
 static void check_tolerations(kl__causes *c, const kl_value *old, const kl_value *now, const kl__place *up)
 {
+    static const char *const kept[] = {"operator", "value", "effect", NULL};
     const kl_value *was = kl_value_get(old, "tolerations"), *is = kl_value_get(now, "tolerations");
     const kl__place *at = KL_IN(up, "tolerations");
-    for (size_t i = 0; i < kl_value_len(was); i++) {
-        bool found = false;
-        for (size_t k = 0; k < kl_value_len(is) && !found; k++)
-            found = same_but_seconds(kl_value_item(was, i), kl_value_item(is, k));
-        if (!found) {
-            kl__say_forbidden(c, at, "existing toleration can not be modified except its tolerationSeconds");
-            return;
-        }
-    }
-    kl__check_tolerations(c, is, at);
+    kl_finder present = {.key = "key", .more = kept, .empty_is_absent = true};
+    kl_finder_add_all(&present, is);
+    bool all = true;
+    for (size_t i = 0; i < kl_value_len(was) && all; i++)
+        all = kl_finder_find(&present, kl_value_item(was, i)) >= 0;
+    kl_finder_fini(&present);
+    if (all)
+        kl__check_tolerations(c, is, at);
+    else
+        kl__say_forbidden(c, at, "existing toleration can not be modified except its tolerationSeconds");
 }
 
 static void check_gates(kl__causes *c, const kl_value *old, const kl_value *now, const kl__place *up)
 {
-    const kl_value *was = kl_value_get(old, "schedulingGates"), *is = kl_value_get(now, "schedulingGates");
-    for (size_t i = 0; i < kl_value_len(is); i++) {
-        const char *name = kl__text(kl_value_item(is, i), "name");
-        bool found = false;
-        for (size_t k = 0; k < kl_value_len(was) && !found; k++)
-            found = kl__is(kl_value_item(was, k), "name", name);
-        if (!found)
+    const kl_value *is = kl_value_get(now, "schedulingGates");
+    kl_finder was = {.key = "name", .empty_is_absent = true};
+    kl_finder_add_all(&was, kl_value_get(old, "schedulingGates"));
+    for (size_t i = 0; i < kl_value_len(is); i++)
+        if (kl_finder_find(&was, kl_value_item(is, i)) < 0)
             kl__say_forbidden(c, KL_IN(KL_ITEM(KL_IN(up, "schedulingGates"), i), "name"),
-                "only deletion is allowed, but found new scheduling gate '%s'", name);
-    }
+                "only deletion is allowed, but found new scheduling gate '%s'",
+                kl__text(kl_value_item(is, i), "name"));
+    kl_finder_fini(&was);
 }
 
 /* The containers in `now`, with the images of those in `old`. */

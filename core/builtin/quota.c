@@ -158,9 +158,9 @@ bool kl__quota_concerns(const kl_value *quota, const kl__kind *k, const kl_value
 static void find_missing(const kl_value *hard, const kl_value *pod, kl_buf *out)
 {
     static const char *const lists[] = {"containers", "initContainers"};
-    const char *resource = NULL;
-    while (kl__next_member(hard, resource, &resource)) {
-        const char *name, *which = which_of(resource, &name);
+    kl__sorted resources = kl__members(hard);
+    for (size_t i = 0; i < resources.len; i++) {
+        const char *resource = resources.v[i].key, *name, *which = which_of(resource, &name);
         if (!kl__one_of(resource, "cpu memory requests.cpu requests.memory limits.cpu limits.memory"))
             continue;
         size_t found = 0;
@@ -178,6 +178,7 @@ static void find_missing(const kl_value *hard, const kl_value *pod, kl_buf *out)
             }
         }
     }
+    kl_free(resources.v);
 }
 
 struct sums {
@@ -227,16 +228,17 @@ kl_status kl__quota_charge(
     struct sums s = {KL_BUF_INIT, KL_BUF_INIT, KL_BUF_INIT};
     kl_buf missing = KL_BUF_INIT;
     kl_status st = KL_OK;
-    const char *resource = NULL, *name = kl_object_name(quota);
-    const kl_value *most;
+    const char *name = kl_object_name(quota);
     *used = kl_value_ref(kl_value_at(quota, "status", "used", NULL));
     if (!kl__quota_concerns(quota, a->kind, o))
         return KL_OK;
     if (kl__kind_among(a->kind, "/pods") && !a->old)
         find_missing(hard, o, &missing);
-    while ((most = kl__next_member(hard, resource, &resource)))
-        if (kl_value_str(most))
-            charge(a, o, resource, kl_value_str(most), used, &s);
+    kl__sorted resources = kl__members(hard);
+    for (size_t i = 0; i < resources.len; i++)
+        if (kl_value_str(resources.v[i].v))
+            charge(a, o, resources.v[i].key, kl_value_str(resources.v[i].v), used, &s);
+    kl_free(resources.v);
     if (missing.len)
         st = kl__fail_forbidden(
             err, a->kind, kl_object_name(o), "failed quota: %s: must specify %s", name, kl_buf_str(&missing));

@@ -102,11 +102,13 @@ static void check_both_keys(kl__causes *c, const kl_value *term, const kl__place
                    *mismatch = kl_value_get(term, "mismatchLabelKeys");
     check_keys(c, term, "matchLabelKeys", at);
     check_keys(c, term, "mismatchLabelKeys", at);
+    kl_finder mismatches = {0};
+    kl_finder_add_all(&mismatches, mismatch);
     for (size_t i = 0; i < kl_value_len(match); i++)
-        for (size_t k = 0; k < kl_value_len(mismatch); k++)
-            if (kl_value_equal(kl_value_item(match, i), kl_value_item(mismatch, k)))
-                kl__say_invalid_text(c, KL_ITEM(KL_IN(at, "matchLabelKeys"), i), item_text(match, i),
-                    "exists in both matchLabelKeys and mismatchLabelKeys");
+        if (kl_finder_find(&mismatches, kl_value_item(match, i)) >= 0)
+            kl__say_invalid_text(c, KL_ITEM(KL_IN(at, "matchLabelKeys"), i), item_text(match, i),
+                "exists in both matchLabelKeys and mismatchLabelKeys");
+    kl_finder_fini(&mismatches);
 }
 
 static void check_pod_term(kl__causes *c, const kl_value *term, const kl__place *at)
@@ -210,8 +212,22 @@ static void check_min_domains(kl__causes *c, const kl_value *one, const kl__plac
             kl__text(one, "whenUnsatisfiable"));
 }
 
+/* For each constraint, whether a later one has its key and its action: kube-apiserver complains about the
+ * earlier one. The caller frees. */
+static bool *repeated_later(const kl_value *list)
+{
+    static const char *const when[] = {"whenUnsatisfiable", NULL};
+    kl_finder later = {.key = "topologyKey", .more = when, .empty_is_absent = true};
+    bool *repeated = kl_zalloc(kl_value_len(list) + 1);
+    for (size_t i = kl_value_len(list); i-- > 0;)
+        repeated[i] = kl_finder_repeats(&later, kl_value_item(list, i));
+    kl_finder_fini(&later);
+    return repeated;
+}
+
 void kl__check_spread(kl__causes *c, const kl_value *list, const kl__place *in)
 {
+    bool *repeated = repeated_later(list);
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *one = kl_value_item(list, i);
         const kl__place *at = KL_ITEM(in, i);
@@ -224,16 +240,12 @@ void kl__check_spread(kl__causes *c, const kl_value *list, const kl__place *in)
         if (!kl__one_of(when, "DoNotSchedule ScheduleAnyway"))
             kl__say_unsupported(c, KL_IN(at, "whenUnsatisfiable"), kl_value_get(one, "whenUnsatisfiable"),
                 "DoNotSchedule ScheduleAnyway");
-        for (size_t k = i + 1; k < kl_value_len(list); k++) {
-            const kl_value *other = kl_value_item(list, k);
-            if (!kl__is(other, "topologyKey", key) || !kl__is(other, "whenUnsatisfiable", when))
-                continue;
+        if (repeated[i]) {
             char *shown = kl_sprintf("{%s, %s}", key, when);
             const kl_value *v = kl_value_of_str(shown);
             kl__say_duplicate(c, KL_IN(at, "{topologyKey, whenUnsatisfiable}"), v);
             kl_value_unref(v);
             kl_free(shown);
-            break;
         }
         check_min_domains(c, one, at);
         kl__check_word(c, one, at, "nodeAffinityPolicy", false, "Honor Ignore");
@@ -241,4 +253,5 @@ void kl__check_spread(kl__causes *c, const kl_value *list, const kl__place *in)
         check_both_keys(c, one, at);
         kl__check_selector(c, kl_value_get(one, "labelSelector"), KL_IN(at, "labelSelector"));
     }
+    kl_free(repeated);
 }

@@ -9,13 +9,15 @@
 #define KL_SERVICE_RANGE "10.96.0.0/12"
 #define KL_NODE_PORT_MIN 30000
 #define KL_NODE_PORT_MAX 32767
+#define KL_NODE_PORTS (KL_NODE_PORT_MAX - KL_NODE_PORT_MIN + 1)
 
 typedef struct kl__taken {
     void *arg;
     bool (*address)(void *arg, const char *ip); /* it is another Service's */
-    bool (*port)(void *arg, int64_t port);      /* it is a node port of another Service */
-    uint64_t *next;                             /* where the search for a free one starts; advances */
-    bool any_address;                           /* those out of the range are accepted as they are */
+    /* marks the node ports of other Services: taken[port - KL_NODE_PORT_MIN] */
+    void (*ports)(void *arg, bool taken[KL_NODE_PORTS]);
+    uint64_t *next;   /* where the search for a free one starts; advances */
+    bool any_address; /* those out of the range are accepted as they are */
 } kl__taken;
 
 /* Fills in missing addresses, families and node ports, from `old` (NULL on create) or new ones. When it adds
@@ -25,6 +27,12 @@ void kl__service_allot(const kl__taken *t, const kl_value *old, const kl_value *
 void kl__service_drop(const kl_value *old, const kl_value **o);
 /* clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy: whether they fit together */
 void kl__check_families(kl__causes *c, const kl_value *spec);
+
+static inline void kl__mark_port(bool taken[KL_NODE_PORTS], int64_t port)
+{
+    if (port >= KL_NODE_PORT_MIN && port <= KL_NODE_PORT_MAX)
+        taken[port - KL_NODE_PORT_MIN] = true;
+}
 
 static inline bool kl__service_headless(const kl_value *spec)
 {

@@ -39,15 +39,15 @@ void kl__check_families(kl__causes *c, const kl_value *spec)
     if (is(spec, "ExternalName"))
         return;
     check_pair(c, spec);
+    kl_finder before_it = {0};
     for (size_t i = 0; i < kl_value_len(families); i++) {
+        const kl_value *family = kl_value_item(families, i);
         if (!kl__one_of(item_text(families, i), "IPv4 IPv6"))
-            kl__say_unsupported(c, KL_ITEM(in, i), kl_value_item(families, i), "IPv4 IPv6");
-        for (size_t k = 0; k < i; k++)
-            if (kl_value_equal(kl_value_item(families, k), kl_value_item(families, i))) {
-                kl__say_duplicate(c, KL_ITEM(in, i), kl_value_item(families, i));
-                break;
-            }
+            kl__say_unsupported(c, KL_ITEM(in, i), family, "IPv4 IPv6");
+        if (kl_finder_repeats(&before_it, family))
+            kl__say_duplicate(c, KL_ITEM(in, i), family);
     }
+    kl_finder_fini(&before_it);
     kl__check_word(c, spec, SPEC, "ipFamilyPolicy", false, "PreferDualStack RequireDualStack SingleStack");
     size_t before = c->len;
     for (size_t i = 0; i < kl_value_len(ips); i++) {
@@ -121,9 +121,9 @@ static void check_type(kl__causes *c, const kl_value *spec)
     kl_free(bare);
 }
 
-static void check_one_port(kl__causes *c, const kl_value *list, size_t i)
+static void check_one_port(kl__causes *c, const kl_value *list, size_t i, kl_finder *names)
 {
-    const kl_value *p = kl_value_item(list, i), *name = kl_value_get(p, "name");
+    const kl_value *p = kl_value_item(list, i);
     const kl__place *at = KL_ITEM(KL_IN(SPEC, "ports"), i);
     int64_t n = kl_value_int_at(p, 0, "port", NULL);
     if (!*kl__text(p, "name")) {
@@ -131,11 +131,8 @@ static void check_one_port(kl__causes *c, const kl_value *list, size_t i)
             kl__say_required(c, KL_IN(at, "name"), "");
     } else {
         kl__check_member(c, p, at, "name", KL_DNS_LABEL);
-        for (size_t k = 0; k < i; k++)
-            if (kl_value_equal(kl_value_get(kl_value_item(list, k), "name"), name)) {
-                kl__say_duplicate(c, KL_IN(at, "name"), name);
-                break;
-            }
+        if (kl_finder_repeats(names, p))
+            kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(p, "name"));
     }
     if (n < 1 || n > 65535)
         kl__say_invalid_int(c, KL_IN(at, "port"), n, "must be between 1 and 65535, inclusive");
@@ -201,20 +198,19 @@ static const kl_value *go_port(const kl_value *p)
 
 static void check_twice(kl__causes *c, const kl_value *list, const char *member)
 {
+    static const char *const protocol[] = {"protocol", NULL};
     bool whole = !strcmp(member, "port");
+    kl_finder ports = {.key = member, .more = protocol, .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *p = kl_value_item(list, i), *n = kl_value_get(p, member);
         const kl__place *at = KL_ITEM(KL_IN(SPEC, "ports"), i);
-        bool twice = false;
-        for (size_t k = 0; k < i && !twice && n; k++)
-            twice = kl_value_equal(kl_value_get(kl_value_item(list, k), member), n)
-                && kl__is(kl_value_item(list, k), "protocol", kl__text(p, "protocol"));
-        if (!twice)
+        if (!n || !kl_finder_repeats(&ports, p))
             continue;
         const kl_value *shown = whole ? go_port(p) : kl_value_ref(n);
         kl__say_duplicate(c, whole ? at : KL_IN(at, member), shown);
         kl_value_unref(shown);
     }
+    kl_finder_fini(&ports);
 }
 
 static void check_ports(kl__causes *c, const kl_value *spec)
@@ -285,8 +281,10 @@ void kl__check_service(const kl__write *w)
     }
     check_type(c, spec);
     list = kl_value_get(spec, "ports");
+    kl_finder names = {.key = "name"};
     for (size_t i = 0; i < kl_value_len(list); i++)
-        check_one_port(c, list, i);
+        check_one_port(c, list, i, &names);
+    kl_finder_fini(&names);
     kl__check_labels(c, kl_value_get(spec, "selector"), KL_IN(SPEC, "selector"));
     check_affinity(c, spec);
     kl__check_families(c, spec);

@@ -91,17 +91,17 @@ void kl__check_runtime_class(const kl__write *w)
         kl_value_unref(limits);
     }
     kl__check_labels(c, kl_value_get(scheduling, "nodeSelector"), KL_IN(at, "nodeSelector"));
+    kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(tolerations); i++) {
         const kl_value *t = kl_value_item(tolerations, i);
         kl__check_toleration(c, t, KL_ITEM(KL_IN(tolerations_at, "tolerations"), i));
-        for (size_t k = 0; k < i; k++)
-            if (kl_value_equal(kl_value_item(tolerations, k), t)) {
-                const kl_value *shown = kl__as_go(t, "Key Operator Value Effect TolerationSeconds?");
-                kl__say_duplicate(c, KL_ITEM(tolerations_at, i), shown);
-                kl_value_unref(shown);
-                break;
-            }
+        if (!kl_finder_repeats(&before, t))
+            continue;
+        const kl_value *shown = kl__as_go(t, "Key Operator Value Effect TolerationSeconds?");
+        kl__say_duplicate(c, KL_ITEM(tolerations_at, i), shown);
+        kl_value_unref(shown);
     }
+    kl_finder_fini(&before);
     if (w->old)
         kl__check_same(c, w->old, w->o, NULL, "handler");
 }

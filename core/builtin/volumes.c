@@ -187,38 +187,27 @@ static void check_source(kl__causes *c, const kl_value *v, const kl__place *at)
 void kl__check_volumes(kl__pod_look *p, const kl__place *in)
 {
     const kl_value *list = kl_value_get(p->spec, "volumes");
-    size_t len = kl_value_len(list);
     kl__causes *c = p->causes;
-    if (len)
-        p->good = kl_zalloc(len * sizeof *p->good);
-    for (size_t i = 0; i < len; i++) {
-        const kl_value *v = kl_value_item(list, i), *name = kl_value_get(v, "name");
+    p->volumes = p->claimed = (kl_finder){.key = "name", .empty_is_absent = true};
+    for (size_t i = 0; i < kl_value_len(p->claims); i++)
+        kl_finder_add(&p->claimed, kl_value_get(kl_value_item(p->claims, i), "metadata"));
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *v = kl_value_item(list, i);
         const kl__place *at = KL_ITEM(in, i);
         size_t before = c->len;
         check_source(c, v, at);
         kl__check_present(c, v, at, "name");
         kl__check_member(c, v, at, "name", KL_DNS_LABEL);
-        for (size_t k = 0; k < i; k++)
-            if (p->good[k] && kl_value_equal(kl_value_get(kl_value_item(list, k), "name"), name)) {
-                kl__say_duplicate(c, KL_IN(at, "name"), name);
-                break;
-            }
-        p->good[i] = c->len == before;
+        if (kl_finder_find(&p->volumes, v) >= 0)
+            kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(v, "name"));
+        if (c->len == before)
+            kl_finder_add(&p->volumes, v);
     }
 }
 
 const kl_value *kl__pod_volume(const kl__pod_look *p, const char *name, bool *found)
 {
-    const kl_value *list = kl_value_get(p->spec, "volumes");
-    *found = false;
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        if (p->good[i] && kl__is(kl_value_item(list, i), "name", name)) {
-            *found = true;
-            return kl_value_item(list, i);
-        }
-    for (size_t i = 0; i < kl_value_len(p->claims) && !*found; i++) {
-        const char *claim = kl_object_name(kl_value_item(p->claims, i));
-        *found = claim && !strcmp(claim, name);
-    }
-    return NULL;
+    long at = kl_finder_find_text(&p->volumes, name);
+    *found = at >= 0 || kl_finder_find_text(&p->claimed, name) >= 0;
+    return at >= 0 ? p->volumes.v[at] : NULL;
 }

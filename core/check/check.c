@@ -46,11 +46,15 @@ static void say(kl__causes *c, const kl__place *at, const char *reason, char *me
 
 void kl__say_required(kl__causes *c, const kl__place *at, const char *why)
 {
+    if (kl__causes_full(c))
+        return;
     say(c, at, "FieldValueRequired", kl_sprintf("Required value%s%s", *why ? ": " : "", why));
 }
 
 void kl__say_forbidden(kl__causes *c, const kl__place *at, const char *fmt, ...)
 {
+    if (kl__causes_full(c))
+        return;
     va_list ap;
     va_start(ap, fmt);
     char *why = kl_vsprintf(fmt, ap);
@@ -73,15 +77,15 @@ static bool only_texts(const kl_value *v)
 
 static int by_key(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const struct kl__member *x = a, *y = b;
+    return strcmp(x->key, y->key);
 }
 
 /* Go prints maps sorted by key and structs in the order of declaration, while our objects keep the order of
  * the input. Objects that have only strings count as maps, unless kl__as_go made them. */
 static void sorted(kl_builder *b, const kl_value *v)
 {
-    size_t len = kl_value_len(v), n;
-    const char *key, **keys;
+    size_t len = kl_value_len(v);
     if (kl_value_type(v) == KL_ARRAY) {
         kl_build_array(b);
         for (size_t i = 0; i < len; i++)
@@ -93,20 +97,18 @@ static void sorted(kl_builder *b, const kl_value *v)
         kl_build_value(b, v);
         return;
     }
-    keys = kl_zalloc((len + 1) * sizeof *keys);
-    for (size_t i = 0; i < len; i++) {
-        kl_value_member(v, i, &key, &n);
-        keys[i] = key;
-    }
-    if (only_texts(v))
-        qsort(keys, len, sizeof *keys, by_key);
+    bool by_name = only_texts(v);
+    kl__sorted members = by_name ? kl__members(v) : (kl__sorted){0};
     kl_build_object(b);
     for (size_t i = 0; i < len; i++) {
-        kl_build_key(b, keys[i]);
-        sorted(b, kl_value_get(v, keys[i]));
+        const char *key;
+        size_t n;
+        const kl_value *x = by_name ? members.v[i].v : kl_value_member(v, i, &key, &n);
+        kl_build_key(b, by_name ? members.v[i].key : key);
+        sorted(b, x);
     }
     kl_build_end(b);
-    kl_free(keys);
+    kl_free(members.v);
 }
 
 /* JSON; the caller frees it. */
@@ -133,6 +135,8 @@ static void say_bad(kl__causes *c, const kl__place *at, const kl_value *bad, cha
 
 void kl__say_invalid(kl__causes *c, const kl__place *at, const kl_value *bad, const char *fmt, ...)
 {
+    if (kl__causes_full(c))
+        return;
     va_list ap;
     va_start(ap, fmt);
     char *why = kl_vsprintf(fmt, ap);
@@ -142,6 +146,8 @@ void kl__say_invalid(kl__causes *c, const kl__place *at, const kl_value *bad, co
 
 void kl__say_invalid_text(kl__causes *c, const kl__place *at, const char *bad, const char *fmt, ...)
 {
+    if (kl__causes_full(c))
+        return;
     va_list ap;
     va_start(ap, fmt);
     char *why = kl_vsprintf(fmt, ap);
@@ -153,6 +159,8 @@ void kl__say_invalid_text(kl__causes *c, const kl__place *at, const char *bad, c
 
 void kl__say_invalid_int(kl__causes *c, const kl__place *at, int64_t bad, const char *fmt, ...)
 {
+    if (kl__causes_full(c))
+        return;
     va_list ap;
     va_start(ap, fmt);
     char *why = kl_vsprintf(fmt, ap);
@@ -169,6 +177,8 @@ void kl__say_invalid_bare(kl__causes *c, const kl__place *at, const char *why)
 
 void kl__say_unsupported(kl__causes *c, const kl__place *at, const kl_value *bad, const char *words)
 {
+    if (kl__causes_full(c))
+        return;
     char *shown = shown_text(bad, "\"\"");
     kl_buf list = KL_BUF_INIT;
     for (const char *p = words; *p;) {
@@ -184,6 +194,8 @@ void kl__say_unsupported(kl__causes *c, const kl__place *at, const kl_value *bad
 
 void kl__say_duplicate_because(kl__causes *c, const kl__place *at, const kl_value *bad, const char *why)
 {
+    if (kl__causes_full(c))
+        return;
     char *shown = shown_text(bad, "\"\"");
     say(c, at, "FieldValueDuplicate", kl_sprintf("Duplicate value: %s%s%s", shown, *why ? ": " : "", why));
     kl_free(shown);
@@ -196,6 +208,8 @@ void kl__say_duplicate(kl__causes *c, const kl__place *at, const kl_value *bad)
 
 void kl__say_not_found(kl__causes *c, const kl__place *at, const char *bad)
 {
+    if (kl__causes_full(c))
+        return;
     const kl_value *v = kl_value_of_str(bad);
     char *shown = kl_value_to_json(v);
     say(c, at, "FieldValueNotFound", kl_sprintf("Not found: %s", shown));
@@ -338,19 +352,16 @@ const kl_value *kl__as_go(const kl_value *o, const char *members)
     return kl_builder_done(b);
 }
 
-const kl_value *kl__next_member(const kl_value *map, const char *last, const char **key)
+kl__sorted kl__members(const kl_value *map)
 {
-    const kl_value *best = NULL;
-    for (size_t i = 0; i < kl_value_len(map); i++) {
-        const char *name;
+    kl__sorted s = {.len = kl_value_type(map) == KL_OBJECT ? kl_value_len(map) : 0};
+    s.v = kl_zalloc_array(sizeof *s.v, s.len + 1);
+    for (size_t i = 0; i < s.len; i++) {
         size_t n;
-        const kl_value *v = kl_value_member(map, i, &name, &n);
-        if ((!last || strcmp(name, last) > 0) && (!best || strcmp(name, *key) < 0)) {
-            best = v;
-            *key = name;
-        }
+        s.v[i].v = kl_value_member(map, i, &s.v[i].key, &n);
     }
-    return best;
+    qsort(s.v, s.len, sizeof *s.v, by_key);
+    return s;
 }
 
 kl_quantity *kl__quantity_of(const char *text)

@@ -8,7 +8,7 @@
 
 #include "model/quantity.h"
 #include "schema/status.h"
-#include "value/value.h"
+#include "value/finder.h"
 
 typedef struct kl__place {
     const struct kl__place *up; /* NULL: the object itself */
@@ -49,9 +49,16 @@ bool kl__true(const kl_value *o, const char *member);
 /* `word` is one of `words`, which are separated by spaces */
 bool kl__one_of(const char *word, const char *words);
 
-/* Maps in the order in which Go shows them: the member whose key comes after `last` (NULL: the first), or
- * NULL at the end. `last` may be *key. */
-const kl_value *kl__next_member(const kl_value *map, const char *last, const char **key);
+/* A map's members in the order in which Go shows them: sorted by key. Borrowed from the map; the caller frees
+ * the array itself. */
+typedef struct kl__sorted {
+    struct kl__member {
+        const char *key;
+        const kl_value *v;
+    } * v;
+    size_t len;
+} kl__sorted;
+kl__sorted kl__members(const kl_value *map);
 
 /* --- checks of one member: `at` is the place of `o` ------------------------------------------ */
 /* a present number is at least 0 */

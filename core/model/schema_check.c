@@ -128,7 +128,7 @@ static uint32_t below(const walk *w, const kl__snode *x, const char *key)
 
 static const kl_value *visit_object(walk *w, const kl__snode *x, const kl_value *v, const step *at)
 {
-    const kl_value *out = kl_value_ref(v);
+    kl_builder *changed = NULL;
     for (size_t i = 0; i < kl_value_len(v); i++) {
         const char *key;
         size_t n;
@@ -142,14 +142,11 @@ static const kl_value *visit_object(walk *w, const kl__snode *x, const kl_value 
         if (!node)
             continue;
         const kl_value *now = visit(w, node, child, &here);
-        if (now != child) {
-            const kl_value *with = kl_value_with(out, key, now);
-            kl_value_unref(out);
-            out = with;
-        }
+        if (now != child)
+            kl_value_change(&changed, key, n, now);
         kl_value_unref(now);
     }
-    return out;
+    return kl_value_changed(v, changed);
 }
 
 static const kl_value *visit_list(walk *w, const kl__snode *x, const kl_value *v, const step *at)

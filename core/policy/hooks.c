@@ -195,30 +195,30 @@ static void check_filled(kl__causes *c, const kl_value *list, const kl__place *a
             kl__say_required(c, KL_ITEM(at, i), "");
 }
 
-/* The resource before `i` that includes it: "pods/ *" or "* /status" for "pods/status". NULL: none does. */
-static const char *wider(const kl_value *list, size_t i)
+/* The resource in `before` that includes this one: "pods/ *" or "* /status" for "pods/status"; NULL: none. */
+static const char *wider(const kl_finder *before, const char *own)
 {
-    const char *own = text_at(list, i), *slash = strchr(own, '/');
-    for (size_t k = 0; slash && k < i; k++) {
-        const char *other = text_at(list, k), *cut = strchr(other, '/');
-        if (!cut)
-            continue;
-        bool all_subs = !strcmp(cut, "/*") && cut - other == slash - own
-            && !strncmp(own, other, (size_t)(slash - own));
-        bool of_all = !strncmp(other, "*/", 2) && !strcmp(cut, slash);
-        if (all_subs || of_all)
-            return other;
-    }
-    return NULL;
+    const char *slash = strchr(own, '/');
+    if (!slash)
+        return NULL;
+    char *all_subs = kl_sprintf("%.*s/*", (int)(slash - own), own), *of_all = kl_sprintf("*%s", slash);
+    long at = kl_finder_find_text(before, all_subs), other = kl_finder_find_text(before, of_all);
+    kl_free(all_subs);
+    kl_free(of_all);
+    if (at < 0 || (other >= 0 && other < at))
+        at = other;
+    return at < 0 ? NULL : kl_value_str(before->v[at]);
 }
 
 static void check_resources(kl__causes *c, const kl_value *list, const kl__place *at)
 {
     bool plain_others = false;
+    kl_finder before = {0};
     if (!kl_value_len(list))
         kl__say_required(c, at, "");
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *one = text_at(list, i), *over = wider(list, i);
+        const char *one = text_at(list, i), *over = wider(&before, one);
+        kl_finder_add(&before, kl_value_item(list, i));
         if (!*one)
             kl__say_required(c, KL_ITEM(at, i), "");
         if (over)
@@ -226,6 +226,7 @@ static void check_resources(kl__causes *c, const kl_value *list, const kl__place
                 c, KL_ITEM(at, i), one, "if '%s' is present, must not specify %s", over, one);
         plain_others = plain_others || (*one && strcmp(one, "*") && !strchr(one, '/'));
     }
+    kl_finder_fini(&before);
     if (kl_value_len(list) > 1 && has_text(list, "*/*"))
         kl__say_invalid(c, at, list, "if '*/*' is present, must not specify other resources");
     if (plain_others && has_text(list, "*"))
@@ -257,14 +258,13 @@ static void check_versions(kl__causes *c, const kl_value *list, const kl__place 
         return;
     }
     size_t before = c->len;
+    kl_finder versions = {.empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        for (size_t k = 0; k < i; k++)
-            if (!strcmp(text_at(list, k), text_at(list, i))) {
-                kl__say_invalid_text(c, KL_ITEM(at, i), text_at(list, i), "duplicate version");
-                break;
-            }
+        if (kl_finder_repeats(&versions, kl_value_item(list, i)))
+            kl__say_invalid_text(c, KL_ITEM(at, i), text_at(list, i), "duplicate version");
         kl__check_form(c, KL_ITEM(at, i), text_at(list, i), KL_DNS_1035);
     }
+    kl_finder_fini(&versions);
     if (c->len > before || has_text(list, "v1"))
         return;
     if (has_text(list, "v1beta1"))
@@ -349,16 +349,15 @@ void kl_policy_validate_hooks(const kl_value *o, bool mutating, kl__causes *c)
 {
     const kl_value *hooks = kl_value_get(o, "webhooks");
     const kl__place *in = KL_IN(NULL, "webhooks");
+    kl_finder names = {.key = "name"};
     for (size_t i = 0; i < kl_value_len(hooks); i++) {
         const kl_value *hook = kl_value_item(hooks, i);
         const kl__place *at = KL_ITEM(in, i);
         check_versions(
             c, kl_value_get(hook, "admissionReviewVersions"), KL_IN(at, "admissionReviewVersions"));
         check_hook(c, hook, mutating, i, at);
-        for (size_t k = 0; k < i; k++)
-            if (*kl__text(hook, "name") && kl__is(kl_value_item(hooks, k), "name", kl__text(hook, "name"))) {
-                kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(hook, "name"));
-                break;
-            }
+        if (*kl__text(hook, "name") && kl_finder_repeats(&names, hook))
+            kl__say_duplicate(c, KL_IN(at, "name"), kl_value_get(hook, "name"));
     }
+    kl_finder_fini(&names);
 }

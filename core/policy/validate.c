@@ -18,14 +18,6 @@ static const char *item_text(const kl_value *list, size_t i)
     return s ? s : "";
 }
 
-static bool has(const kl_value *list, const char *word, size_t before)
-{
-    for (size_t i = 0; i < kl_value_len(list) && i < before; i++)
-        if (!strcmp(item_text(list, i), word))
-            return true;
-    return false;
-}
-
 static bool blank(const char *s) { return !s[strspn(s, " \t\n\v\f\r")]; }
 
 /* ------------------------------------------------------------------ rules */
@@ -38,7 +30,7 @@ static void check_words(kl__causes *c, const kl_value *rule, const char *member,
     const kl__place *in = KL_IN(at, member);
     if (!kl_value_len(list))
         kl__say_required(c, in, "");
-    if (kl_value_len(list) > 1 && has(list, "*", SIZE_MAX))
+    if (kl_value_len(list) > 1 && kl_value_has_str(list, "*"))
         kl__say_invalid(c, in, list, "if '*' is present, must not specify other %s", what);
     for (size_t i = 0; named && i < kl_value_len(list); i++)
         if (!*item_text(list, i))
@@ -46,7 +38,8 @@ static void check_words(kl__causes *c, const kl_value *rule, const char *member,
 }
 
 /* Checks a resource of a rule against those before it. */
-static void check_resource(kl__causes *c, const kl_value *list, size_t i, const kl__place *in)
+static void check_resource(
+    kl__causes *c, const kl_value *list, size_t i, const kl_finder *before, const kl__place *in)
 {
     const char *s = item_text(list, i), *slash = strchr(s, '/');
     if (!*s)
@@ -54,10 +47,10 @@ static void check_resource(kl__causes *c, const kl_value *list, size_t i, const 
     if (!slash)
         return;
     char *all = kl_sprintf("%.*s/*", (int)(slash - s), s), *any = kl_sprintf("*%s", slash);
-    if (has(list, all, i))
+    if (kl_finder_find_text(before, all) >= 0)
         kl__say_invalid(
             c, KL_ITEM(in, i), kl_value_item(list, i), "if '%s' is present, must not specify %s", all, s);
-    if (has(list, any, i))
+    if (kl_finder_find_text(before, any) >= 0)
         kl__say_invalid(
             c, KL_ITEM(in, i), kl_value_item(list, i), "if '%s' is present, must not specify %s", any, s);
     kl_free(all);
@@ -69,17 +62,20 @@ static void check_resources(kl__causes *c, const kl_value *rule, const kl__place
     const kl_value *list = kl_value_get(rule, "resources");
     const kl__place *in = KL_IN(at, "resources");
     bool plain = false; /* the last one without a subresource is not "*" */
+    kl_finder before = {0};
     if (!kl_value_len(list))
         kl__say_required(c, in, "");
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *s = item_text(list, i);
-        check_resource(c, list, i, in);
+        check_resource(c, list, i, &before, in);
+        kl_finder_add(&before, kl_value_item(list, i));
         if (*s && !strchr(s, '/'))
             plain = strcmp(s, "*") != 0;
     }
-    if (kl_value_len(list) > 1 && has(list, "*/*", SIZE_MAX))
+    kl_finder_fini(&before);
+    if (kl_value_len(list) > 1 && kl_value_has_str(list, "*/*"))
         kl__say_invalid(c, in, list, "if '*/*' is present, must not specify other resources");
-    if (has(list, "*", SIZE_MAX) && plain)
+    if (kl_value_has_str(list, "*") && plain)
         kl__say_invalid(
             c, in, list, "if '*' is present, must not specify other resources without subresources");
 }
@@ -89,11 +85,13 @@ static void check_rule(kl__causes *c, const kl_value *rule, const kl__place *at)
     const kl_value *names = kl_value_get(rule, "resourceNames"), *ops = kl_value_get(rule, "operations"),
                    *scope = kl_value_get(rule, "scope");
     const kl__place *in = KL_IN(at, "resourceNames");
+    kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(names); i++) {
         kl__check_form(c, KL_ITEM(in, i), item_text(names, i), KL_PATH_SEGMENT);
-        if (has(names, item_text(names, i), i))
+        if (kl_finder_repeats(&before, kl_value_item(names, i)))
             kl__say_duplicate(c, KL_ITEM(in, i), kl_value_item(names, i));
     }
+    kl_finder_fini(&before);
     check_words(c, rule, "operations", false, "operations", at);
     for (size_t i = 0; i < kl_value_len(ops); i++)
         if (!kl__one_of(item_text(ops, i), "* CONNECT CREATE DELETE UPDATE"))
@@ -227,15 +225,14 @@ static void check_annotations(bench *b, const kl_value *o, const kl_value *list)
     const kl__place *in = KL_IN(SPEC, "auditAnnotations");
     if (kl_value_len(list) > ANNOTATIONS_MAX)
         kl__say_invalid(b->c, in, list, "must not have more than %d auditAnnotations", ANNOTATIONS_MAX);
+    kl_finder keys = {.key = "key", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *v = kl_value_item(list, i);
         check_annotation(b, kl__text(kl_value_get(o, "metadata"), "name"), v, KL_ITEM(in, i));
-        for (size_t k = 0; k < i; k++)
-            if (!strcmp(kl__text(kl_value_item(list, k), "key"), kl__text(v, "key"))) {
-                kl__say_duplicate(b->c, KL_IN(KL_ITEM(in, i), "key"), kl_value_get(v, "key"));
-                break;
-            }
+        if (kl_finder_repeats(&keys, v))
+            kl__say_duplicate(b->c, KL_IN(KL_ITEM(in, i), "key"), kl_value_get(v, "key"));
     }
+    kl_finder_fini(&keys);
 }
 
 /* ------------------------------------------------------------------ the policy */
@@ -344,13 +341,15 @@ void kl_policy_validate(const kl__write *w)
 
 static void check_actions(kl__causes *c, const kl_value *list, const kl__place *at)
 {
+    kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         if (!kl__one_of(item_text(list, i), "Audit Deny Warn"))
             kl__say_unsupported(c, KL_ITEM(at, i), kl_value_item(list, i), "Audit Deny Warn");
-        if (has(list, item_text(list, i), i))
+        if (kl_finder_repeats(&before, kl_value_item(list, i)))
             kl__say_duplicate(c, KL_ITEM(at, i), kl_value_item(list, i));
     }
-    if (has(list, "Deny", SIZE_MAX) && has(list, "Warn", SIZE_MAX))
+    kl_finder_fini(&before);
+    if (kl_value_has_str(list, "Deny") && kl_value_has_str(list, "Warn"))
         kl__say_invalid(c, at, list,
             "must not contain both Deny and Warn (repeating the same validation failure information in the "
             "API response and headers serves no purpose)");

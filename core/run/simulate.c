@@ -145,33 +145,30 @@ static void answer(job *j, int code, const kl_value *object, bool changed)
 
 /* --- Secrets: what is written as text is kept as bytes ------------------------------------ */
 
-static void encode(const kl_value **data, const char *key, const kl_value *text)
-{
-    size_t n;
-    const char *s = kl_value_strn(text, &n);
-    if (!s)
-        return;
-    char *bytes = kl_base64_encode(s, n);
-    const kl_value *v = kl_value_of_str(bytes);
-    set(data, kl_value_with(*data, key, v));
-    kl_value_unref(v);
-    kl_free(bytes);
-}
-
 static void fold_secret(const kl_value **o)
 {
-    const kl_value *texts = kl_value_get(*o, "stringData"), *data = kl_value_ref(kl_value_get(*o, "data"));
+    const kl_value *texts = kl_value_get(*o, "stringData");
     const char *kind = kl_object_kind(*o);
-    if (kind && !strcmp(kind, "Secret") && kl_value_len(texts)) {
-        for (size_t i = 0; i < kl_value_len(texts); i++) {
-            const char *key;
-            const kl_value *v = kl_value_member(texts, i, &key, NULL);
-            encode(&data, key, v);
-        }
-        set(o, kl_value_with(*o, "data", data));
-        set(o, kl_value_with(*o, "stringData", NULL));
+    if (!kind || strcmp(kind, "Secret") || !kl_value_len(texts))
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(texts); i++) {
+        const char *key;
+        size_t n;
+        const char *text = kl_value_strn(kl_value_member(texts, i, &key, NULL), &n);
+        if (!text)
+            continue;
+        char *bytes = kl_base64_encode(text, n);
+        kl_build_kstr(b, key, bytes);
+        kl_free(bytes);
     }
+    kl_build_end(b);
+    const kl_value *given = kl_builder_done(b), *data = kl_value_merged(kl_value_get(*o, "data"), given);
+    set(o, kl_value_with(*o, "data", data));
+    set(o, kl_value_with(*o, "stringData", NULL));
     kl_value_unref(data);
+    kl_value_unref(given);
 }
 
 /* --- storing ------------------------------------------------------------------------------ */

@@ -24,7 +24,7 @@ static const kl_value *of_items(const kl__schema *s, const kl_value *v)
 
 static const kl_value *of_members(const kl__schema *s, const kl_value *v)
 {
-    const kl_value *out = kl_value_ref(v);
+    kl_builder *changed = NULL;
     for (size_t i = 0; i < kl_value_len(v); i++) {
         const char *key;
         size_t n;
@@ -33,14 +33,11 @@ static const kl_value *of_members(const kl__schema *s, const kl_value *v)
         if (!child)
             continue;
         now = kl__schema_lists(child, old);
-        if (now != old) {
-            const kl_value *whole = kl_value_with(out, key, now);
-            kl_value_unref(out);
-            out = whole;
-        }
+        if (now != old)
+            kl_value_change(&changed, key, n, now);
         kl_value_unref(now);
     }
-    return out;
+    return kl_value_changed(v, changed);
 }
 
 const kl_value *kl__schema_lists(const kl__schema *s, const kl_value *v)

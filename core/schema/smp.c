@@ -115,8 +115,7 @@ static kl_status special_items(job *j, const char *key, const kl_value *patch, k
 {
     bool replace = false;
     kl_status st = KL_OK;
-    kl__finder gone;
-    kl__finder_init(&gone, key);
+    kl_finder gone = {.key = key};
     for (size_t i = 0; !st && i < kl_value_len(patch); i++) {
         const kl_value *p = kl_value_item(patch, i), *word = directive(p);
         if (!word)
@@ -128,13 +127,13 @@ static kl_status special_items(job *j, const char *key, const kl_value *patch, k
         else if (!says(word, "delete"))
             st = unknown_directive(j, word);
         else if (kl_value_get(p, key))
-            kl__finder_add(&gone, p);
+            kl_finder_add(&gone, p);
         else
             st = no_merge_key(j, p, key);
     }
     if (gone.len)
         kl__rows_keep(rows, &gone, false);
-    kl__finder_fini(&gone);
+    kl_finder_fini(&gone);
     if (!st && replace) {
         kl__rows_fini(rows);
         *rows = *rest;
@@ -147,22 +146,21 @@ static kl_status merge_maps(
     job *j, const kl__schema *s, const char *key, const kl_value *patch, kl__rows *rows, kl__rows *rest)
 {
     kl_status st = special_items(j, key, patch, rows, rest);
-    kl__finder f;
-    kl__finder_init(&f, key);
+    kl_finder f = {.key = key};
     for (size_t i = 0; i < rows->len; i++)
-        kl__finder_add(&f, rows->v[i]);
+        kl_finder_add(&f, rows->v[i]);
     for (size_t i = 0; i < rest->len && !st; i++) {
         const kl_value *p = rest->v[i], *x = NULL;
-        long at = kl__finder_find(&f, p);
+        long at = kl_finder_find(&f, p);
         if (at < 0 && (x = added(j, p))) {
             kl__rows_add(rows, x);
-            kl__finder_add(&f, x);
+            kl_finder_add(&f, x);
         } else if (at >= 0 && !(st = merge(j, s, rows->v[at], p, &x))) {
             kl_value_unref(rows->v[at]);
             rows->v[at] = f.v[at] = x;
         }
     }
-    kl__finder_fini(&f);
+    kl_finder_fini(&f);
     return st;
 }
 
@@ -170,18 +168,17 @@ static kl_status merge_maps(
 static void each_once(kl__rows *r)
 {
     size_t kept = 0;
-    kl__finder f;
-    kl__finder_init(&f, NULL);
+    kl_finder f = {0};
     for (size_t i = 0; i < r->len; i++) {
-        if (kl__finder_find(&f, r->v[i]) >= 0) {
+        if (kl_finder_find(&f, r->v[i]) >= 0) {
             kl_value_unref(r->v[i]);
             continue;
         }
-        kl__finder_add(&f, r->v[i]);
+        kl_finder_add(&f, r->v[i]);
         r->v[kept++] = r->v[i];
     }
     r->len = kept;
-    kl__finder_fini(&f);
+    kl_finder_fini(&f);
 }
 
 /* Merges a list with the merge strategy, or one that `removed` takes values from. */
@@ -208,10 +205,10 @@ static kl_status merge_list(job *j, const kl__schema *s, const kl_value *old, co
     if (maps) {
         st = merge_maps(j, s->items, key, patch, &rows, &rest);
     } else if (removed && !j->patches) {
-        kl__finder gone;
-        kl__finder_init_list(&gone, NULL, patch);
+        kl_finder gone = {0};
+        kl_finder_add_all(&gone, patch);
         kl__rows_keep(&rows, &gone, false);
-        kl__finder_fini(&gone);
+        kl_finder_fini(&gone);
     } else {
         kl__rows_add_all(&rows, patch);
         each_once(&rows);

@@ -114,8 +114,7 @@ static kl_status compare(const job *j, const kl__schema *s, bool retain, const c
 {
     items a = sorted(from, key), b = sorted(to, key);
     kl_status st = KL_OK;
-    kl__finder scalars; /* those in `gone`: each once */
-    kl__finder_init(&scalars, NULL);
+    kl_finder scalars = {0}; /* those in `gone`: each once */
     for (size_t i = 0, k = 0; !st && (i < a.len || k < b.len);) {
         int order = i == a.len ? 1 : k == b.len ? -1 : strcmp(a.v[i].text, b.v[k].text);
         if (!order)
@@ -124,16 +123,16 @@ static kl_status compare(const job *j, const kl__schema *s, bool retain, const c
             kl__rows_add(add, kl_value_ref(b.v[k].v));
         else if (order < 0 && j->deletions && key)
             kl__rows_add(gone, deletion(key, kl_value_get(a.v[i].v, key)));
-        else if (order < 0 && j->deletions && kl__finder_find(&scalars, a.v[i].v) < 0) {
+        else if (order < 0 && j->deletions && kl_finder_find(&scalars, a.v[i].v) < 0) {
             kl__rows_add(gone, kl_value_ref(a.v[i].v));
-            kl__finder_add(&scalars, a.v[i].v);
+            kl_finder_add(&scalars, a.v[i].v);
         }
         i += order <= 0;
         k += order >= 0;
     }
     items_fini(&a);
     items_fini(&b);
-    kl__finder_fini(&scalars);
+    kl_finder_fini(&scalars);
     return st;
 }
 
@@ -363,14 +362,14 @@ static bool lists_clash(const kl__schema *s, const kl_value *a, const kl_value *
          clashes = !merges && kl_value_len(a) != kl_value_len(b);
     if (clashes || (merges && !maps))
         return clashes;
-    kl__finder f;
-    kl__finder_init_list(&f, maps ? s->patch_key : NULL, b);
+    kl_finder f = {.key = maps ? s->patch_key : NULL};
+    kl_finder_add_all(&f, b);
     for (size_t i = 0; !clashes && i < kl_value_len(a); i++) {
         const kl_value *x = kl_value_item(a, i);
-        long at = maps && !merges ? (long)i : kl__finder_find(&f, x);
+        long at = maps && !merges ? (long)i : kl_finder_find(&f, x);
         clashes = maps ? at >= 0 && clash(s->items, x, kl_value_item(b, (size_t)at)) : at < 0;
     }
-    kl__finder_fini(&f);
+    kl_finder_fini(&f);
     return clashes;
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "schema/status.h"
 
@@ -47,123 +46,11 @@ const kl_value *kl__merge_key(const kl_value *item, const char *key)
     return key ? kl_value_get(item, key) : item;
 }
 
-static bool alike(const kl_value *a, const kl_value *b, const char *key)
-{
-    const kl_value *x = kl__merge_key(a, key), *y = kl__merge_key(b, key);
-    bool no_x = !x || kl_value_type(x) == KL_NULL, no_y = !y || kl_value_type(y) == KL_NULL;
-    return no_x || no_y ? no_x == no_y : kl_value_equal(x, y);
-}
-
-/* Equal values have equal hashes: numbers of all types, objects in any order. Each part goes through the
- * seeded hash, or an attacker could choose colliding keys. Recursion follows the key, which is as deep as
- * values are. */
-static uint64_t hash_of(const kl_value *v);
-
-static uint64_t hash_in(uint64_t before, uint64_t part)
-{
-    uint64_t both[] = {before, part};
-    return kl_hash(both, sizeof both);
-}
-
-static uint64_t hash_of(const kl_value *v)
-{
-    size_t n = 0;
-    uint64_t h = 0;
-    double d = kl_value_double(v, 0) + 0.0; /* no -0 */
-    const char *s = kl_value_strn(v, &n);
-    switch (kl_value_type(v)) {
-    case KL_NULL: break;
-    case KL_BOOL: h = 1 + kl_value_bool(v, false); break;
-    case KL_INT:
-    case KL_UINT:
-    case KL_DOUBLE: h = kl_hash(&d, sizeof d); break;
-    case KL_STRING: h = kl_hash(s, n); break;
-    case KL_ARRAY:
-        h = KL_ARRAY;
-        for (size_t i = 0; i < kl_value_len(v); i++)
-            h = hash_in(h, hash_of(kl_value_item(v, i)));
-        break;
-    case KL_OBJECT:
-        for (size_t i = 0; i < kl_value_len(v); i++) {
-            const kl_value *x = kl_value_member(v, i, &s, &n);
-            h += hash_in(kl_hash(s, n), hash_of(x));
-        }
-        h = hash_in(KL_OBJECT, h);
-        break;
-    }
-    return h;
-}
-
-void kl__finder_init(kl__finder *f, const char *key) { *f = (kl__finder){.key = key}; }
-
-void kl__finder_init_list(kl__finder *f, const char *key, const kl_value *list)
-{
-    kl__finder_init(f, key);
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        kl__finder_add(f, kl_value_item(list, i));
-}
-
-void kl__finder_fini(kl__finder *f)
-{
-    kl_free(f->v);
-    kl_free(f->next);
-    kl_free(f->heads);
-    kl_free(f->tails);
-}
-
-static size_t chain_of(const kl__finder *f, const kl_value *item)
-{
-    uint64_t h = hash_of(kl__merge_key(item, f->key));
-    return (size_t)(h ^ h >> 32) & f->mask;
-}
-
-/* Adds a value at the end of its chain, so that the first of several equal ones is found first. */
-static void chain(kl__finder *f, size_t at)
-{
-    size_t c = chain_of(f, f->v[at]);
-    f->next[at] = 0;
-    if (f->heads[c])
-        f->next[f->tails[c] - 1] = (uint32_t)at + 1;
-    else
-        f->heads[c] = (uint32_t)at + 1;
-    f->tails[c] = (uint32_t)at + 1;
-}
-
-static void grow(kl__finder *f)
-{
-    f->cap = f->cap ? 2 * f->cap : 16;
-    f->mask = f->cap - 1;
-    f->v = kl_realloc(f->v, f->cap * sizeof *f->v);
-    f->next = kl_realloc(f->next, f->cap * sizeof *f->next);
-    kl_free(f->heads);
-    kl_free(f->tails);
-    f->heads = kl_new_array(uint32_t, f->cap);
-    f->tails = kl_new_array(uint32_t, f->cap);
-    for (size_t i = 0; i < f->len; i++)
-        chain(f, i);
-}
-
-void kl__finder_add(kl__finder *f, const kl_value *item)
-{
-    if (f->len == f->cap)
-        grow(f);
-    f->v[f->len++] = item;
-    chain(f, f->len - 1);
-}
-
-long kl__finder_find(const kl__finder *f, const kl_value *like)
-{
-    for (uint32_t at = f->cap ? f->heads[chain_of(f, like)] : 0; at; at = f->next[at - 1])
-        if (alike(f->v[at - 1], like, f->key))
-            return (long)at - 1;
-    return -1;
-}
-
-void kl__rows_keep(kl__rows *r, const kl__finder *f, bool in)
+void kl__rows_keep(kl__rows *r, const kl_finder *f, bool in)
 {
     size_t kept = 0;
     for (size_t i = 0; i < r->len; i++)
-        if ((kl__finder_find(f, r->v[i]) >= 0) == in)
+        if ((kl_finder_find(f, r->v[i]) >= 0) == in)
             r->v[kept++] = r->v[i];
         else
             kl_value_unref(r->v[i]);
@@ -227,13 +114,13 @@ static void find_neighbours(sorting *s, size_t n)
  * place is not later, or to the front. */
 static void sort_in_order(const kl_value **v, size_t n, const kl_value *order, const char *key)
 {
-    kl__finder f;
+    kl_finder f = {.key = key};
     sorting *s = kl_new_array(sorting, n + 1);
     const kl_value **out = kl_new_array(const kl_value *, n + 1);
     uint32_t front = NOBODY;
-    kl__finder_init_list(&f, key, order);
+    kl_finder_add_all(&f, order);
     for (size_t i = 0; i < n; i++)
-        s[i] = (sorting){kl__finder_find(&f, v[i]), NOBODY, NOBODY, NOBODY};
+        s[i] = (sorting){kl_finder_find(&f, v[i]), NOBODY, NOBODY, NOBODY};
     find_neighbours(s, n);
     for (size_t i = 0; i < n; i++) {
         uint32_t *link = s[i].behind == NOBODY ? &front : &s[s[i].behind].after;
@@ -244,7 +131,7 @@ static void sort_in_order(const kl_value **v, size_t n, const kl_value *order, c
     for (uint32_t i = front; i != NOBODY; i = s[i].after)
         out[len++] = v[i];
     memcpy(v, out, len * sizeof *v);
-    kl__finder_fini(&f);
+    kl_finder_fini(&f);
     kl_free(s);
     kl_free(out);
 }
@@ -268,26 +155,26 @@ void kl__rows_sort(kl__rows *r, const kl_value *order, const char *key)
 void kl__rows_weave(kl__rows *r, const kl_value *order, const kl_value *was, const char *key)
 {
     kl__rows named = {0}, others = {0};
-    kl__finder in_order, in_was;
-    kl__finder_init_list(&in_order, key, order);
-    kl__finder_init_list(&in_was, key, was);
+    kl_finder in_order = {.key = key}, in_was = {.key = key};
+    kl_finder_add_all(&in_order, order);
+    kl_finder_add_all(&in_was, was);
     for (size_t i = 0; i < r->len; i++)
-        kl__rows_add(kl__finder_find(&in_order, r->v[i]) >= 0 ? &named : &others, r->v[i]);
+        kl__rows_add(kl_finder_find(&in_order, r->v[i]) >= 0 ? &named : &others, r->v[i]);
     kl__rows_sort(&named, order, key);
     kl__rows_sort(&others, was, key);
     size_t i = 0, k = 0;
     for (size_t at = 0; at < r->len; at++) {
         bool other = i < others.len;
         if (other && k < named.len) {
-            long a = kl__finder_find(&in_was, others.v[i]), b = kl__finder_find(&in_was, named.v[k]);
+            long a = kl_finder_find(&in_was, others.v[i]), b = kl_finder_find(&in_was, named.v[k]);
             other = a >= 0 && b >= 0 && a < b;
         }
         r->v[at] = other ? others.v[i++] : named.v[k++];
     }
     kl_free(named.v);
     kl_free(others.v);
-    kl__finder_fini(&in_order);
-    kl__finder_fini(&in_was);
+    kl_finder_fini(&in_order);
+    kl_finder_fini(&in_was);
 }
 
 /* ------------------------------------------------------------------ checks */

@@ -5,7 +5,7 @@
 #ifndef KL_SCHEMA_SMP_LIST_H
 #define KL_SCHEMA_SMP_LIST_H
 
-#include "value/value.h"
+#include "value/finder.h"
 
 /* one reference each; {0} is empty */
 typedef struct kl__rows {
@@ -19,21 +19,8 @@ void kl__rows_fini(kl__rows *r);
 /* the rows as a list; r is empty afterwards */
 const kl_value *kl__rows_done(kl__rows *r);
 
-/* Finds the first item with the key of another: by a hash of their keys, so that lists of any length merge in
- * linear time. An item without the key has null for it. The items are borrowed. */
-typedef struct kl__finder {
-    const char *key;
-    const kl_value **v;
-    uint32_t *next, *heads, *tails; /* chains through places, which count from 1 */
-    size_t len, cap, mask;
-} kl__finder;
-void kl__finder_init(kl__finder *f, const char *key);
-void kl__finder_init_list(kl__finder *f, const char *key, const kl_value *list);
-void kl__finder_fini(kl__finder *f);
-void kl__finder_add(kl__finder *f, const kl_value *item);
-long kl__finder_find(const kl__finder *f, const kl_value *like); /* its place, from 0, or -1 */
 /* Leaves the rows that are `in` f, or those that are not. */
-void kl__rows_keep(kl__rows *r, const kl__finder *f, bool in);
+void kl__rows_keep(kl__rows *r, const kl_finder *f, bool in);
 const kl_value *kl__merge_key(const kl_value *item, const char *key); /* borrowed; never NULL */
 
 /* Sorts by `order`, rows that it lacks first; rows with $patch: delete last. Stable, as Go's sort. */

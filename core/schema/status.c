@@ -154,6 +154,12 @@ void kl__causes_fini(kl__causes *c)
 
 static bool is_full(const kl__causes *c) { return c->kept == CAUSES_MAX || c->bytes > CAUSES_BYTES_MAX; }
 
+bool kl__causes_full(kl__causes *c)
+{
+    c->len += is_full(c);
+    return is_full(c);
+}
+
 /* Keeps a cause, or frees it when there are too many. Takes what it holds. */
 static void keep(kl__causes *c, struct kl__cause *cause)
 {
@@ -184,6 +190,8 @@ static void cause_push(kl__causes *c, const char *reason, const char *field, cha
 
 void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)
 {
+    if (kl__causes_full(c))
+        return;
     va_list ap;
     va_start(ap, fmt);
     cause_push(c, reason, field, kl_vsprintf(fmt, ap));
@@ -192,10 +200,8 @@ void kl__cause_add(kl__causes *c, const char *reason, const char *field, const c
 
 void kl__cause_invalid(kl__causes *c, const char *field, const kl_value *bad, const char *fmt, ...)
 {
-    if (is_full(c)) { /* the value may be the whole object */
-        c->len++;
+    if (kl__causes_full(c))
         return;
-    }
     va_list ap;
     va_start(ap, fmt);
     char *why = kl_vsprintf(fmt, ap);
@@ -244,6 +250,12 @@ kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, cons
 {
     if (!c->len)
         return KL_OK;
+    for (size_t i = 0; i < c->kept; i++)
+        if (!strcmp(c->v[i].reason, "InternalError")) {
+            kl_status failed = kl__fail_internal(err, "%s", c->v[i].message);
+            kl__causes_fini(c);
+            return failed;
+        }
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "name", name && *name ? name : NULL);
@@ -265,6 +277,27 @@ kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, cons
         *group ? "." : "", group, name ? name : "", text);
     kl_free(text);
     kl__causes_fini(c);
+    return st;
+}
+
+kl_status kl__fail_internal(kl_err *err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *why = kl_vsprintf(fmt, ap);
+    va_end(ap);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_key(b, "causes");
+    kl_build_array(b);
+    kl_build_object(b);
+    kl_build_kstr(b, "message", why);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_status st = kl__api_fail(
+        err, 500, "InternalError", kl_builder_done(b), "Internal error occurred: %s", why);
+    kl_free(why);
     return st;
 }
 

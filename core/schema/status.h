@@ -19,6 +19,8 @@ kl_status kl__fail_conflict(kl_err *err, const kl__kind *k, const char *name, co
 kl_status kl__fail_modified(kl_err *err, const kl__kind *k, const char *name);
 kl_status kl__fail_forbidden(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...)
     KL_PRINTF(4, 5);
+/* 500 with "Internal error occurred: " before the text, which is the cause as well */
+kl_status kl__fail_internal(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_status kl__fail_expired(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
 
 /* Several complaints about one object, answered as one 422. An object of 3 MiB can earn a million of them:
@@ -32,9 +34,13 @@ typedef struct kl__causes {
     size_t bytes;
 } kl__causes;
 void kl__causes_fini(kl__causes *c);
+/* Whether the next cause is counted only. Then this has counted it, and its text need not be made: what it
+ * shows may be the whole object. */
+bool kl__causes_full(kl__causes *c);
 /* Appends the causes of `more` to those of `c`. */
 void kl__causes_join(kl__causes *c, kl__causes *more);
-/* `reason` is "FieldValueInvalid", "FieldValueRequired"...; the message is what follows "field: ". */
+/* `reason` is "FieldValueInvalid", "FieldValueRequired"...; the message is what follows "field: ". With
+ * "InternalError" the answer is 500 and tells this message alone. */
 void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)
     KL_PRINTF(4, 5);
 void kl__cause_invalid(kl__causes *c, const char *field, const kl_value *bad, const char *fmt, ...)

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "schema/normalize.h"
 #include "schema/validate.h"
+#include "value/finder.h"
 
 typedef struct look {
     kl__causes *causes;
@@ -196,12 +197,11 @@ static void check_keys(look *l, const kl_value *json)
         kl_value_unref(type);
         return;
     }
+    kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(keys); i++) {
         const char *key = kl_value_str(kl_value_item(keys, i));
         const kl_value *p = key ? kl_value_get(properties, key) : NULL;
-        bool twice = false;
-        for (size_t k = 0; k < i; k++)
-            twice |= kl_value_equal(kl_value_item(keys, k), kl_value_item(keys, i));
+        bool twice = kl_finder_repeats(&before, kl_value_item(keys, i));
         if (!p) {
             invalid(l, "x-kubernetes-list-map-keys", keys, "entries must all be names of item properties");
         } else if (is(text_of(p, "type"), "array") || is(text_of(p, "type"), "object")) {
@@ -213,6 +213,7 @@ static void check_keys(look *l, const kl_value *json)
         if (twice)
             invalid(l, "x-kubernetes-list-map-keys", keys, "must not contain duplicate entries");
     }
+    kl_finder_fini(&before);
 }
 
 /* Checks the items of sets and keyed lists. */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
+#include "value/finder.h"
 
 struct walk {
     kl__causes *causes;
@@ -445,19 +445,6 @@ static void walk_embedded(struct walk *w, const kl__schema *s, const kl_value *v
 
 /* ------------------------------------------------------------------ sets and keyed lists */
 
-/* Whether two items of a set or keyed list are the same. */
-static bool same_item(const kl__schema *s, const kl_value *a, const kl_value *b)
-{
-    if (s->list == KL_S_SET)
-        return kl_value_equal(a, b);
-    for (char **key = s->keys; *key; key++) {
-        const kl_value *x = kl_value_get(a, *key), *y = kl_value_get(b, *key);
-        if (!kl_value_equal(x, y) || (!x != !y))
-            return false;
-    }
-    return true;
-}
-
 /* An item as text. Items of keyed lists show only their keys, in the order of the schema. */
 static char *item_text(const kl__schema *s, const kl_value *item)
 {
@@ -475,66 +462,24 @@ static char *item_text(const kl__schema *s, const kl_value *item)
     return text;
 }
 
-/* A hash that is the same for equal values. */
-static uint64_t likeness(const kl_value *v)
-{
-    kl_type t = kl_value_type(v);
-    double number = kl_value_double(v, 0) + 0.0; /* -0.0 equals 0.0 */
-    size_t n;
-    const char *text = kl_value_strn(v, &n);
-    uint64_t sum = t;
-    if (t == KL_STRING)
-        return kl_hash(text, n);
-    if (t == KL_INT || t == KL_UINT || t == KL_DOUBLE)
-        return kl_hash(&number, sizeof number);
-    if (t == KL_ARRAY)
-        for (size_t i = 0; i < kl_value_len(v); i++)
-            sum = sum * 31 + likeness(kl_value_item(v, i));
-    if (t == KL_OBJECT)
-        for (size_t i = 0; i < kl_value_len(v); i++) { /* in any order */
-            const kl_value *x = kl_value_member(v, i, &text, &n);
-            sum += kl_hash(text, n) * (likeness(x) | 1);
-        }
-    return sum;
-}
-
-typedef struct place {
-    uint64_t likeness;
-    size_t at;
-} place;
-
-static int by_likeness(const void *a, const void *b)
-{
-    const place *x = a, *y = b;
-    if (x->likeness != y->likeness)
-        return x->likeness < y->likeness ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
 /* For each item, how many earlier ones are the same, counted up to two. The caller frees. */
 static unsigned char *count_alike(const kl__schema *s, const kl_value *v)
 {
-    size_t n = kl_value_len(v), first = 0;
-    unsigned char *alike = kl_new_array(unsigned char, n + 1);
-    place *order = kl_new_array(place, n + 1);
+    size_t n = kl_value_len(v);
+    unsigned char *alike = kl_zalloc(n), *met = kl_zalloc(n); /* met: how often each first one was met */
+    bool keyed = s->list != KL_S_SET && *s->keys;
+    kl_finder f = {.key = keyed ? s->keys[0] : NULL, .more = keyed ? (const char *const *)s->keys + 1 : NULL};
     for (size_t i = 0; i < n; i++) {
         const kl_value *item = kl_value_item(v, i);
-        order[i].at = i;
-        if (s->list == KL_S_SET)
-            order[i].likeness = likeness(item);
-        else
-            for (char **key = s->keys; *key; key++)
-                order[i].likeness = order[i].likeness * 31 + likeness(kl_value_get(item, *key));
+        long first = kl_finder_find(&f, item);
+        kl_finder_add(&f, item);
+        if (first < 0)
+            first = (long)i;
+        alike[i] = met[first];
+        met[first] += met[first] < 2;
     }
-    qsort(order, n, sizeof *order, by_likeness);
-    for (size_t i = 1; i < n; i++) {
-        if (order[i].likeness != order[first].likeness)
-            first = i;
-        unsigned char *mine = &alike[order[i].at];
-        for (size_t k = first; k < i && *mine < 2; k++)
-            *mine += same_item(s, kl_value_item(v, order[k].at), kl_value_item(v, order[i].at));
-    }
-    kl_free(order);
+    kl_finder_fini(&f);
+    kl_free(met);
     return alike;
 }
 

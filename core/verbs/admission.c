@@ -286,8 +286,7 @@ static kl_status ask(
         answer_fini(&a->v[--a->n]);
     if (++a->calls > CALLS_MAX) {
         kl_value_unref(request);
-        return kl__api_fail(err, 500, "InternalError", NULL,
-            "Internal error occurred: the object changes faster than its webhooks answer (%s)", name);
+        return kl__fail_internal(err, "the object changes faster than its webhooks answer (%s)", name);
     }
     const kl_value *where = kl_value_get(hook, "clientConfig");
     int64_t timeout = kl_value_int_at(hook, TIMEOUT_DEFAULT, "timeoutSeconds", NULL);
@@ -529,14 +528,13 @@ static kl_status consult_as(const kl__call *c, const question *q, const kl_value
         kl_value_unref(typed);
         kl_err_fini(&why);
         if (impossible) /* regardless of the failure policy */
-            return kl__api_fail(err, 500, "InternalError", NULL,
-                "Internal error occurred: admission webhook \"%s\" attempted to modify the object, which is "
+            return kl__fail_internal(err,
+                "admission webhook \"%s\" attempted to modify the object, which is "
                 "not supported for this operation",
                 name);
     }
     if (failure && !(policy && !strcmp(policy, "Ignore")))
-        st = kl__api_fail(err, 500, "InternalError", NULL,
-            "Internal error occurred: failed calling webhook \"%s\": %s", name, failure);
+        st = kl__fail_internal(err, "failed calling webhook \"%s\": %s", name, failure);
     kl_free(failure);
     return st;
 }

@@ -10,6 +10,7 @@
 #include "policy/hooks.h"
 #include "schema/names.h"
 #include "schema/structural.h"
+#include "value/finder.h"
 
 static const char *text(const kl_value *v, const char *key)
 {
@@ -125,15 +126,16 @@ static bool check_versions(const kl_value *spec, kl__causes *causes)
     const kl_value *versions = kl_value_get(spec, "versions");
     size_t storage = 0;
     bool twice = false;
+    kl_finder names = {.key = "name"};
     for (size_t i = 0; i < kl_value_len(versions); i++) {
         const kl_value *v = kl_value_item(versions, i), *name = kl_value_get(v, "name");
         char *field = kl_sprintf("spec.versions[%zu].name", i);
         label(field, name, false, causes);
         kl_free(field);
         storage += kl_value_bool(kl_value_get(v, "storage"), false);
-        for (size_t k = 0; k < i; k++)
-            twice |= kl_value_equal(name, kl_value_get(kl_value_item(versions, k), "name"));
+        twice |= kl_finder_repeats(&names, v);
     }
+    kl_finder_fini(&names);
     if (twice)
         versions_invalid(versions, "must contain unique version names", causes);
     if (storage != 1)
@@ -310,13 +312,12 @@ static void check_selectable(
 {
     (void)a;
     const kl_value *schema = kl_value_at(version, "schema", "openAPIV3Schema", NULL);
+    kl_finder paths = {.key = "jsonPath"};
     for (size_t i = 0; i < kl_value_len(part); i++) {
         char *path = kl_sprintf("%s[%zu].jsonPath", field, i), *why = NULL;
         const kl_value *v = kl_value_get(kl_value_item(part, i), "jsonPath");
         const char *s = kl_value_str(v);
-        bool twice = false;
-        for (size_t k = 0; k < i; k++)
-            twice |= kl_value_equal(v, kl_value_get(kl_value_item(part, k), "jsonPath"));
+        bool twice = kl_finder_repeats(&paths, kl_value_item(part, i));
         const kl_value *at = s && *s ? field_at(schema, s, &why) : NULL;
         if (!s || !*s)
             kl__cause_required(causes, path, "");
@@ -335,6 +336,7 @@ static void check_selectable(
         kl_free(why);
         kl_free(path);
     }
+    kl_finder_fini(&paths);
 }
 
 /* ------------------------------------------------------------------ conversion */

@@ -8,6 +8,7 @@
 #include "policy/rights.h"
 #include "schema/edit.h"
 #include "schema/status.h"
+#include "value/finder.h"
 #include "verbs/access.h"
 
 /* ------------------------------------------------------------------ the first ones */
@@ -55,8 +56,7 @@ static bool selected(const kl_value *selectors, const kl_value *role)
 static const kl_value *gather(const kl__bucket *b, const kl_value *self, const kl_value *selectors)
 {
     kl_builder *out = kl_builder_new();
-    const kl_value **seen = NULL;
-    size_t n = 0, cap = 0;
+    kl_finder seen = {0};
     kl_build_array(out);
     for (size_t e = 0; e < b->len; e++) {
         const kl_value *role = b->v[e]->object, *rules = kl_value_get(role, "rules");
@@ -64,21 +64,12 @@ static const kl_value *gather(const kl__bucket *b, const kl_value *self, const k
             continue;
         for (size_t i = 0; i < kl_value_len(rules); i++) {
             const kl_value *rule = kl_value_item(rules, i);
-            bool had = false;
-            for (size_t k = 0; k < n && !had; k++)
-                had = kl_value_equal(seen[k], rule);
-            if (had)
-                continue;
-            if (n == cap) {
-                cap = cap ? cap * 2 : 32;
-                seen = kl_realloc(seen, cap * sizeof *seen);
-            }
-            seen[n++] = rule;
-            kl_build_value(out, rule);
+            if (!kl_finder_repeats(&seen, rule))
+                kl_build_value(out, rule);
         }
     }
     kl_build_end(out);
-    kl_free(seen);
+    kl_finder_fini(&seen);
     return kl_builder_done(out);
 }
 

@@ -82,21 +82,6 @@ static kl_status look(const kl__call *c, const kl_value **out, bool *missing, kl
     return KL_OK;
 }
 
-/* {"causes":[{"message":why}]}; a new reference */
-static const kl_value *cause(const char *why)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_key(b, "causes");
-    kl_build_array(b);
-    kl_build_object(b);
-    kl_build_kstr(b, "message", why);
-    kl_build_end(b);
-    kl_build_end(b);
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
 kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
 {
     bool missing = false;
@@ -105,11 +90,8 @@ kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
         return st;
     kl_value_unref(*out);
     *out = NULL;
-    char *why = kl_sprintf(
-        "the spec replicas field \"%s\" does not exist", path_of(c->kind, "specReplicasPath", ""));
-    st = kl__api_fail(err, 500, "InternalError", cause(why), "Internal error occurred: %s", why);
-    kl_free(why);
-    return st;
+    return kl__fail_internal(
+        err, "the spec replicas field \"%s\" does not exist", path_of(c->kind, "specReplicasPath", ""));
 }
 
 /* {"metadata":{"resourceVersion":rv},"spec":{"replicas":n}} with the kind's own path. */

@@ -23,6 +23,7 @@
 #include "schema/edit.h"
 #include "show/scaler.h"
 #include "verbs/access.h"
+#include "value/finder.h"
 #include "verbs/lifecycle.h"
 #include "schema/validate.h"
 
@@ -57,18 +58,17 @@ static bool address_taken(void *arg, const char *ip)
     return false;
 }
 
-static bool port_taken(void *arg, int64_t port)
+static void mark_ports(void *arg, bool taken[KL_NODE_PORTS])
 {
     const struct others *others = arg;
     const kl__bucket *b = others->c->kind->bucket;
     for (size_t i = 0; i < b->len; i++) {
         const kl_value *list = kl_value_at(b->v[i]->object, "spec", "ports", NULL);
+        if (!is_other(others, b->v[i]->object))
+            continue;
         for (size_t k = 0; k < kl_value_len(list); k++)
-            if (kl_value_int_at(kl_value_item(list, k), 0, "nodePort", NULL) == port
-                && is_other(others, b->v[i]->object))
-                return true;
+            kl__mark_port(taken, kl_value_int_at(kl_value_item(list, k), 0, "nodePort", NULL));
     }
-    return false;
 }
 
 static void allot(const kl__call *c, const kl_value *old, const kl_value **o, kl__causes *causes)
@@ -77,7 +77,7 @@ static void allot(const kl__call *c, const kl_value *old, const kl_value **o, kl
     struct others others = {.c = c, .ns = c->ns ? c->ns : "", .name = old && name ? name : ""};
     kl__taken t = {.arg = &others,
         .address = address_taken,
-        .port = port_taken,
+        .ports = mark_ports,
         .next = &c->w->next_address,
         .any_address = c->any_status};
     kl__service_allot(&t, old, o, causes);
@@ -180,14 +180,17 @@ static const kl_value *resized(const kl_value *old, const kl_value *now)
 {
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
+    kl_finder names = {.key = "name"};
+    kl_finder_add_all(&names, now);
     for (size_t i = 0; i < kl_value_len(old); i++) {
-        const kl_value *x = kl_value_ref(kl_value_item(old, i)), *name = kl_value_get(x, "name");
-        for (size_t j = 0; j < kl_value_len(now); j++)
-            if (kl_value_equal(kl_value_get(kl_value_item(now, j), "name"), name))
-                KL_EDIT(&x, kl_value_ref(kl_value_get(kl_value_item(now, j), "resources")), "resources");
+        const kl_value *x = kl_value_ref(kl_value_item(old, i));
+        long at = kl_finder_find(&names, x);
+        if (at >= 0)
+            KL_EDIT(&x, kl_value_ref(kl_value_get(names.v[at], "resources")), "resources");
         kl_build_value(b, x);
         kl_value_unref(x);
     }
+    kl_finder_fini(&names);
     kl_build_end(b);
     return kl_builder_done(b);
 }

@@ -348,14 +348,8 @@ static kl_status evict(const kl__call *c, const kl_value *body, const kl_value *
 
 static void copy_members(const kl_value *from, const kl_value **o, const char *where)
 {
-    for (size_t i = 0; i < kl_value_len(from); i++) {
-        const char *key;
-        size_t n;
-        const kl_value *v = kl_value_member(from, i, &key, &n);
-        char *name = kl_strndup(key, n);
-        KL_EDIT(o, kl_value_ref(v), "metadata", where, name);
-        kl_free(name);
-    }
+    if (kl_value_len(from))
+        KL_EDIT(o, kl_value_merged(kl_value_at(*o, "metadata", where, NULL), from), "metadata", where);
 }
 
 static kl_status KL_PRINTF(3, 4) not_bound(kl_err *err, const kl__call *c, const char *fmt, ...)

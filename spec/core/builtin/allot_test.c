@@ -18,19 +18,17 @@ static bool has_address(void *arg, const char *ip)
     return taken && !strcmp(taken, ip);
 }
 
-static bool has_port(void *arg, int64_t port)
+static void mark_ports(void *arg, bool taken[KL_NODE_PORTS])
 {
     const world *w = arg;
     for (size_t i = 0; i < sizeof w->ports / sizeof *w->ports; i++)
-        if (w->ports[i] == port)
-            return true;
-    return false;
+        kl__mark_port(taken, w->ports[i]);
 }
 
 /* The spec of the Service that becomes of the text; NULL: it was refused. */
 static const kl_value *allotted(world *w, const char *text)
 {
-    kl__taken t = {.arg = w, .address = has_address, .port = has_port, .next = &w->next};
+    kl__taken t = {.arg = w, .address = has_address, .ports = mark_ports, .next = &w->next};
     kl__causes causes = {0};
     const kl_value *o = v(text);
     kl__service_allot(&t, NULL, &o, &causes);

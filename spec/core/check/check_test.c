@@ -119,7 +119,6 @@ static void words_and_members_are_found_whole(void **state)
 {
     (void)state;
     const kl_value *o = json("{'b':'x','a':true,'c':1}");
-    const char *key = NULL;
     assert_true(kl__one_of("b", "a b c"));
     assert_false(kl__one_of("", "a b"));
     assert_false(kl__one_of("a", "ab ba"));
@@ -129,13 +128,13 @@ static void words_and_members_are_found_whole(void **state)
     assert_true(kl__is(o, "absent", ""));
     assert_true(kl__true(o, "a"));
     assert_false(kl__true(o, "b"));
-    assert_non_null(kl__next_member(o, NULL, &key));
-    assert_string_equal(key, "a");
-    assert_non_null(kl__next_member(o, key, &key));
-    assert_string_equal(key, "b");
-    assert_non_null(kl__next_member(o, key, &key));
-    assert_string_equal(key, "c");
-    assert_null(kl__next_member(o, key, &key));
+    kl__sorted members = kl__members(o);
+    assert_int_equal(members.len, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(members.v[i].key, ((const char *const[]){"a", "b", "c"})[i]);
+        assert_ptr_equal(members.v[i].v, kl_value_get(o, members.v[i].key));
+    }
+    kl_free(members.v);
     kl_value_unref(o);
 }
 

@@ -1,8 +1,8 @@
 -- bisect.lua - the first decision in which two simulations differ. Both begin with the same cluster and the
--- same chances, so up to there they are one, and what differs there is the doing of the policies (or the
--- setting).
+-- same random numbers. So they are equal up to that decision, and the difference is caused by the policies
+-- (or the setting).
 --
--- A decision is a run of a key: what it ended with and what it wrote.
+-- A decision is a run of a key: its result and its writes.
 
 local core = require "kubelua.core"
 local run = require "kubelua.sim.run"
@@ -18,7 +18,7 @@ local M = {}
 ---@field message string?
 ---@field wrote string[]     a line for each write, with its content
 
--- JSON with the names of objects in order: the same for equal values, however Lua walked their tables.
+-- JSON with sorted member names: equal values give equal text, whatever the order of Lua's tables.
 local function ordered(v)
   if type(v) ~= "table" then return core.encode(core.value(v, "a part")) end
   local parts = {}
@@ -46,7 +46,7 @@ local function lines(text)
   return out
 end
 
--- The decisions of a cell, one after another: a function that returns the next one, or nil.
+-- An iterator over the decisions of a cell: a function that returns the next one, or nil.
 local function decisions(cell)
   return coroutine.wrap(function()
     run.run(cell, nil, function(w)
@@ -58,7 +58,7 @@ local function decisions(cell)
   end)
 end
 
--- moved: the moments of two simulations are compared by how long they are after the beginning of each.
+-- moved: moments are compared relative to the beginning of their own simulation.
 local function text(d, moved)
   if not d then return "" end
   local at = moved and ("%g"):format(d.seconds) or d.at
@@ -85,9 +85,9 @@ function M.decision(cell, n)
   return next_one()
 end
 
---- Where two cells part: { n, a, b, moved }, the number of the first decision that differs and what each
---- decided (nil: it had come to its end); or nil and how many decisions there were. Cells that begin at two
---- moments of a recording have their decisions compared without times.
+--- Where two cells diverge: { n, a, b, moved }, the number of the first decision that differs and both
+--- decisions (nil: that simulation had ended); or nil and the number of decisions. If the cells begin at two
+--- moments of a recording, their decisions are compared without times.
 ---@param a kubelua.SimCell
 ---@param b kubelua.SimCell
 ---@param progress fun(seconds: number)?
@@ -111,7 +111,7 @@ local function said(name, d)
   return out
 end
 
---- For people.
+--- The text for a terminal.
 ---@param found { n: integer, a: kubelua.SimDecision?, b: kubelua.SimDecision? }
 ---@param names string[]  of both
 ---@return string
@@ -126,8 +126,8 @@ function M.text(found, names)
   return table.concat(out, "\n") .. "\n"
 end
 
---- A case for `make fixtures`: the second of the cells is to decide as the first one did; of two moments,
---- the first cell is to decide again as it did.
+--- A case for `make fixtures`: the second cell is expected to decide as the first one did; with two moments,
+--- the first cell is expected to repeat its decision.
 ---@param cell kubelua.SimCell  that one
 ---@return string JSON
 function M.fixture(found, cell)

@@ -1,5 +1,5 @@
--- cluster.lua - where a simulated cluster comes from: generated out of settings, or read from what
--- `kubectl get -o yaml` wrote.
+-- cluster.lua - makes a simulated cluster: generates it from settings, or reads it from the output of
+-- `kubectl get -o yaml`.
 
 local core = require "kubelua.core"
 local dice = require "kubelua.sim.dice"
@@ -14,7 +14,7 @@ local function amounts_of(cpu, memory)
   return { cpu = ("%dm"):format(cpu), memory = ("%d"):format(memory), pods = "250" }
 end
 
---- An empty node: cpu in milli-cores, memory in bytes; allocatable: of both, if it is less than all.
+--- An empty node: cpu in milli-cores, memory in bytes; allocatable: both again, if less than the capacity.
 ---@param allocatable { cpu: integer, memory: integer }?
 function M.add_node(w, name, cpu, memory, allocatable)
   local rest = allocatable or { cpu = cpu, memory = memory }
@@ -28,13 +28,13 @@ function M.add_node(w, name, cpu, memory, allocatable)
   }
 end
 
---- Nodes, and prod pods on each of them up to the share of it that settings say.
+--- Nodes, each with prod pods up to the share of the node that the settings give.
 ---@param w kubelua.SimWorld
 function M.generate(w)
   local s, n = w.settings, 0
   for i = 1, s.nodes do
     local at = M.add_node(w, ("node-%03d"):format(i), s.cpu, s.memory)
-    -- nodes are not alike: the share is that of their mean
+    -- nodes differ: the setting is the mean of their shares
     local share = math.min(1, s.prod * (1 + 0.15 * dice.normal(w.seed, i, 4)))
     local asked, filled = 0, 0
     while asked + s.prod_cpu <= w.nodes.cpu[at] * share and filled + s.prod_memory <= w.nodes.memory[at] do
@@ -47,7 +47,7 @@ function M.generate(w)
   w:put_workloads()
 end
 
---- Jobs that come within the next `seconds`, by chance: so many for each node and hour as settings say.
+--- Jobs that arrive at random within the next `seconds`, at the rate per node and hour of the settings.
 ---@param w kubelua.SimWorld
 ---@param seconds number
 function M.arrivals(w, seconds)
@@ -65,7 +65,7 @@ end
 
 -- ---------------------------------------------------------------- snapshots
 
---- What belongs to whoever wrote it and is not of this cluster is left out.
+--- Leaves out what belongs to the cluster that wrote it, and not to this one.
 function M.copied(view)
   local o = core.copy(view)
   o.metadata.resourceVersion, o.metadata.managedFields = nil, nil
@@ -117,7 +117,7 @@ local function take_pod(w, o)
   w:adopt(o)
 end
 
---- A cluster of objects; the counts of what was not taken, by kind. `what` they are, for messages.
+--- Makes a cluster of objects; returns the counts of skipped objects by kind. `what`: a name for messages.
 ---@param w kubelua.SimWorld
 ---@param objects table[]
 ---@param what string
@@ -146,7 +146,7 @@ function M.take(w, objects, what)
   return left_out
 end
 
---- The objects of files and directories, as M.take takes them.
+--- Loads the objects of files and directories as M.take does.
 function M.load(w, paths)
   local objects = {}
   for _, path in ipairs(paths) do
@@ -157,8 +157,8 @@ end
 
 -- ---------------------------------------------------------------- the policy's configuration
 
---- Colocation as the ConfigMap has it, with `changes` over it. Without one in the cluster it is made,
---- enabled.
+--- The colocation settings of the ConfigMap, with `changes` applied. If the cluster has no ConfigMap, one is
+--- made, with colocation enabled.
 ---@param w kubelua.SimWorld
 ---@param changes table<string, any>
 function M.configure(w, changes)

@@ -1,4 +1,4 @@
--- csv.lua - the files of published traces: lines of words with commas between them, without quotes.
+-- csv.lua - the files of published traces: lines of words separated by commas, without quotes.
 
 local core = require "kubelua.core"
 
@@ -13,7 +13,7 @@ local function files_of(dir, word)
   return found
 end
 
---- The CSV files of a directory whose names have a word in them; raises unless there is one.
+--- The CSV files of a directory whose names contain a word; raises if there is none.
 ---@return string[]
 function M.files(dir, word)
   local found = files_of(dir, word)
@@ -21,7 +21,7 @@ function M.files(dir, word)
   return found
 end
 
---- The only one of them; raises.
+--- The only such file; raises if there is none, or more than one.
 function M.find(dir, word)
   local found = files_of(dir, word)
   if #found ~= 1 then
@@ -30,7 +30,7 @@ function M.find(dir, word)
   return found[1]
 end
 
--- The largest number of a trace: milli-cores, MiB, seconds. What is made of one is an integer then.
+-- The largest number that a trace may have: milli-cores, MiB, seconds. Products of it still fit an integer.
 local MOST = 1e9
 
 local function split(line)
@@ -39,7 +39,7 @@ local function split(line)
   return out
 end
 
---- The lines of a file, one after another, as lists of words; row.fail(why) raises with file and line,
+--- An iterator over the lines of a file as lists of words; row.fail(why) raises with file and line,
 --- row.text(k, what) and row.number(k, what) read the k-th word; numbers are from 0 to 1e9.
 function M.rows(path)
   local file, why = io.open(path, "rb")
@@ -61,9 +61,9 @@ function M.rows(path)
   end
 end
 
---- The same with the words by the names of the first line; those that are wanted must be there.
---- row.number(name) reads one. Where the first line has none of the names of `order` but as many words, all
---- lines are rows in that order.
+--- The same with words by the column names of the first line; the wanted columns must exist.
+--- row.number(name) reads one. If the first line has none of the names of `order` but as many words, there is
+--- no header, and the columns are in that order.
 ---@param path string
 ---@param wanted string[]
 ---@param order string[]?
@@ -90,7 +90,7 @@ function M.named(path, wanted, order)
   end
 end
 
---- A name that Kubernetes takes.
+--- A name that is valid in Kubernetes.
 function M.name(text) return (text:lower():gsub("[^%w.-]", "-"):gsub("^[.-]+", ""):gsub("[.-]+$", "")) end
 
 return M

@@ -1,9 +1,9 @@
--- dice.lua - chance that depends on what is asked and never on when: the same seed and the same names give
--- the same numbers, in whatever order somebody asks.
+-- dice.lua - random numbers that depend on the question and not on its time: the same seed and the same names
+-- give the same numbers, in any order of calls.
 
 local M = {}
 
--- splitmix64's finish, as core/base/random.h has it.
+-- splitmix64's finaliser, as in core/base/random.h.
 local function mix(z)
   z = (z ~ (z >> 30)) * -4658895280553007687
   z = (z ~ (z >> 27)) * -7723592293110705685
@@ -20,11 +20,11 @@ function M.unit(seed, a, b)
   return (z >> 11) * 0x1p-53
 end
 
---- About a normal distribution: mean 0, deviation 1, never beyond 3.
+--- Roughly normally distributed: mean 0, standard deviation 1, within -3 and 3.
 ---@return number
 function M.normal(seed, a, b)
   local z = mix(mix(seed * -7046029254386353131 + a) * -7046029254386353131 + b)
-  -- four uniform numbers of 16 bits: their sum has deviation sqrt(4 / 12)
+  -- four uniform 16-bit numbers: their sum has standard deviation sqrt(4 / 12)
   local sum = (z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48 & 0xffff)
   return (sum * 0x1p-16 - 2) * 1.7320508
 end

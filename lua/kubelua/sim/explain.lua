@@ -1,19 +1,19 @@
--- explain.lua - why a thing of a simulated cluster is as it is: the last runs of its key with what they said
--- (the calculation, where a policy logs it for debugging) and wrote, and what the simulation knows of it.
+-- explain.lua - explains the state of a simulated object: the last runs of its key with what they logged (the
+-- calculation, where a policy logs it at debug level) and wrote, and what the simulation knows about it.
 
 local core = require "kubelua.core"
 local scheduler = require "kubelua.sim.scheduler"
 
 local M = {}
 
--- Of what a run said, and of what it wrote.
+-- The most lines that are kept of what a run logged, and of what it wrote.
 local LINES_MAX = 40
 
 ---@class kubelua.SimExplain
 local E = {}
 E.__index = E
 
---- From now on what is about the key is kept: a node's name, or "namespace/name"; nil: about every key.
+--- Begins to keep what concerns a key: a node's name, or "namespace/name"; nil: every key.
 ---@param w kubelua.SimWorld
 ---@param key string?
 function M.new(w, key)
@@ -27,7 +27,7 @@ local function lines(text)
   return out
 end
 
--- The key and the controller of a line of the log.
+-- The key and the controller of a log line.
 local function named(fields)
   local padded = " " .. fields .. " "
   return padded:match " key=(%S+) ", padded:match " controller=(%S+) "
@@ -40,8 +40,8 @@ local function add(list, line)
   if #list < LINES_MAX then list[#list + 1] = line end
 end
 
---- What has happened since the last look, which is of this moment. E.now has it by key and controller, E.last
---- the last of each.
+--- Gathers what has happened since the last call, all at this moment. E.now has it by key and controller,
+--- E.last the latest of each.
 function E:look()
   local w, now = self.w, {}
   for _, run in ipairs(w.sim:told()) do
@@ -118,7 +118,7 @@ local function pod_facts(w, p)
   return out
 end
 
---- What there is to know of a team, { words, value } each; cores.
+--- The facts about a team, { words, value } each, in cores.
 ---@param q table  as kubelua.sim.quotas keeps it
 function M.team_facts(q)
   return { { "min, cores", q.min }, { "max, cores", q.max or "none" }, { "weight", q.weight or "none" },
@@ -126,7 +126,7 @@ function M.team_facts(q)
     { "requested by pods that wait, cores", q.waiting } }
 end
 
--- Of a pod that was evicted: the last time, and what came after it; nil: it was not.
+-- The last eviction of a pod, and what followed; nil if it was never evicted.
 local function victim_facts(w, key)
   local found
   for _, e in ipairs(w.evictions) do
@@ -159,7 +159,7 @@ function M.facts(w, key)
   return list and named_facts(list)
 end
 
---- What there is to say of the key now: { key, time, facts = list of { name, value }, controllers = list of
+--- The explanation of the key now: { key, time, facts = list of { name, value }, controllers = list of
 --- { controller, time, runs, result, message, said, wrote } }.
 ---@param key string?  the one that it is about
 function E:answer(key)
@@ -180,7 +180,7 @@ end
 
 -- ---------------------------------------------------------------- for people
 
--- What was written is a line with its content. Where all keys are explained, a page has room for so much.
+-- A write is shown as one line with its content, cut to this length where a page explains all keys.
 local LINE_MAX = 240
 local function short(line) return #line > LINE_MAX and line:sub(1, LINE_MAX) .. "..." or line end
 

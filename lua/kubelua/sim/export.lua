@@ -1,11 +1,11 @@
--- export.lua - a simulation for others to run: what it began with and what happened to its objects, for KWOK;
--- the pods that came, and for how long, for SimKube. What a simulation found can be confirmed with it on a
--- real API server.
+-- export.lua - exports a simulation to other tools: the initial objects and their changes for KWOK; the pods
+-- that arrived, and their lifetimes, for SimKube. So a finding of a simulation can be confirmed on a real API
+-- server.
 --
---   kwok      start.yaml      nodes and pods of the beginning, for kubectl apply
+--   kwok      start.yaml      the initial nodes and pods, for kubectl apply
 --             recording.yaml  the same with every later change, for kwokctl snapshot replay (and --recording)
 --   simkube   nodes.yaml      the nodes, for kubectl apply
---             trace.sktrace   pods as they came and went by themselves: evictions are for SimKube to see
+--             trace.sktrace   pods that arrived and ended by themselves: evictions are left to SimKube
 
 local core = require "kubelua.core"
 local msgpack = require "kubelua.sim.msgpack"
@@ -17,7 +17,7 @@ local M = {}
 
 local NODE, POD = "v1/Node", "v1/Pod"
 local PLURALS = { Node = "nodes", Pod = "pods", NodeMetric = "nodemetrics" }
--- The kinds of the beginning, owners before what they own.
+-- The kinds of the initial objects, owners first.
 local KINDS = { "v1/ConfigMap", "apps/v1/ReplicaSet", NODE, world.METRIC, POD }
 
 ---@class kubelua.SimExport
@@ -34,7 +34,7 @@ local function list_of(w, kind)
   return w.sim:call({ verb = "list", kind = kind }).items or {}
 end
 
--- A copy for a manifest: without what an API server sets itself. KWOK takes care of nodes that are marked so.
+-- A copy for a manifest, without fields that an API server sets. KWOK simulates nodes with this annotation.
 local function manifest(view)
   local o = core.copy(view)
   local m = o.metadata
@@ -46,7 +46,7 @@ local function manifest(view)
   return o
 end
 
--- A manifest for another cluster, without owners that it lacks and marks of the old cluster.
+-- A manifest for another cluster, without owners that are missing there and without traces of the old one.
 local function fresh(view)
   local o = manifest(view)
   o.metadata.uid, o.metadata.creationTimestamp, o.metadata.ownerReferences = nil, nil, nil
@@ -55,7 +55,7 @@ end
 
 local function yaml(o) return "---\n" .. core.to_yaml(core.value(o, "an object")):gsub("\n*$", "\n") end
 
---- Listens to a simulation that is about to begin.
+--- Subscribes to a simulation that is about to begin.
 ---@param w kubelua.SimWorld
 function M.new(w)
   local self = setmetatable({ w = w, first = {}, events = {} }, E)
@@ -90,7 +90,7 @@ local function key_of(view)
   return ("%s %s/%s"):format(view.kind, view("metadata.namespace") or "", view.metadata.name)
 end
 
--- The namespaces of all objects, but for those that every cluster has.
+-- The namespaces of all objects, except those that every cluster has.
 local function namespaces(self)
   local out, seen = {}, { default = true }
   local function add(view)
@@ -136,7 +136,7 @@ end
 
 -- ---------------------------------------------------------------- SimKube
 
--- When each pod has left by itself, by what it was called when it came.
+-- When each pod ended by itself, by its original name.
 local function lefts(w)
   local out = {}
   for p = 1, w.pods.n do
@@ -218,7 +218,7 @@ function E:files(format)
   return self:simkube()
 end
 
---- What to do with them, for people.
+--- How to use them: the text for a terminal.
 function M.words(format, dir) return NEXT[format]:format(dir, dir) end
 
 return M

@@ -1,5 +1,5 @@
--- foresight.lua - `kubelua sim --predictors`: the predictors over the pods of a cluster, without a
--- scheduler and without controllers: who is wrong how often, by how much, and saves how much.
+-- foresight.lua - `kubelua sim --predictors`: runs the predictors over the pods of a cluster, without a
+-- scheduler or controllers: how often each is wrong, by how much, and how much it saves.
 
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
@@ -16,7 +16,7 @@ local M = {}
 
 local DAY = 86400
 
--- The prod pods of node i, with what they use at each step.
+-- The prod pods of node i, with their use at each step.
 local function machine_of(w, i, seconds)
   local pods, s = w.pods, w.settings
   local m, rows = { limit = 0, limits = {}, samples = {} }, {}
@@ -38,7 +38,7 @@ local function machine_of(w, i, seconds)
   return m
 end
 
--- The machines of recorded pods, with what these used: { node, cpu, curve } each, by node.
+-- Machines made of recorded pods and their use, grouped by node; a pod is { node, cpu, curve }.
 local function recorded(list, seconds)
   local machines, by_node = {}, {}
   for _, p in ipairs(list) do
@@ -61,7 +61,7 @@ local function recorded(list, seconds)
   return machines
 end
 
--- How many machines there are, a function that makes the i-th, and what to say of them.
+-- The number of machines, a function that makes the i-th, and a note about them.
 local function machines_of(cell)
   if not cell.trace and not cell.recording then
     local sim = core.sim(0.0, cell.seed)
@@ -86,9 +86,9 @@ end
 
 local function percentile(sorted, q) return sorted[math.max(1, math.ceil(q * #sorted))] end
 
---- { { name, words, violation, worst, severity, savings, machines } ... }: means over machines; worst: of the
---- worst machine but for one in a hundred; machines: their violation rates, sorted. The oracle is last. Then
---- the number of machines, and what is to be said of their pods.
+--- { { name, words, violation, worst, severity, savings, machines } ... }: means over machines; worst: the
+--- 99th percentile of machines; machines: their violation rates, sorted. The oracle is last. Also returns the
+--- number of machines, and a note about their pods.
 ---@return table[] rows, integer machines, string? said
 function M.run(cell, progress)
   local n, machine, said = machines_of(cell)
@@ -120,7 +120,7 @@ function M.run(cell, progress)
   return rows, machines, said
 end
 
--- Nobody has more savings at fewer violations.
+-- Marks the predictors that no other beats in both savings and violations.
 local function mark(rows)
   for _, a in ipairs(rows) do
     a.front = a.name ~= "oracle"
@@ -155,7 +155,7 @@ function M.report(rows, machines, span, said)
   return table.concat(out, "\n") .. "\n"
 end
 
---- What each of them is.
+--- A description of each predictor.
 function M.words(rows)
   local out = {}
   for i, r in ipairs(rows) do out[i] = ("%-16s %s"):format(r.name, r.words) end
@@ -171,7 +171,7 @@ function M.csv(rows)
   return table.concat(out)
 end
 
---- The chart: gain against risk.
+--- The chart of gain against risk.
 function M.chart(rows)
   local points = {}
   for _, r in ipairs(rows) do

@@ -1,14 +1,14 @@
--- kwok.lua - a cluster out of what `kwokctl snapshot record` wrote: YAML documents, first the objects that
--- there were, then a ResourcePatch for each change, with the time since the first change.
+-- kwok.lua - a cluster from the output of `kwokctl snapshot record`: YAML documents, first the initial
+-- objects, then a ResourcePatch for each change, with the time since the first change.
 --
--- A change of an object that was there is a strategic merge patch.
+-- A change of an existing object is a strategic merge patch.
 
 local core = require "kubelua.core"
 
 local M = {}
 
 local API = "action.kwok.x-k8s.io/"
--- A recording of KWOK does not say when it began: the same Thursday as of generated clusters.
+-- A recording of KWOK does not say when it began: it gets the same Thursday as generated clusters.
 local BEGAN = core.time("2026-01-01T00:00:00Z"):unix()
 -- The kinds whose changes are of interest, as a ResourcePatch names them.
 local KINDS = { ["/pods"] = "v1/Pod", ["/nodes"] = "v1/Node",
@@ -35,7 +35,7 @@ end
 
 local function key_of(name, namespace) return namespace and namespace .. "/" .. name or name end
 
--- An object whose name can be relied on: its kind, and its key.
+-- Checks that an object has a name; returns its kind and its key.
 local function checked(r, o)
   local group, kind = text_at(r, o, "apiVersion", "a version"), text_at(r, o, "kind", "a kind")
   local namespace = o "metadata.namespace"
@@ -45,7 +45,7 @@ local function checked(r, o)
   return group .. "/" .. kind, key_of(text_at(r, o, "metadata.name", "a name"), namespace)
 end
 
--- From now on the object is this one, nil: gone. r.now[kind .. " " .. key]: as it is at the moment.
+-- Records that the object changed to this one (nil: was deleted). r.now[kind .. " " .. key]: its form now.
 local function tell(r, at, kind, key, object)
   r.now[kind .. " " .. key] = object
   local gone = not object and key or nil
@@ -76,7 +76,7 @@ function method.delete(r, at, kind, key)
   if r.now[kind .. " " .. key] then tell(r, at, kind, key, nil) end
 end
 
--- A ResourcePatch as { at, kind, key, method, template, document }, or nil: of a kind that is left out.
+-- A ResourcePatch as { at, kind, key, method, template, document }; nil if its kind is left out.
 local function read_change(r, v)
   local how, at = text_at(r, v, "method", "create, patch or delete"), v "durationNanosecond"
   if not method[how] then fail(r, ("method: expected create, patch or delete, got %q"):format(how)) end
@@ -94,7 +94,7 @@ local function read_change(r, v)
     document = r.document }
 end
 
---- Such a recording, as kubelua.sim.recording reads those of `kubelua run`; raises, with the document.
+--- Reads such a recording as kubelua.sim.recording reads those of `kubelua run`; raises with the document.
 ---@param path string
 ---@param text string  what the file has
 function M.read(path, text)

@@ -1,4 +1,4 @@
--- measure.lua - what a simulation is judged by: one row for each moment, and the sums of the whole.
+-- measure.lua - the measures of a simulation: a row for each moment, and sums over the whole.
 
 local scheduler = require "kubelua.sim.scheduler"
 local suggest = require "kubelua.suggest"
@@ -34,20 +34,20 @@ M.list = {
 local by_name = {}
 for _, m in ipairs(M.list) do by_name[m[1]] = m end
 
--- Of each team of a cluster with ElasticQuotas: "used.TEAM" and "wait.TEAM".
+-- For each team of a cluster with ElasticQuotas: "used.TEAM" and "wait.TEAM".
 local OF_TEAMS = {
   used = { "core-hours", "more", "cpu that running pods of the team's quota request" },
   wait = { "s", "less", "90th percentile of the time until a pod of the team's quota is placed" },
 }
 
---- What a name stands for, or nil.
+--- The measure of a name, or nil.
 function M.of(name)
   local kind, team = name:match "^(%a+)%.(.+)$"
   local m = team and OF_TEAMS[kind]
   return by_name[name] or m and { name, table.unpack(m) }
 end
 
---- All that a result's sums have, in the order of tables.
+--- All measures that are in a result's sums, in the order of tables.
 ---@param sums table<string, any>
 function M.all(sums)
   local out, more = table.move(M.list, 1, #M.list, 1, {}), {}
@@ -79,7 +79,7 @@ end
 
 local function add(sums, name, x) sums[name] = (sums[name] or 0) + x end
 
--- How the offer of node i moved since the last time.
+-- The change of node i's offer since the last row.
 local function follow(r, i, lent)
   local before = r.last[i]
   if before and lent ~= before then
@@ -91,7 +91,7 @@ local function follow(r, i, lent)
   r.last[i] = lent
 end
 
---- A moment that stands for `seconds`.
+--- A row, which counts for `seconds`.
 function R:sample(seconds)
   local w, hours = self.w, seconds / 3600
   local nodes, sum, use, lent = w.nodes, {}, {}, {}
@@ -132,7 +132,7 @@ function R:sample(seconds)
   w.quotas:sample(seconds)
 end
 
--- Pods that wait although they had a node: successors of what was evicted, ended or lost with its node.
+-- Pending pods that had a node before: successors of pods that were evicted, ended or lost with their node.
 local function nowhere(w)
   local n = 0
   for _, p in ipairs(w.pending) do
@@ -178,7 +178,7 @@ local COMPARE = {
   ["<"] = function(a, b) return a < b end, [">"] = function(a, b) return a > b end,
 }
 
---- Raises if no measure has the name.
+--- Raises if there is no measure of that name.
 function M.check(where, name)
   if M.of(name) then return end
   local names = {}

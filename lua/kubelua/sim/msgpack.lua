@@ -1,14 +1,14 @@
--- msgpack.lua - MessagePack (https://msgpack.org), as far as SimKube's traces need it: values as Lua's, read
--- and written. Extension types are refused.
+-- msgpack.lua - reads and writes MessagePack (https://msgpack.org) as Lua values, as far as SimKube's traces
+-- need it. Extension types are rejected.
 --
--- A map with names as keys is a table; any other map is a list of { key, value }, which M.map writes. What is
--- null is core.null; an empty list is core.array {}.
+-- A map whose keys are texts is a table; any other map is a list of { key, value }, which M.map writes. Null
+-- is core.null; an empty list is core.array {}.
 
 local core = require "kubelua.core"
 
 local M = {}
 
--- Deeper than any object that an API server takes.
+-- Deeper than any object that an API server accepts.
 local DEPTH_MAX = 200
 
 -- ---------------------------------------------------------------- read
@@ -30,7 +30,7 @@ end
 
 local read
 
--- Each item is a byte at least, so that a list is no longer than what is left of the file.
+-- Each item takes at least a byte, so a list cannot be longer than the rest of the file.
 local function deeper(r, n, depth)
   if n > #r.text - r.at + 1 then fail(r, "the file ends too early") end
   if depth >= DEPTH_MAX then fail(r, ("values are nested more than %d deep"):format(DEPTH_MAX)) end
@@ -94,7 +94,7 @@ function read(r, depth)
   return fn(r, depth)
 end
 
---- The one value of a text; raises with the place.
+--- The only value of a text; raises with the position.
 ---@param text string
 function M.decode(text)
   local r = { text = text, at = 1 }

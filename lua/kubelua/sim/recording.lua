@@ -13,7 +13,7 @@ local M = {}
 
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local NODE, POD = "v1/Node", "v1/Pod"
--- Files that a recording has at most beside FILE, the oldest last.
+-- The most files of a recording beside FILE; the oldest is last.
 local OLDER_MAX = 16
 
 --- What is assumed of a recording.
@@ -25,7 +25,7 @@ M.ASSUMED = {
 
 -- ---------------------------------------------------------------- files
 
--- Of a recording under way the last line may be half there.
+-- If the recording is still being written, its last line may be incomplete.
 local function decoded(line)
   local ok, v = pcall(core.decode, line)
   return ok and v or nil
@@ -33,7 +33,7 @@ end
 
 local function wrong(r, why) error(("%s:%d: %s"):format(r.path, r.line, why), 0) end
 
--- What all that follows relies on; the rest of an object is its kind's business.
+-- Checks what the following code relies on; the rest of an object is checked by the code for its kind.
 local function check_object(r, cache, object)
   local m = core.is_view(object) and object("metadata")
   local ns = core.is_view(m) and m("namespace")
@@ -67,7 +67,7 @@ function take.gone(r, v)
   end
 end
 
--- Lines without a time are of the time of the last one that has one.
+-- Lines without a time have the time of the last line that has one.
 local function read_file(path, r)
   local file, why = io.open(path, "rb")
   if not file then error("cannot read " .. why, 0) end
@@ -95,7 +95,7 @@ local function exists(path)
   return file and file:close()
 end
 
---- The files before FILE that there are, the newest first.
+--- The existing older files of FILE, the newest first.
 ---@return string[]
 function M.older(path)
   local out = {}
@@ -105,7 +105,7 @@ function M.older(path)
   return out
 end
 
--- The text of a recording of KWOK; nil: it is none.
+-- The text of a recording of KWOK; nil if it is not one.
 local function kwok_text(path)
   local file = io.open(path, "rb")
   if not file then return nil end
@@ -115,7 +115,7 @@ local function kwok_text(path)
   return text and kwok.is_one(text) and text or nil
 end
 
---- All of a recording: { began, ended = unix times, events = list of { at, kind, object or gone },
+--- Reads a whole recording: { began, ended = unix times, events = list of { at, kind, object or gone },
 --- assumed = what is assumed of it }; raises.
 ---@param path string  FILE; FILE.1 and so on, which are older, are read before it
 function M.read(path)
@@ -140,7 +140,7 @@ local function named(kind, key, fn, ...)
   if not ok then error(("the recording: %s %s: %s"):format(kind, key, tostring(why)), 0) end
 end
 
---- The objects as they were at a moment, each in its last form, and the place of the first event after it.
+--- The objects as they were at a moment, and the position of the first event after it.
 local function state_at(events, moment)
   local order, now, next_one = {}, {}, 1
   while events[next_one] and events[next_one].at <= moment do
@@ -157,7 +157,7 @@ local function state_at(events, moment)
   return out, next_one
 end
 
---- Its cluster at r.from seconds after its beginning.
+--- Sets up its cluster as it was `from` seconds after the beginning.
 ---@param w kubelua.SimWorld
 ---@param r { began: number, events: table[], assumed: string[] }
 ---@param from number
@@ -176,7 +176,7 @@ end
 
 local function milli(list, name) return list and list[name] and core.qty(list[name]):milli() or 0 end
 
---- What a node reported: of its pods and of itself.
+--- Takes over a node's report, about its pods and itself.
 function M.reported(w, o)
   local nodes, i = w.nodes, w.node_of[o.metadata.name]
   if not i or not o("status.nodeMetric") then return end
@@ -193,9 +193,9 @@ function M.reported(w, o)
   nodes.since_cpu[i], nodes.since_memory[i] = 0, 0
 end
 
---- What prod pods used, as nodes reported it, that were there from a moment (`from` seconds after the
---- beginning) for so many seconds: { node, cpu, curve = { { second, milli-cores } ... } } each; how many prod
---- pods were not.
+--- The reported use of prod pods that existed for all of `seconds` from a moment on (`from` seconds after the
+--- beginning): { node, cpu, curve = { { second, milli-cores } ... } } each; and the number of prod pods that
+--- did not.
 ---@param r { began: number, events: table[] }
 ---@return table[], integer
 function M.usage(r, from, seconds)
@@ -264,7 +264,7 @@ changed[METRIC] = function(w, o)
   M.reported(w, o)
 end
 
---- What happened up to now.
+--- Applies what happened up to now.
 ---@param w kubelua.SimWorld
 function M.pass(w)
   local r = w.recording

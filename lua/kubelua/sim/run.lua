@@ -1,7 +1,7 @@
--- run.lua - one simulation: a cluster, scripts, a scenario, a span of time; what came of it as numbers.
+-- run.lua - one simulation: a cluster, scripts, a scenario and a span of time; its result as numbers.
 --
---   each report interval: pods use, jobs come and end -> nodes report -> controllers run -> pods are placed
---   between two of them the clock jumps from one moment at which a controller wakes to the next
+--   each report interval: use changes, jobs come and go -> nodes report -> controllers run -> pods are placed
+--   between two intervals the clock jumps from one wake-up of a controller to the next
 
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
@@ -19,13 +19,13 @@ local M = {}
 
 -- The same Thursday as in kube.testing.
 local EPOCH = "2026-01-01T00:00:00Z"
--- Rows that a result keeps: what is between two of them is in the sums.
+-- The most rows that a result keeps; the sums include what happens between two rows.
 local ROWS_MAX = 480
--- Rounds of placement and reaction at one moment, after which it is said that there is no end of it.
+-- The most rounds of placement and reaction at one moment; more than that is reported as an endless loop.
 local ROUNDS_MAX = 1000
 local FAILURES_TOLD = 5
 
--- Controllers run, pods are placed, and so on until neither has anything to do.
+-- Runs controllers and places pods in turn until nothing is left to do.
 local function settle(w)
   for _ = 1, ROUNDS_MAX do
     local next_at = w.sim:settle()
@@ -38,7 +38,7 @@ local function settle(w)
   error(("at %s controllers and the scheduler undo each other's work without end"):format(w:timestamp()), 0)
 end
 
--- What is due of a scenario up to now.
+-- Runs the steps of the scenario that are due.
 local function happen(w, hands, s)
   while s.at[s.next] and s.at[s.next][1] <= w.time do
     local entry = s.at[s.next]
@@ -54,14 +54,14 @@ local function happen(w, hands, s)
   end
 end
 
--- Pods that come and go by themselves.
+-- Lets pods come and go by themselves.
 local function arrive(w, step)
   if w.trace then return trace.pass(w) end
   if w.recording then return recording.pass(w) end
   cluster.arrivals(w, step)
 end
 
--- Up to a moment, by what controllers asked for in between.
+-- Advances to a moment, stopping at each wake-up that a controller asked for.
 local function pass(w, until_time)
   while true do
     local next_at = settle(w)
@@ -91,7 +91,7 @@ local function thinned(rows)
   return out
 end
 
--- Of each node the mean use of each hour, in percent.
+-- The mean use of each node in each hour, in percent.
 local function by_hour(measured, interval)
   local out, per = {}, math.max(1, 3600 // interval | 0)
   for i, list in ipairs(measured.nodes) do
@@ -160,8 +160,8 @@ local function programs(cell)
   return out
 end
 
---- Runs a cell. `progress` hears of virtual seconds gone, `decided` after each settling, which w.sim:told()
---- tells every run of.
+--- Runs a cell. `progress` is called with the virtual seconds that have passed, `decided` each time nothing
+--- is left to do; w.sim:told() then has all runs.
 ---@param cell kubelua.SimCell
 ---@param progress fun(seconds: number)?
 ---@param decided fun(w: kubelua.SimWorld)?
@@ -217,7 +217,7 @@ function M.run(cell, progress, decided, began)
     result.controllers[i] = { name = c.name, runs = c.runs, errors = c.errors, writes = c.writes,
       refused = c.refused }
   end
-  -- What it took is not part of the result: that is the same each time.
+  -- The cost of the simulation is not part of the result, which is the same each time.
   return result, { seconds = core.monotonic() - started, cpu = M.cpu(counts) }
 end
 

@@ -4,8 +4,8 @@
 --     every = { ["1h"] = function(s) s:add_job { cpu = "8", memory = "16Gi", time = "10m" } end },
 --     expect = { evictions = "<= 5", violation = "<= 0.1%" }, params = { factor = 2 } }
 --
--- Functions get the scenario's hands on the cluster; expect is what --budget says on the command line; params
--- are s.params, which --set scenario.NAME=VALUE changes.
+-- Functions get an object `s` that acts on the cluster; `expect` is what --budget is on the command line;
+-- `params` become s.params, which --set scenario.NAME=VALUE changes.
 
 local client = require "kubelua.client"
 local core = require "kubelua.core"
@@ -21,7 +21,7 @@ local M = {}
 local S = {}
 S.__index = S
 
--- A client over the simulation: what it asks is answered before it asks again.
+-- A client of the simulation: each request is answered before the next one.
 local function wire(sim)
   return {
     namespace = function() return "default" end,
@@ -60,7 +60,7 @@ function S:now() return core.time(self.world.start + self.world.time) end
 ---@return string[]
 function S:nodes() return { table.unpack(self.world.nodes.name) } end
 
---- The apps of the pods on a node: what makes it hot is their demand.
+--- The apps of the pods on a node: their demand makes it hot.
 ---@param name string
 ---@return string[]
 function S:apps(name)
@@ -74,15 +74,15 @@ function S:apps(name)
   return out
 end
 
---- The node is gone, and its pods start again elsewhere.
+--- The node fails, and its pods start again elsewhere.
 ---@param name string
 function S:fail_node(name) self.world:fail_node(name) end
 
---- It is back, empty.
+--- The node returns, empty.
 ---@param name string
 function S:heal_node(name) self.world:heal_node(name) end
 
---- Nothing new is placed on the node; on = false: again.
+--- Cordons the node: no new pod is placed there; on = false: uncordons it.
 ---@param name string
 ---@param on boolean?
 function S:cordon(name, on)
@@ -94,7 +94,7 @@ function S:cordon(name, on)
     { spec = { unschedulable = on ~= false } })
 end
 
---- Cordons the node and evicts what runs there.
+--- Cordons the node and evicts its pods.
 ---@param name string
 function S:drain(name)
   self:cordon(name)
@@ -102,7 +102,7 @@ function S:drain(name)
   for _, p in ipairs({ table.unpack(w.nodes.pods[w.node_of[name]]) }) do w:evict(p, "drained") end
 end
 
---- The node's agent does not report any more; on = false: it does again. "*": all of them.
+--- The node's agent stops reporting; on = false: it starts again. "*": all agents.
 ---@param name string
 ---@param on boolean?
 function S:silence(name, on)
@@ -112,7 +112,7 @@ function S:silence(name, on)
   end
 end
 
---- Pods of an app ("*": of all) want so many times as much as their curve says, from now on.
+--- From now on pods of an app ("*": all pods) demand `factor` times what their curve says.
 ---@param app string
 ---@param factor number
 function S:boost(app, factor)

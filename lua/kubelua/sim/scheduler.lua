@@ -1,10 +1,10 @@
--- scheduler.lua - where pods that wait are placed: what fits in every resource that a pod asks for, on a node
--- that is ready and not loaded above a threshold (LoadAwareScheduling: reported use, what was placed since,
--- and the pod itself), the one with the most room first.
+-- scheduler.lua - places pending pods: a pod fits where the node has room for all of its requests, is ready,
+-- and is not loaded above a threshold (LoadAwareScheduling: reported use, pods placed since, and the pod
+-- itself); the node with the most room is chosen.
 
 local M = {}
 
--- LoadAwareScheduling's estimated scaling factors: what a pod is taken to use of what it asks for.
+-- LoadAwareScheduling's estimated scaling factors: the share of its request that a pod is assumed to use.
 local ESTIMATE_CPU, ESTIMATE_MEMORY = 0.85, 0.70
 
 local function fits(nodes, i, class, cpu, memory)
@@ -16,10 +16,10 @@ local function fits(nodes, i, class, cpu, memory)
     and nodes.batch_memory_asked[i] + memory <= nodes.batch_memory[i]
 end
 
---- Why a node is refused, in the order in which it is asked.
+--- The reasons why a node is rejected, in the order of the checks.
 M.REASONS = { "not ready", "unschedulable", "insufficient resources", "load above the threshold" }
 
--- The score of a node, or nil and which of M.REASONS says no.
+-- The score of a node, or nil and the number of the reason in M.REASONS.
 local function judge(w, i, class, cpu, memory)
   local nodes, s = w.nodes, w.settings
   if not nodes.ready[i] then return nil, M.REASONS[1] end
@@ -40,7 +40,7 @@ local function by_priority(w)
   end
 end
 
---- How many nodes each filter keeps from a pod.
+--- How many nodes each filter rejects for a pod.
 ---@return table<string, integer>
 function M.refusals(w, p)
   local pods, reasons = w.pods, {}
@@ -51,17 +51,17 @@ function M.refusals(w, p)
   return reasons
 end
 
--- Pods that are judged alike have the same one.
+-- A pod's shape: pods with the same shape get the same scores.
 local function shape_of(class, cpu, memory) return ("%s %a %a"):format(class, cpu, memory) end
 
 -- ---------------------------------------------------------------- the best node of many
 
--- Pods of one shape (class, cpu, memory) are judged alike. While the pods of one moment are placed, only
--- nodes that got one are judged again: a rank has each node's score, and the best of each block of them.
--- `got`: the nodes that got a pod, in order; each rank has seen so many of them.
+-- Pods of one shape (class, cpu, memory) get the same scores. While the pods of one moment are placed, only
+-- nodes that got a pod are scored again: a rank has each node's score, and the best of each block of nodes.
+-- `got`: the nodes that got a pod, in order; each rank knows how many of them it has processed.
 local BLOCK = 64
 
--- Finds the best node of block b, the first of those that are alike; false: there is none.
+-- Finds the best node of block b, the first among equals; false if there is none.
 local function rank_block(rank, b)
   local scores, best, score = rank.scores, false, nil
   for i = (b - 1) * BLOCK + 1, math.min(b * BLOCK, #scores) do
@@ -78,7 +78,7 @@ local function new_rank(w, class, cpu, memory, got)
   return rank
 end
 
--- The rank of a pod's shape, as nodes are now.
+-- The up-to-date rank of a pod's shape.
 local function rank_of(w, p, ranks, shape, got)
   local class, cpu, memory = w.pods.class[p], w.pods.cpu[p], w.pods.memory[p]
   local rank = ranks[shape]
@@ -103,8 +103,8 @@ local function best_of(rank)
   return best
 end
 
---- Places what can be placed. Pods of one shape wait together: where one finds no node, the next does not,
---- either.
+--- Places all pods that fit. Pods of one shape wait together: if one finds no node, neither does the next of
+--- its shape.
 ---@param w kubelua.SimWorld
 ---@return integer placed
 function M.run(w)
@@ -132,8 +132,8 @@ end
 
 -- ---------------------------------------------------------------- nodes that could go
 
--- What each node that is ready has room for by requests. Prod pods that come to a node take from what it
--- lends.
+-- The free room of each ready node, by requests. Prod pods that move to a node reduce what it lends to batch
+-- pods.
 local function rooms(nodes)
   local out = {}
   for i = 1, nodes.n do
@@ -146,7 +146,7 @@ local function rooms(nodes)
   return out
 end
 
--- The first node from `i` on that has room; n + 1: none has.
+-- The first node from `i` on that has room; n + 1 if there is none.
 local function first_with_room(room, class, cpu, memory, i, n)
   while i <= n do
     local here = room[i] and room[i][class]
@@ -161,9 +161,9 @@ local function take(room, class, cpu, memory)
   if class == "prod" then room.prod[1], room.prod[2] = room.prod[1] - cpu, room.prod[2] - memory end
 end
 
--- Moves a node's pods, largest first, to where there is room. False when one fits nowhere: all is as it was.
--- Rooms only shrink while nodes are emptied, so `from`, by a pod's shape, has the first node where one of it
--- may fit: each shape passes each node once.
+-- Moves a node's pods, largest first, to nodes with room. False if one fits nowhere; nothing has moved then.
+-- Room only shrinks while nodes are emptied. So `from` has, for each shape, the first node where it may still
+-- fit, and each shape passes each node once.
 local function move(w, node, room, from)
   local pods, list, out = w.pods, { table.unpack(w.nodes.pods[node]) }, {}
   table.sort(list, function(a, b)
@@ -185,8 +185,8 @@ local function move(w, node, room, from)
   return true
 end
 
---- How many nodes could go, one after another and the least asked of first, with all their pods placed on
---- those that stay. It ends with the first that cannot be emptied.
+--- How many nodes could be removed, one after another and those with the fewest requests first, with all
+--- their pods moved to the remaining ones. It stops at the first node that cannot be emptied.
 ---@param w kubelua.SimWorld
 ---@return integer
 function M.spare(w)
@@ -208,7 +208,7 @@ function M.spare(w)
   return 0
 end
 
---- What of it is not as in a real scheduler: of ours, or of one under test.
+--- How it differs from a real scheduler: ours, or one under test.
 M.NOT_MODELLED = {
   "selectors, affinity, taints, gangs, quotas, reservations and preemption",
   "the scheduler's own delays: a pod that fits is placed at once",

@@ -1,5 +1,5 @@
--- settings.lua - what can be set in a simulated cluster: names, defaults, kinds and words for people. A
--- setting is written as text on a command line ("batch_cpu=4") and read here, once.
+-- settings.lua - the settings of a simulated cluster: names, defaults, kinds and descriptions. A setting is
+-- written as text on a command line ("batch_cpu=4") and parsed here, once.
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
@@ -82,7 +82,7 @@ local READ = {
   end,
 }
 
---- The value of a setting; raises for a name that there is not and a text that does not read. cpu is in
+--- The value of a setting; raises for an unknown name and for an invalid text. cpu is in
 --- milli-cores, memory in bytes, a duration in seconds.
 ---@param where string   for messages: "--set"
 ---@param name string
@@ -106,7 +106,7 @@ function M.defaults()
   return out
 end
 
---- Reads "nodes=100,cpu=64" over `into`.
+--- Reads "nodes=100,cpu=64" into `into`.
 ---@param where string
 ---@param text string
 ---@param into table<string, number>

@@ -7,18 +7,18 @@ local M = {}
 
 local WIDTH, HEIGHT = 720, 220
 local LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 26
--- Points of a line: more than that nobody sees.
+-- The most points of a line: more cannot be seen.
 local POINTS_MAX = 240
 
 local ENTITY = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
---- A text inside of a page's JSON: neither "</script" nor "<!--" means anything there.
+--- Escapes a text for the JSON of a page, so that "</script" and "<!--" have no meaning there.
 function M.json(x) return (core.encode(x):gsub("<", "\\u003c")) end
---- A text inside a page.
+--- Escapes a text for a page.
 function M.text(x) return (tostring(x):gsub('[&<>"]', ENTITY)) end
 
 local function n(x) return ("%.1f"):format(x):gsub("%.0$", "") end
 
--- 1, 2 or 5 times a power of ten: how far ticks are apart.
+-- The distance between ticks: 1, 2 or 5 times a power of ten.
 local function step_of(span, ticks)
   local raw = span / ticks
   local power = 10 ^ math.floor(math.log(raw, 10))
@@ -45,20 +45,20 @@ local function frame(out, title, w, h)
   out[#out + 1] = ('<svg viewBox="0 0 %d %d" role="img" aria-label="%s">'):format(w, h, M.text(title))
 end
 
---- The attributes of what a click explains, at a moment; "" if nothing is told of the key.
+--- The attributes of an element that a click explains, at a moment; "" if the key has no explanation.
 ---@param told table<string, any>?
 function M.why(told, key, seconds)
   if not told or not told[key] then return "" end
   return (' data-why="%s" data-at="%.10g"'):format(M.text(key), seconds)
 end
 
---- A chart with such things, among which arrow keys move; columns: how many are beside each other.
+--- A chart with such elements, between which arrow keys move; columns: how many stand side by side.
 function M.picked(chart, columns)
   if not chart:find(" data-why=", 1, true) then return chart end
   return ('<figure class="pick" tabindex="0" data-columns="%d">%s</figure>'):format(columns or 1, chart)
 end
 
--- A chart over time, with the numbers that its crosshair tells: at each of `times` one of each series.
+-- A chart over time, with the numbers for its crosshair: one of each series at each of `times`.
 local function timed(chart, seconds, unit, times, series)
   local lists = {}
   for k, s in ipairs(series) do
@@ -131,7 +131,7 @@ local function area(rows, x, y, low, high)
   return path(rows, x, y, high) .. "L" .. table.concat(back, "L") .. "Z"
 end
 
---- Areas on top of each other; series: { field, label, colour }; line: one more, drawn as a line.
+--- Stacked areas; series: { field, label, colour }; line: one more series, drawn as a line.
 function M.stacked(title, unit, seconds, rows, series, line)
   rows = thin(rows)
   local out = {}
@@ -157,7 +157,7 @@ function M.stacked(title, unit, seconds, rows, series, line)
   return timed(table.concat(out), seconds, unit, values_of(rows, "time"), told) .. legend(all)
 end
 
---- Lines with a band about each; series: { rows, low, mid, high, label, colour }, all with rows of the same
+--- Lines with a band around each; series: { rows, low, mid, high, label, colour }, all with rows of the same
 --- moments.
 function M.bands(title, unit, seconds, series)
   local out, top = {}, 0
@@ -183,12 +183,12 @@ function M.bands(title, unit, seconds, series)
   return timed(table.concat(out), seconds, unit, times, told) .. legend(series)
 end
 
---- Rows that a heat map shows: of more, every so many-th.
+--- The most rows of a heat map; of more, it shows every n-th.
 M.HEAT_ROWS = 60
--- Columns of it: of more hours, means.
+-- The most columns; more hours are averaged.
 local HEAT_COLUMNS = 48
 
---- Which of so many rows a heat map shows.
+--- Which of `n` rows a heat map shows.
 ---@return integer[]
 function M.shown_rows(count)
   local out = {}
@@ -206,7 +206,7 @@ local function merged(list, per)
   return out
 end
 
---- One row for each node, one cell for each hour (or some of them), 0 to 100. `told`: the names that the page
+--- One row per node, one cell per hour (or per several hours), 0 to 100. `told`: the names that the page
 --- explains.
 function M.heat(title, names, all_hours, told)
   local shown, most, hours = M.shown_rows(#names), 1, {}
@@ -240,7 +240,7 @@ function M.heat(title, names, all_hours, told)
   return M.picked(table.concat(out), most)
 end
 
---- How many of the things have at most so much: series { values, label, colour }, the values from 0.
+--- A cumulative distribution: series { values, label, colour }, with values from 0.
 function M.cdf(title, unit, series)
   local out, most = {}, 0
   for _, s in ipairs(series) do
@@ -278,8 +278,8 @@ function M.cdf(title, unit, series)
   return table.concat(out) .. legend(series)
 end
 
---- A bar for each item { label, value, half } to the left or right of 0; half: of its interval, which is a
---- line.
+--- A bar for each item { label, value, half } to the left or right of 0; half: half of its interval, drawn as
+--- a line.
 function M.bars(title, unit, items)
   local most, out, row, left = 1e-9, {}, 20, 260
   for _, it in ipairs(items) do most = math.max(most, math.abs(it.value) + it.half) end
@@ -303,7 +303,7 @@ function M.bars(title, unit, items)
   return table.concat(out)
 end
 
---- A mark for each event { time, row, key } in the row of its node; rows without one are left out.
+--- A mark for each event { time, row, key } in the row of its node; rows without events are left out.
 function M.raster(title, seconds, names, events, told)
   local rows, at, out = {}, {}, {}
   for _, e in ipairs(events) do
@@ -333,7 +333,7 @@ function M.raster(title, seconds, names, events, told)
   return M.picked(table.concat(out))
 end
 
--- Depth of the tree and children of each, of teams { name, parent, runtime, used }.
+-- The depth of a tree of teams { name, parent, runtime, used }, and the children of each team.
 local function tree_of(teams)
   local by_name, below, tops = {}, {}, {}
   for _, q in ipairs(teams) do by_name[q.name] = q end
@@ -349,8 +349,8 @@ local function tree_of(teams)
   return tops, below
 end
 
---- Teams { name, parent, runtime, used } as an icicle: as wide as what each may use, filled with what it
---- uses; those below it stand below it.
+--- Teams { name, parent, runtime, used } as an icicle chart: each is as wide as its quota, filled by its use,
+--- with its children below it.
 function M.icicle(title, unit, teams, told)
   local tops, below = tree_of(teams)
   local out, row, deepest, total = {}, 44, 0, 0
@@ -382,7 +382,7 @@ function M.icicle(title, unit, teams, told)
 end
 
 
--- Points that have their names beside them; of more, a pointer tells.
+-- The most points with visible names; the names of more appear under the pointer.
 local LABELS_MAX = 16
 
 --- Points { x, y, label, front, first }; axes have names.

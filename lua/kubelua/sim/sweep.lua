@@ -1,5 +1,5 @@
--- sweep.lua - which simulations a question means: every combination of what is varied, with every seed; each
--- in a process of its own, so that all cores work; what is there from before is not run again.
+-- sweep.lua - the simulations of a command: every combination of varied values, with every seed. Each runs in
+-- a process of its own, so that all cores work; results of earlier commands are reused.
 
 local core = require "kubelua.core"
 local measure = require "kubelua.sim.measure"
@@ -58,7 +58,7 @@ end
 
 local function plain(value) return core.is_view(value) and core.copy(value) or value end
 
--- The names of a table's fields as --set takes them, for messages.
+-- The names of a table's fields as --set expects them, for messages.
 local function names_of(t)
   local out = {}
   for key in pairs(t) do out[#out + 1] = tostring(key) end
@@ -91,7 +91,7 @@ local function field_of(name, params)
   return path, value
 end
 
--- What a name stands for: { kind, path = where in the cell's table of that kind, read = of its texts,
+-- The meaning of a name: { kind, path = the place in the cell's table of that kind, read = parses its texts,
 -- param = the whole default of a param of which it is a field }.
 local function meaning(name, params, scene, past)
   if name == "cut.from" then
@@ -169,7 +169,7 @@ local function copy(t)
   return out
 end
 
--- Puts the value of an axis into a cell, whose tables are its own; what lies deeper is copied on the way.
+-- Sets the value of an axis in a cell, which owns its tables; deeper tables are copied on the way.
 local function put(cell, axis, value)
   local t, path = cell[axis.kind], axis.path
   if #path > 1 and t[path[1]] == nil then t[path[1]] = axis.param end
@@ -180,7 +180,7 @@ local function put(cell, axis, value)
   t[path[#path]] = value
 end
 
--- What labels call an axis: the end of its path, as much as tells it from the others.
+-- The name of an axis in labels: the shortest end of its path that tells it from the others.
 local function short_names(axes)
   local out = {}
   for i, axis in ipairs(axes) do
@@ -196,7 +196,7 @@ local function short_names(axes)
   return out
 end
 
---- Every combination: { { label, cell } ... }, the first is what others are compared with.
+--- Every combination: { { label, cell } ... }; the others are compared with the first.
 ---@param base kubelua.SimCell
 ---@param axes table[]
 ---@param against string[]?  other scripts, which come first
@@ -247,7 +247,7 @@ end
 
 local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
--- The path of this very program, and its size and time, by which another build is another program.
+-- The path of this program, and its size and time, which differ between builds.
 local function exe()
   local own = os.getenv "KUBELUA_SELF"      -- a script that starts us with a loader of our own
   if own then
@@ -270,7 +270,7 @@ local function cores()
   return n or 1
 end
 
--- What a result depends on, as a name: the cell, the program, and the text of every file that the cell names.
+-- A hash of all that a result depends on: the cell, the program, and the text of every file of the cell.
 local function fingerprint(cell, program)
   local parts = { core.encode(core.value(cell, "a cell")), program }
   local function add(path)
@@ -298,7 +298,7 @@ local function parse(text)
   return ok and plain(v) or nil
 end
 
---- Runs cells, each in a process, as many at once as `jobs` says; results in the order of cells.
+--- Runs cells, each in a process, at most `jobs` at once; results are in the order of cells.
 ---@param cells kubelua.SimCell[]
 ---@param o { jobs: integer?, dir: string?, progress: fun(done: integer, all: integer, kept: integer) }
 function M.run(cells, o)
@@ -330,7 +330,7 @@ function M.run(cells, o)
       error("a simulation failed; its output is above", 0)
     end
     if r.path then
-      -- whole or not at all: a sweep that was killed goes on from what is whole
+      -- written as a whole or not at all: a sweep that was killed continues from complete results
       local file = assert(io.open(r.path .. ".part", "wb"))
       file:write(text)
       file:close()
@@ -351,7 +351,7 @@ end
 
 -- ---------------------------------------------------------------- what they say together
 
--- Student's t for 95 %, by degrees of freedom; from then on 1.96.
+-- Student's t for 95 %, by degrees of freedom; 1.96 beyond the table.
 local T = { 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228 }
 
 --- The mean of a list, and half of its 95 % interval.
@@ -371,7 +371,7 @@ end
 ---@field half number    half of the 95 % interval; 0 with one seed
 ---@field list number[]  one for each seed
 
---- Of the results of one variant, one for each seed, each number.
+--- Each number of the results of one variant, which has one result per seed.
 ---@return table<string, kubelua.SimSum>
 function M.together(results)
   local out = {}
@@ -383,8 +383,8 @@ function M.together(results)
   return out
 end
 
---- "better", "worse" or "" for b against a: by more than chance, seed by seed, since both saw the same; and
---- by more than half a percent.
+--- Compares b with a: "better", "worse" or "". The difference, seed by seed since both saw the same events,
+--- must be significant and more than half a percent.
 ---@param name string
 ---@param a kubelua.SimSum
 ---@param b kubelua.SimSum
@@ -398,8 +398,8 @@ function M.verdict(name, a, b)
   return (d.mean > 0) == (wanted == "more") and "better" or "worse"
 end
 
---- How many of n nodes b needs less than a for the same work, by how full nodes are: n (Rb - Ra) / Rb; nil
---- unless it uses them better by more than chance.
+--- How many fewer of n nodes b needs than a for the same work, by how full nodes are: n (Rb - Ra) / Rb; nil
+--- unless b's better use is significant.
 ---@return number?
 function M.saved(n, a, b)
   if M.verdict("utilization", a.utilization, b.utilization) ~= "better" then return nil end
@@ -414,10 +414,10 @@ function M.saved_words(variants, k)
     variants[k].label, saved, n) or nil
 end
 
--- What stands for risk, the first of which that some setting has any.
+-- The measures of risk; the first one that is above 0 in some setting is used.
 local RISKS = { "violation", "evictions", "suppressed", "changes" }
 
---- What settings differ in, of what nobody wants; but for the goal.
+--- The unwanted measures in which settings differ, except the goal.
 function M.risk(sums, goal)
   for _, name in ipairs(RISKS) do
     for _, s in ipairs(sums) do
@@ -433,8 +433,8 @@ function M.better(name, x, y)
   return x > y
 end
 
---- Variants by how good they are: first those that keep every limit, the best of `goal` first. Each as
---- { variant, keeps, tied: as good as the one before it, as far as the seeds tell }.
+--- Ranks variants: first those that keep every limit, the best of `goal` first. Each is
+--- { variant, keeps, tied }; tied: the seeds do not tell it from the one before.
 ---@param variants table[]  with their sums, and broken, the limits that each breaks
 ---@param goal string
 function M.ranking(variants, goal)
@@ -454,7 +454,7 @@ function M.ranking(variants, goal)
   return out
 end
 
---- In how many seeds of a variant a limit is kept.
+--- The number of seeds of a variant in which a limit is kept.
 ---@return integer
 function M.kept(variant, limit)
   local n = 0

@@ -1,4 +1,4 @@
--- text.lua - what came of simulations, for a terminal and for programs: the table, CSV, JSON lines.
+-- text.lua - results of simulations for a terminal and for programs: the table, CSV, JSON lines.
 
 local core = require "kubelua.core"
 local measure = require "kubelua.sim.measure"
@@ -8,10 +8,10 @@ local M = {}
 
 local SPARKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 local SPARK_WIDTH = 48
--- More settings than that stand in rows.
+-- With more settings than this, each is a row.
 local COLUMNS_MAX = 5
 
---- A number for people: 3 digits that count.
+--- A number for people, with 3 significant digits.
 function M.number(x)
   if x == 0 then return "0" end
   local size = math.abs(x)
@@ -25,7 +25,7 @@ local function shown(s)
   return s.half > 0 and ("%s ±%s"):format(M.number(s.mean), M.number(s.half)) or M.number(s.mean)
 end
 
---- A row of a series as small bars.
+--- A series as a line of small bars.
 ---@param rows table[]
 ---@param name string
 function M.spark(rows, name)
@@ -105,7 +105,7 @@ local function by_setting(report, out)
     measure.of(report.goal)[3], report.goal, report.risk)
 end
 
--- Which limits a setting breaks, and how sure that is.
+-- The limits that a setting breaks, and in how many seeds.
 local function breaks(report, v)
   local said = {}
   for _, l in ipairs(report.limits) do
@@ -117,7 +117,7 @@ local function breaks(report, v)
   return table.concat(said, "; ")
 end
 
--- The settings in order of the goal, with those that break the budget behind.
+-- The settings ordered by the goal; those that break the budget are last.
 local function ranking(report, out)
   local lines, remarks, rows = { { "", report.goal, report.risk } }, { "" }, {}
   for i, r in ipairs(report.ranking) do
@@ -255,7 +255,7 @@ function M.ranked(report)
   return out
 end
 
---- What came of each setting and seed.
+--- The result of each setting and seed.
 ---@return table[]
 function M.results(report)
   local out = {}
@@ -268,7 +268,7 @@ function M.results(report)
   return out
 end
 
---- The same as JSON, one in each line.
+--- The same as JSON lines.
 ---@return string
 function M.json_lines(report)
   local out = {}

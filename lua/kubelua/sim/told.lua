@@ -1,5 +1,5 @@
--- told.lua - explanations that a page carries along: of nodes hour by hour, of the first evicted pods, of
--- pods that wait at the end, and of teams. A page has room for so many.
+-- told.lua - explanations that are embedded in a page: nodes hour by hour, the first evicted pods, pods that
+-- wait at the end, and teams; these are the most that a page has of each.
 
 local core = require "kubelua.core"
 local explain = require "kubelua.sim.explain"
@@ -14,7 +14,7 @@ local NODES_MAX, VICTIMS_MAX, WAITING_MAX = 300, 100, 20
 local T = {}
 T.__index = T
 
---- Explanations of a simulation that takes `seconds`. Keeps what controllers do from now on.
+--- Explanations of a simulation of `seconds`. Keeps what controllers do from now on.
 ---@param w kubelua.SimWorld
 ---@param seconds number
 function M.new(w, seconds)
@@ -36,14 +36,14 @@ local function nodes(self)
   end
 end
 
---- Time has passed.
+--- Called when time has passed.
 function T:pass()
   if self.w.time < self.due then return end
   self.due = self.due + self.period
   nodes(self)
 end
 
--- Who wrote of the pod just now, with what it said.
+-- The controller that has just written about the pod, and what it logged.
 local function culprits(w, key)
   local out = {}
   for run_key, of in pairs(w.explain.now) do
@@ -63,7 +63,7 @@ local function culprits(w, key)
   return out
 end
 
---- Pod p is evicted; it is still where it was.
+--- Called when pod p is evicted, while it is still on its node.
 function T:victim(p)
   local w, pods = self.w, self.w.pods
   if self.victims >= VICTIMS_MAX then return end

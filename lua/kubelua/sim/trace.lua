@@ -1,10 +1,10 @@
--- trace.lua - clusters out of published traces: nodes, and pods that come and go when the trace says so. What
--- a trace does not have is assumed, and every report says what.
+-- trace.lua - clusters from published traces: nodes, and pods that come and go as in the trace. What a trace
+-- lacks is assumed, and every report lists the assumptions.
 --
 -- A format is a module: nodes(it, settings, from, to) gives { id, name, cpu, memory[, allocatable]
 -- [, system] } ..., pods(it, settings, kept, share, from, to) gives { name, class, namespace, app, cpu,
 -- memory, created, ends[, on][, uses][, holds][, labels] } ... of a span of time; kept: the places of the
--- nodes that are simulated, by id; share: their share of all; on: the place of its node; system, uses:
+-- simulated nodes, by id; share: their share of all nodes; on: the place of its node; system, uses:
 -- { { second, milli-cores } ... }; holds: { { second, bytes } ... }. `it` is the directory, or what open(dir)
 -- makes of it (or of a file), whose began and ended are unix times.
 
@@ -22,7 +22,7 @@ local FORMATS = {
   simkube = require "kubelua.sim.trace_simkube",
 }
 
---- What is assumed of a trace.
+--- The assumptions about a trace.
 function M.assumed(trace) return FORMATS[trace.format].ASSUMED end
 
 --- Reads "openb:DIR"; raises.
@@ -37,17 +37,17 @@ function M.read_option(text)
   return { format = format, dir = dir, from = 0 }
 end
 
---- The commands that fetch the files of a format, or nil: they are published.
+--- The commands that fetch the files of a format; nil if they are published.
 ---@param format string
 function M.commands(format)
   local commands = FORMATS[format] and FORMATS[format].commands
   return commands and commands()
 end
 
--- What was opened last: how long a trace is is asked before it is simulated.
+-- The trace that was opened last: its length is needed before its simulation.
 local last = {}
 
---- What a format made of its directory, where it says when it began and ended; else nil. Raises.
+--- The opened trace, if its format says when it began and ended; else nil. Raises.
 ---@return { began: number, ended: number }?
 function M.open(trace)
   local open = FORMATS[trace.format].open
@@ -76,7 +76,7 @@ end
 
 -- ---------------------------------------------------------------- the cluster
 
--- A job takes its lifetime at full speed; a pod with a node is there, if the node is.
+-- A job takes its lifetime at full speed. A pod that has a node is placed there, if that node is simulated.
 local function come(w, o)
   local work = o.class ~= "prod" and o.ends - o.created
   local p = w:add_pod { name = o.name, namespace = o.namespace, class = o.class, app = o.app, cpu = o.cpu,
@@ -88,14 +88,14 @@ local function come(w, o)
   if o.holds then followed[#followed + 1] = { into = w.holds, at = p, curve = o.holds, next = 1 } end
 end
 
--- The nodes that are simulated: all of them, or as many as a cut has, evenly over the file; their share.
+-- The simulated nodes: all, or as many as the cut says, spread evenly over the file; and their share.
 local function chosen(all, trace)
   local n, out = math.min(trace.nodes or #all, #all), {}
   for k = 1, n do out[k] = all[1 + (k - 1) * #all // n] end
   return out, n / math.max(1, #all)
 end
 
---- Its nodes, and of a cut so many of them, evenly over the file; pods wait for their time.
+--- Adds the nodes of a trace, or those of a cut; its pods are added when their time comes.
 ---@param w kubelua.SimWorld
 ---@param trace { format: string, dir: string, from: number, nodes: integer? }
 ---@param seconds number
@@ -126,8 +126,8 @@ end
 --- Whether a trace says when it began and ended.
 function M.timed(trace) return FORMATS[trace.format].open ~= nil end
 
---- What prod pods used that were there from the beginning to the end: { node, cpu, curve = { { second,
---- milli-cores } ... } } each, node: a name; how many were not.
+--- The use of prod pods that existed from the beginning to the end: { node, cpu, curve = { { second,
+--- milli-cores } ... } } each, node: a name; and the number of the others.
 ---@return table[], integer
 function M.usage(trace, settings, seconds)
   local format, kept, out, others = FORMATS[trace.format], {}, {}, 0
@@ -145,7 +145,7 @@ function M.usage(trace, settings, seconds)
   return out, others
 end
 
--- What is used now of which the use is in the trace. A pod that starts again elsewhere follows its model.
+-- Sets the use that the trace has. A pod that has started again elsewhere follows its model instead.
 local function use(w)
   for _, f in ipairs(w.trace.followed) do
     while f.curve[f.next] and f.curve[f.next][1] <= w.time do
@@ -155,11 +155,11 @@ local function use(w)
   end
 end
 
---- What comes and goes up to now.
+--- Lets pods come and go up to now.
 ---@param w kubelua.SimWorld
 function M.pass(w)
   local t = w.trace
-  w:leave_due() -- a pod may have the name of one that has gone
+  w:leave_due() -- a new pod may have the name of one that has gone
   while t.pods[t.next] and t.pods[t.next].created <= w.time do
     come(w, t.pods[t.next])
     t.next = t.next + 1

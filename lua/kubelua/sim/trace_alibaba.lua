@@ -1,5 +1,5 @@
 -- trace_alibaba.lua - Alibaba's trace of 2018: machines with long-running containers, whose use is known, and
--- batch tasks beside them. Its CSV files have no head; these columns are read:
+-- batch tasks beside them. Its CSV files have no header; these columns are read:
 --
 --   machine_meta     1 machine, 5 cores, 6 memory
 --   container_meta   1 container, 2 machine, 4 app, 6 requested cpu, 8 memory
@@ -7,7 +7,7 @@
 --   batch_task       1 task, 2 instances, 3 job, 5 status, 6 start, 7 end, 8 cpu, 9 memory
 --
 -- A requested cpu of 100 is a core, used cpu is a percentage of the request, times are seconds. Memory is a
--- share of 100, the largest machine's: the setting `memory` says how much that is.
+-- percentage of the largest machine's, which the setting `memory` gives.
 
 local csv = require "kubelua.sim.csv"
 local dice = require "kubelua.sim.dice"
@@ -20,7 +20,7 @@ M.ASSUMED = {
   "of the trace: between two samples a container uses what it used last",
 }
 
--- Of hundredths of a core, and of a share of 100 of the largest memory.
+-- Converts hundredths of a core, and percentages of the largest memory.
 local function millis(row, k) return math.max(1, row.number(k, "the cpu") * 10 // 1 | 0) end
 local function bytes(row, k, settings)
   local share = row.number(k, "the memory")
@@ -28,7 +28,7 @@ local function bytes(row, k, settings)
   return share * settings.memory // 100 | 0
 end
 
--- Pods that are simulated at most: a line may stand for any number of instances.
+-- The most pods that are simulated: a line may stand for any number of instances.
 local PODS_MAX = 1000000
 
 --- Its machines; the first row of each counts.
@@ -44,7 +44,7 @@ function M.nodes(dir, settings)
   return out
 end
 
--- What containers use, { { second, percent } ... } of each; the first is the last sample before the span.
+-- The use of each container, { { second, percent } ... }; the first is the last sample before the span.
 local function uses(dir, wanted, from, to)
   local out = {}
   for row in csv.rows(csv.find(dir, "container_usage")) do
@@ -103,7 +103,7 @@ local function tasks(dir, settings, share, from, to, out)
   end
 end
 
---- What comes on the kept machines ({ [id] = its place }), a share of all, from a moment to another.
+--- The pods on the kept machines ({ [id] = its place }) and a share of the tasks, from one moment to another.
 function M.pods(dir, settings, kept, share, from, to)
   local out = containers(dir, settings, kept, from, to)
   tasks(dir, settings, share, from, to, out)

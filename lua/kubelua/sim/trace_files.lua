@@ -1,4 +1,4 @@
--- trace_files.lua - what formats of traces share beside CSV: whole files, and samples in order.
+-- trace_files.lua - what trace formats share beside CSV: reading whole files, sorting samples.
 
 local M = {}
 

@@ -23,7 +23,7 @@ function M.nodes(dir)
   return out
 end
 
---- Those that are there at some moment of the span, with the same share of them as of nodes.
+--- The pods that exist at some moment of the span, in the same share as nodes.
 function M.pods(dir, _, _, share, from, to)
   local out = {}
   for row in csv.named(csv.find(dir, "pod"),

@@ -1,8 +1,8 @@
--- trace_prometheus.lua - a cluster out of what Prometheus recorded of it: answers of its `query_range`, one
--- file for each of the queries below. Pods come and go, and use what they used.
+-- trace_prometheus.lua - a cluster from what Prometheus recorded of it: answers to `query_range`, one file
+-- for each of the queries below. Pods come, go and use as they did.
 --
--- A long span has several files of a query, such as cpu-1.json and cpu-2.json: Prometheus answers at most
--- 11,000 samples of a series. What `promtool query range --format json` prints is read as well.
+-- A long span needs several files per query, such as cpu-1.json and cpu-2.json: Prometheus returns at most
+-- 11,000 samples per series. The output of `promtool query range --format json` is accepted, too.
 
 local core = require "kubelua.core"
 local csv = require "kubelua.sim.csv"
@@ -11,7 +11,7 @@ local files = require "kubelua.sim.trace_files"
 
 local M = {}
 
---- The files, and the queries that they answer: metrics of kube-state-metrics and of the kubelet (cAdvisor).
+--- The files and their queries: metrics of kube-state-metrics and of the kubelet (cAdvisor).
 M.QUERIES = {
   { "nodes", 'sum by (node, resource) (kube_node_status_capacity{resource=~"cpu|memory"})' },
   { "allocatable", 'sum by (node, resource) (kube_node_status_allocatable{resource=~"cpu|memory"})' },
@@ -33,7 +33,7 @@ M.ASSUMED = {
   "of Prometheus: nodes are there from the beginning to the end; labels, taints and quotas are not recorded",
 }
 
---- The commands that fetch all of it, for a shell.
+--- The shell commands that fetch all of it.
 ---@return string
 function M.commands()
   local out = { [[
@@ -82,7 +82,7 @@ local function series_in(path)
   return list
 end
 
--- The values of a series from its JSON, where all of them are numbers; else nil. A view for each sample would
+-- The values of a series from its JSON, if all of them are numbers; else nil. A view of each sample would
 -- cost ten times as much.
 local function plain_values(values)
   local list = {}
@@ -136,14 +136,14 @@ end
 
 -- ---------------------------------------------------------------- what they say
 
--- The largest that it was.
+-- The maximum.
 local function most(list)
   local out = 0
   for _, v in ipairs(list) do out = math.max(out, v[2]) end
   return out
 end
 
--- Samples of several files of a query, of each name; cpu in milli-cores, memory in bytes.
+-- The samples of each name from all files of a query; cpu in milli-cores, memory in bytes.
 local function curves(dir, query, wanted, name_of, factor)
   local out = {}
   each(dir, query, wanted, function(labels, values)
@@ -177,7 +177,7 @@ local function key_of(labels) return labels.namespace .. "/" .. labels.pod end
 
 local OF_SET = { ReplicaSet = "^(.+)%-%w+$", Job = "^(.+)$", StatefulSet = "^(.+)$", DaemonSet = "^(.+)$" }
 
--- Pods of a Deployment belong to one app, whatever the ReplicaSet of the day is called.
+-- Pods of a Deployment belong to one app, whatever its ReplicaSet.
 local function app_of(labels)
   local kind, name = labels "created_by_kind", labels "created_by_name"
   local app = OF_SET[kind] and type(name) == "string" and (name:match(OF_SET[kind]) or name)
@@ -186,8 +186,8 @@ end
 
 local CLASS_OF = { ["koord-batch"] = "batch", ["koord-free"] = "batch", ["koord-mid"] = "mid" }
 
--- { key, pod, namespace, node, class, app, first, last } of each pod, by its uid: a pod that waits for its
--- node is another series until it has one. The last moment, and the time from one sample to the next.
+-- { key, pod, namespace, node, class, app, first, last } of each pod, by its uid: a pending pod is a separate
+-- series until it has a node. Also returns the last moment, and the time between samples.
 local function pods_in(dir)
   local out, by_id, ended, step = {}, {}, -math.huge, math.huge
   each(dir, M.QUERIES[3], { "namespace", "pod" }, function(labels, values)
@@ -208,7 +208,7 @@ local function pods_in(dir)
   return out, ended, step < math.huge and step or 60
 end
 
--- { [key] = { [resource] = amount } }, the most that a pod asked for.
+-- { [key] = { [resource] = amount } }, the maximum of a pod's requests.
 local function requests_in(dir)
   local out = {}
   each(dir, M.QUERIES[4], { "namespace", "pod", "resource" }, function(labels, values)
@@ -219,7 +219,7 @@ local function requests_in(dir)
   return out
 end
 
---- All of a directory: { began, ended, nodes, pods, ... }, times in unix seconds; raises.
+--- Reads a directory: { began, ended, nodes, pods, ... }, times in unix seconds; raises.
 function M.open(dir)
   local t = {}
   t.sizes, t.names = sizes(dir, M.QUERIES[1])
@@ -238,7 +238,7 @@ function M.open(dir)
   return t
 end
 
--- What of a curve is in a span, from its beginning on; the first is the last one before it.
+-- The part of a curve that is in a span; its first point is the last one before the span.
 local function span_of(list, from, to)
   local out, before
   out = {}
@@ -253,7 +253,7 @@ local function span_of(list, from, to)
   return out
 end
 
---- Its nodes, with what they use for themselves.
+--- The nodes, with their own use.
 function M.nodes(t, _, from, to)
   local out = {}
   for _, name in ipairs(t.names) do
@@ -265,7 +265,7 @@ function M.nodes(t, _, from, to)
   return out
 end
 
--- Class and requests: those of batch and mid resources say it, where no priority class does.
+-- Class and requests: without a priority class, batch and mid resources tell the class.
 local function asked(t, p)
   local has, class = t.requests[p.key] or {}, p.class
   class = class or has.kubernetes_io_batch_cpu and "batch" or has.kubernetes_io_mid_cpu and "mid" or "prod"
@@ -273,7 +273,7 @@ local function asked(t, p)
   return class, (cpu or (has.cpu or 0) * 1000) // 1 | 0, (memory or has.memory or 0) // 1 | 0
 end
 
---- Those that are there at some moment of the span; of pods that never got a node the same share as of nodes.
+--- The pods that exist at some moment of the span; of those without a node ever, the same share as of nodes.
 function M.pods(t, _, kept, share, from, to)
   local out, start = {}, t.began + from
   for _, p in ipairs(t.pods) do

@@ -1,5 +1,5 @@
 -- trace_simkube.lua - a trace of SimKube (https://simkube.dev): a file of MessagePack with the objects that
--- own pods as they came, changed and went, and how long their pods ran. Version 2 of the format:
+-- own pods, as they were created, changed and deleted, and how long their pods ran. Version 2 of the format:
 --
 --   { version, config = { trackedObjects = { [kind] = { podSpecTemplatePaths } } },
 --     events = { { ts, applied_objs, deleted_objs } ... }, index,
@@ -28,17 +28,17 @@ M.ASSUMED = {
     its parallelism, a Pod itself; others are left out. Of several templates the first counts",
 }
 
--- Where the template of a pod is in an object; others say so in the trace's config.
+-- The path of the pod template in known kinds; for others the trace's config has it.
 local TEMPLATES = { ["v1.Pod"] = "", ["apps/v1.Deployment"] = "/spec/template",
   ["apps/v1.ReplicaSet"] = "/spec/template", ["apps/v1.StatefulSet"] = "/spec/template",
   ["apps/v1.DaemonSet"] = "/spec/template", ["batch/v1.Job"] = "/spec/template",
   ["batch/v1.CronJob"] = "/spec/jobTemplate/spec/template" }
 local JOBS = { ["batch/v1.Job"] = true, ["batch/v1.CronJob"] = true }
--- How many pods an object has that no lifetime is known of.
+-- The number of pods of an object without known lifetimes.
 local NUMBER = { ["v1.Pod"] = "none", ["apps/v1.Deployment"] = "replicas",
   ["apps/v1.ReplicaSet"] = "replicas", ["apps/v1.StatefulSet"] = "replicas",
   ["batch/v1.Job"] = "parallelism" }
--- Pods of one object at most.
+-- The most pods of one object.
 local PODS_MAX = 1000000
 
 -- ---------------------------------------------------------------- the file
@@ -95,7 +95,7 @@ local function read_lifetimes(t, list)
   end
 end
 
---- All of a file: { began, ended, ... }, times in unix seconds; raises.
+--- Reads a file: { began, ended, ... }, times in unix seconds; raises.
 ---@param path string
 function M.open(path)
   local text = files.content(path)
@@ -131,7 +131,7 @@ end
 
 -- ---------------------------------------------------------------- its pods
 
--- What a JSON pointer leads to; "*": the first of a list.
+-- The value at a JSON pointer; "*" is the first item of a list.
 local function at_pointer(v, pointer)
   for part in pointer:gmatch "/([^/]*)" do
     local key = part:gsub("~1", "/"):gsub("~0", "~")
@@ -142,7 +142,7 @@ local function at_pointer(v, pointer)
   return v
 end
 
--- { class, cpu, memory } of the pods of an object in one of its versions; nil: it has no template.
+-- { class, cpu, memory } of the pods of an object in one of its versions; nil if it has no template.
 local function shape(t, of, object)
   local pointer = TEMPLATES[of.kind] or t.config[of.kind]
   local template = type(pointer) == "string" and at_pointer(object, pointer)
@@ -154,7 +154,7 @@ local function shape(t, of, object)
   return { JOBS[of.kind] and "batch" or class, cpu, memory }
 end
 
--- The shape of an object's pods at a moment: of its version then, or of its first.
+-- The shape of an object's pods at a moment, by its version then, or by its first one.
 local function shape_at(t, of, moment)
   local found
   for _, version in ipairs(of.versions) do
@@ -165,7 +165,7 @@ local function shape_at(t, of, moment)
   return found[3] or nil
 end
 
--- { { from, to } ... } by how many pods the object has had: what is too many ends, the youngest first.
+-- { { from, to } ... } from the numbers of replicas over time: surplus pods end, the youngest first.
 local function by_number(t, of)
   local field, all, running = NUMBER[of.kind], {}, {}
   for _, version in ipairs(of.versions) do
@@ -194,7 +194,7 @@ function M.nodes(_, settings)
   return out
 end
 
---- Those that are there at some moment of the span, with the same share of them as of nodes.
+--- The pods that exist at some moment of the span, in the same share as nodes.
 function M.pods(t, _, _, share, from, to)
   local out, start, stop = {}, t.began + from, t.began + to
   for _, of in ipairs(t.order) do

@@ -52,7 +52,7 @@ local function seconds(row, name)
   return t
 end
 
--- From 0 to 1; nil: it is missing.
+-- A number from 0 to 1; nil if it is missing.
 local function amount(row, name)
   local x = tonumber(row[name]) or row.fail(("%s is not a number: %q"):format(name, row[name]))
   if x == -1 then return nil end
@@ -75,8 +75,8 @@ function M.nodes(dir, settings)
   return out
 end
 
--- Of each pod on the kept nodes { node, app, first, last, uses } of a span, and the time of the last sample
--- and from one to the next.
+-- { node, app, first, last, uses } of each pod on the kept nodes in a span; the time of the last sample, and
+-- the time between samples.
 local function samples(dir, kept, from, to)
   local out, latest, step = {}, -math.huge, math.huge
   for row in rows_of(dir, "pod_resource_usage", { "collect_timestamp", "node_name", "pod", "app_group",
@@ -97,7 +97,7 @@ local function samples(dir, kept, from, to)
   return out, latest, step < math.huge and step or 60
 end
 
---- What is there at some moment of a span, on the kept machines ({ [id] = its place }).
+--- The pods that exist at some moment of a span on the kept machines ({ [id] = its place }).
 function M.pods(dir, settings, kept, _, from, to)
   local of, latest, step = samples(dir, kept, from, to)
   local out, seen = {}, {}

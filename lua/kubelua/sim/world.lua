@@ -1,7 +1,7 @@
--- world.lua - the cluster that is simulated: nodes and pods as columns (one list for each property, cpu in
--- milli-cores, memory in bytes), and the objects of them that controllers see.
+-- world.lua - the simulated cluster: nodes and pods as columns (one list per property, cpu in milli-cores,
+-- memory in bytes), and their objects, which controllers see.
 --
--- What happens to a pod goes through here, so that columns and objects agree: add, place, finish, evict.
+-- All changes of pods go through here, so that columns and objects agree: add, place, finish, evict.
 
 local core = require "kubelua.core"
 local dice = require "kubelua.sim.dice"
@@ -11,10 +11,10 @@ local M = {}
 
 local UPSTREAM = "slo.koordinator.sh/v1alpha1"
 M.METRIC = UPSTREAM .. "/NodeMetric"
---- Of the pods that the simulation makes.
+--- The namespace of pods that the simulation makes.
 M.SCHEDULER = "koord-scheduler"
 
--- Evictions of which the moment and the node are kept; all are counted.
+-- The most evictions whose moment and node are kept; all are counted.
 local EVICTIONS_KEPT = 1000
 
 ---@class kubelua.SimWorld
@@ -23,7 +23,7 @@ local EVICTIONS_KEPT = 1000
 local W = {}
 W.__index = W
 
---- Classes, with the QoS label, the priority and the resources that their pods ask for.
+--- Classes, with the QoS label, the priority and the resource names of their pods.
 M.CLASSES = {
   prod = { qos = "LS", priority = 9000, cpu = "cpu", memory = "memory", name = "koord-prod" },
   mid = { qos = "BE", priority = 7000, cpu = "kubernetes.io/mid-cpu", memory = "kubernetes.io/mid-memory",
@@ -74,7 +74,7 @@ local function value(o) return core.value(o, "an object of the simulation") end
 
 -- ---------------------------------------------------------------- objects
 
--- A fact of the cluster: stored as it is. Uids follow from the order, which is the same each time.
+-- Stores an object as it is. Uids are numbers in order of creation, which is the same each time.
 function W:put(o)
   self.uids = self.uids + 1
   o.metadata.uid = o.metadata.uid or ("00000000-0000-4000-9000-%012x"):format(self.uids)
@@ -131,7 +131,7 @@ local function own_object(w, p)
   }
 end
 
--- What others made stays as it is, but for node and status: as it is now, or, of a successor, as it was.
+-- A pod that others made keeps its object, except for node and status; a successor gets the original object.
 local function adopted_object(w, p)
   local pods = w.pods
   local ok, now = pcall(w.sim.call, w.sim,
@@ -143,7 +143,7 @@ local function adopted_object(w, p)
   return o
 end
 
--- Another one than that of an earlier pod of the same name.
+-- A uid that differs from those of earlier pods of the same name.
 local function new_uid(w, p)
   local base = ("pod-%s-%d"):format(w.pods.name[p], w.pods.restarts[p])
   local n = w.namesakes[base] or 0
@@ -151,14 +151,14 @@ local function new_uid(w, p)
   return n == 0 and base or ("%s-%d"):format(base, n)
 end
 
---- What pod p is made of, as a table of its own: name, node and status are not that.
+--- The manifest of pod p as a new table, without name, node and status.
 ---@return table
 function W:manifest(p)
   local object = self.pods.object[p]
   return object and core.copy(object) or own_object(self, p)
 end
 
---- Pod p as the cluster shows it from now on.
+--- Updates the object of pod p in the cluster.
 function W:put_pod(p)
   local pods = self.pods
   local o = pods.object[p] and adopted_object(self, p) or own_object(self, p)
@@ -173,7 +173,7 @@ end
 
 -- ---------------------------------------------------------------- nodes
 
---- A node that the cluster has: what it is made of, as a table in a manifest's form or a view.
+--- Adds a node that the cluster has; its object is a table in a manifest's form, or a view.
 function W:take_node(o)
   local nodes, i = self.nodes, self.nodes.n + 1
   nodes.n = i
@@ -192,7 +192,7 @@ local function member(o, name)
   return v ~= core.null and v or nil
 end
 
---- How large it is, as its status says. It takes part from then on.
+--- Reads its size from its status. From then on the node takes part.
 function W:size_node(i, o)
   local nodes, status = self.nodes, member(o, "status")
   local capacity = member(status, "capacity") or member(status, "allocatable") or {}
@@ -201,14 +201,14 @@ function W:size_node(i, o)
   nodes.cpu[i], nodes.memory[i] = cpu, core.qty(capacity.memory or "0"):value()
 end
 
---- A node as the simulation began with it: a table in a manifest's form.
+--- Adds a node at the beginning: a table in a manifest's form.
 function W:add_node(o)
   local i = self:take_node(o)
   self:put(o)
   return i
 end
 
---- What became of a node: what policies made of its allocatable; one that an autoscaler made or took away.
+--- Follows a change of a node: an allocatable that policies set; a node that an autoscaler added or removed.
 function W:saw_node(view, what)
   local name = view.metadata.name
   if what == "DELETED" then return self.node_of[name] and self:lose_node(name) end
@@ -226,7 +226,7 @@ end
 
 -- ---------------------------------------------------------------- pods
 
--- Prod pods that the simulation makes belong to a ReplicaSet of their app, one more of them or one less.
+-- Counts a prod pod of the simulation in, or out of, the ReplicaSet of its app.
 local function resize(w, p, by)
   local pods = w.pods
   if pods.class[p] ~= "prod" or pods.object[p] then return end
@@ -236,7 +236,7 @@ local function resize(w, p, by)
   w.resized[key] = true
 end
 
---- The ReplicaSets whose pods have become more or less.
+--- Updates ReplicaSets whose number of pods has changed.
 function W:put_workloads()
   for _, key in ipairs(self.resized) do
     local namespace, app = key:match "^(.-)/(.*)$"
@@ -270,13 +270,13 @@ local function take_pod(w, o)
     or o.object and o.object("metadata.labels", quotas.LABEL)
     or false
   if pods.restarts[p] == 0 then resize(w, p, 1) end
-  -- pods of one app are not alike: each uses its own share
+  -- pods of one app differ: each uses its own share
   w.factor[p] = 1 + 0.2 * dice.normal(w.seed, dice.of(o.name), 1)
   w.pod_of[pods.namespace[p] .. "/" .. o.name] = p
   return p
 end
 
--- What a pod asks for counts on its node (sign 1) or does not any more (-1).
+-- Adds a pod's requests to its node (sign 1), or subtracts them (-1).
 local function count(w, p, sign)
   local pods, nodes, i = w.pods, w.nodes, w.pods.node[p]
   local prefix = pods.class[p] == "prod" and "prod" or "batch"
@@ -284,7 +284,7 @@ local function count(w, p, sign)
   nodes[prefix .. "_memory_asked"][i] = nodes[prefix .. "_memory_asked"][i] + sign * pods.memory[p]
 end
 
--- It stands on node i, for the columns.
+-- Puts it on node i in the columns.
 local function stand(w, p, i)
   local pods = w.pods
   pods.node[p], pods.state[p], pods.placed[p] = i, "running", w.time
@@ -317,15 +317,15 @@ local function bound(w, p, i)
     body = value { status = status_of(w, p) } }
 end
 
---- Whether a scheduler under test is to place the pod: it names the one that it waits for.
+--- Whether a scheduler under test places the pod: the pod names its scheduler.
 function W:is_for_others(p)
   local name, object = self.scheduler, self.pods.object[p]
   if not name then return false end
   return name == "*" or (object and object("spec.schedulerName") or M.SCHEDULER) == name
 end
 
---- A pod that waits for a node, or (node) has one: { name, namespace, class, cpu, memory, app, labels,
---- work }. work: seconds at full request, of a job; nil: it runs until somebody ends it.
+--- Adds a pod that waits for a node, or (node) has one: { name, namespace, class, cpu, memory, app, labels,
+--- work }. work: for a job, seconds at its full request; nil: it runs until somebody ends it.
 ---@return integer
 function W:add_pod(o)
   local p = take_pod(self, o)
@@ -338,7 +338,7 @@ function W:add_pod(o)
   return p
 end
 
--- It is not on its node, and (unless somebody has deleted it) not in the cluster, any more.
+-- Removes it from its node and, unless somebody has deleted it already, from the cluster.
 local function take_away(w, p, deleted)
   local pods = w.pods
   local i = pods.node[p]
@@ -360,7 +360,7 @@ function W:finish(p)
   take_away(self, p)
 end
 
---- Pods whose end has come go, wherever they are: nobody makes others.
+--- Removes pods whose end has come, wherever they are; they have no successors.
 function W:leave_due()
   local stay, pods = {}, self.pods
   for _, p in ipairs(self.ending) do
@@ -375,7 +375,7 @@ function W:leave_due()
   self.ending = stay
 end
 
---- A pod, or what has taken its place, leaves, and nobody makes another one.
+--- Removes a pod, or its successor; it is not replaced.
 ---@param key string
 function W:leave(key)
   local p = self.pod_of[key] or self.pod_of[self.heirs[key] or ""]
@@ -387,8 +387,8 @@ function W:leave(key)
   take_away(self, p)
 end
 
---- Somebody took the pod away. What owns it makes another one, which begins from the start; of a pod that a
---- controller under test made, that is the controller's business.
+--- The pod was evicted or deleted. Its owner makes another one, which starts anew; a pod of a controller
+--- under test is replaced by that controller.
 ---@param p integer
 ---@param why string
 ---@param deleted boolean?  its object is gone already
@@ -416,7 +416,7 @@ function W:evict(p, why, deleted)
   }
 end
 
--- Objects of a snapshot or a recording were checked by nobody.
+-- Objects of a snapshot or a recording have not been validated.
 local function must(good, path, what)
   if not good then error(("%s must be %s"):format(path, what), 0) end
 end
@@ -429,7 +429,7 @@ local function class_of(view)
   return (priority >= 5000 or qos == "BE") and "batch" or "prod"
 end
 
--- A container's request; 0: it has none.
+-- A container's request; 0 if it has none.
 local function request(container, name, in_milli)
   local amount = container("resources.requests", name)
   if amount == nil then return 0 end
@@ -439,7 +439,7 @@ local function request(container, name, in_milli)
   return in_milli and q:milli() or q:value()
 end
 
--- What the pod of an object asks for: cpu, memory, of its class's resources.
+-- The requests of a pod object: cpu and memory, by its class's resource names.
 local function asked(view, class)
   local names, cpu, memory = M.CLASSES[class], 0, 0
   local containers = view("spec.containers") or {}
@@ -452,7 +452,7 @@ local function asked(view, class)
   return cpu, memory
 end
 
---- Of a pod (or a template) that the simulation did not make: its class, and the cpu and memory it asks for.
+--- The class and the requested cpu and memory of a pod (or a template) that the simulation did not make.
 ---@return string class, integer cpu, integer memory
 function M.asked_by(view)
   local class = class_of(view)
@@ -469,7 +469,7 @@ function W:adopt(view, foreign)
   if i then stand(self, p, i) else self.pending[#self.pending + 1] = p end
 end
 
---- What changed in the cluster since the last time, by whomever. True: a pod has come or gone.
+--- Follows the changes in the cluster since the last call. True if a pod has come or gone.
 function W:hear()
   local moved = false
   for _, news in ipairs(self.sim:news()) do
@@ -500,7 +500,7 @@ end
 
 -- ---------------------------------------------------------------- nodes that fail
 
--- Nothing runs on it any more, and what did starts again elsewhere.
+-- Nothing runs on the node any more; its pods start again elsewhere.
 local function stop_node(w, i)
   local nodes = w.nodes
   nodes.ready[i], nodes.reports[i], nodes.batch_cpu[i], nodes.batch_memory[i] = false, false, 0, 0
@@ -508,7 +508,7 @@ local function stop_node(w, i)
   for _, p in ipairs({ table.unpack(nodes.pods[i]) }) do w:evict(p, "its node failed") end
 end
 
---- A node does not answer any more.
+--- A node stops answering.
 function W:fail_node(name)
   local i = self.node_of[name] or core.blame(("there is no node %q"):format(tostring(name)))
   if not self.nodes.ready[i] then return end
@@ -529,10 +529,10 @@ function W:heal_node(name)
   self:condition(i, "True")
 end
 
--- What a node that does not answer is tainted with.
+-- The taint of a node that does not answer.
 local UNREACHABLE = "node.kubernetes.io/unreachable"
 
--- The list of taints is one thing to a patch: those of others are in it as they were.
+-- A patch replaces the whole list of taints, so it repeats those of others.
 local function taint(w, i, on)
   local name, taints = w.nodes.name[i], {}
   local node = w.sim:call { verb = "get", kind = "v1/Node", name = name }

@@ -6,7 +6,7 @@ local cluster = require "cluster"
 
 local PERIOD = 5 -- seconds
 
-local loaded = {} -- node name -> its NodeMetric as it was when we first saw it
+local loaded = {} -- node name -> its NodeMetric when it was first seen
 
 return kube.controller {
   name = "demo-agents",

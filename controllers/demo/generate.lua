@@ -5,16 +5,16 @@
 
 local dir = arg and arg[1] or "controllers/demo"
 
-local NOW = "2026-01-01T00:00:00Z" -- whoever plays the agents (cluster.touch) writes the present instead
+local NOW = "2026-01-01T00:00:00Z" -- the demo's agents (cluster.touch) write the present time instead
 
--- ---------------------------------------------------------------- chance, but always the same
+-- ---------------------------------------------------------------- random numbers, the same each time
 
 local state = 20260101
 local function random(from, to)
   state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
   return from + (state >> 20) % (to - from + 1)
 end
-local function part(n, from, to) return n * random(from, to) // 100 end -- between from and to percent
+local function part(n, from, to) return n * random(from, to) // 100 end -- between `from` and `to` percent
 
 -- ---------------------------------------------------------------- YAML, one short document per object
 
@@ -142,7 +142,7 @@ local POOLS = {
   { name = "reserve", count = 1, cpu = 32, gib = 128 },
 }
 
--- What single nodes have on top of their pool.
+-- What single nodes have in addition to their pool.
 local SPECIAL = {
   ["general-02"] = { annotations = { ["node.koordinator.sh/reservation"] = '{"reservedCPUs":"0-3"}' } },
   ["general-03"] = { annotations = {
@@ -211,7 +211,7 @@ end
 local CLASS_OF = { LSE = "koord-prod", LSR = "koord-prod", LS = "koord-prod", SYSTEM = "koord-prod",
   BE = "koord-batch" }
 
--- on: pools it may run in; uses: percent of its request that it uses; milli-cores and MiB.
+-- on: pools where it may run; uses: the percentage of its request that it uses; milli-cores and MiB.
 local WORKLOADS = {
   { app = "web", namespace = "shop", qos = "LS", count = 56,
     cpu = 2000, memory = 4096, uses = { 15, 55 }, on = { "general" }, burst = 2 },
@@ -278,7 +278,7 @@ local function emit(w, i, node)
   local class = w.class or CLASS_OF[w.qos]
   local pod = { name = name, namespace = w.namespace, class = class, qos = w.qos }
   local labels, annotations = { app = w.app }, nil
-  -- Some workloads say nothing about QoS: Koordinator derives it from Kubernetes' own.
+  -- Some workloads have no QoS label: Koordinator derives it from Kubernetes' QoS class.
   if not w.plain then labels["koordinator.sh/qosClass"] = w.qos end
   if w.pinned and node.pool.zones then
     annotations = { ["scheduling.koordinator.sh/resource-status"] = (
@@ -315,7 +315,7 @@ for _, w in ipairs(WORKLOADS) do
   for i = 1, w.count or 0 do
     local node
     if not w.nowhere then
-      -- Round robin over the nodes that still have room for what it asks; extended resources need no room.
+      -- Round robin over the nodes with enough room for its request; extended resources need no room.
       local extended = PREFIX[w.class or CLASS_OF[w.qos]] ~= nil
       for _ = 1, #where do
         at = at % #where + 1

@@ -1,8 +1,8 @@
--- policies.lua - shows three more of Koordinator's policies on the demo cluster: a webhook that makes a batch
--- pod of a new one, quotas that lend to each other, and a pod that moves to a room reserved for it.
+-- policies.lua - shows three more of Koordinator's policies on the demo cluster: a webhook that turns a new
+-- pod into a batch pod, quotas that lend to each other, and a pod that migrates to capacity reserved for it.
 --
--- show.lua calls it once the nodes offer resources. Each scene makes objects, waits for what the policies do,
--- says it, and takes its objects away.
+-- show.lua calls it once the nodes offer resources. Each scene creates objects, waits for the policies'
+-- effect, prints it, and deletes its objects.
 
 local kube = require "kubelua"
 
@@ -18,7 +18,7 @@ local M = {}
 
 -- ---------------------------------------------------------------- waiting
 
--- What `get` returns once that is true; raises what was waited for after a while.
+-- Waits until `get` returns something true, and returns it; after a while it raises what it waited for.
 local function await(dev, what, get)
   for _ = 1, WITHIN // EVERY do
     local value = get()
@@ -93,7 +93,7 @@ local function quota_pod(team, name, cpu)
       resources = { requests = { cpu = cpu } } } } } }
 end
 
--- What a quota asks for and may use.
+-- What a quota requests and may use.
 local function carried(client, name, what)
   local text = client:get(QUOTA, SYSTEM, name)("metadata.annotations", PREFIX .. what)
   return text and kube.decode(text)("cpu")
@@ -170,7 +170,7 @@ function M.migration(client, dev, say)
     podRef = { namespace = "shop", name = name, uid = moved.metadata.uid } } }
   client:create(job)
   local room = await(dev, "a reservation", function()
-    -- it is available for a moment only: the next pod takes it
+    -- it is available only for a moment: the next pod takes it
     local one = client:list(RESERVATION)[1]
     return one and one("status.nodeName") and one
   end)
@@ -194,7 +194,7 @@ function M.migration(client, dev, say)
   clear(client, dev, { job, { kind = RESERVATION, name = room.metadata.name }, deployment })
 end
 
---- All scenes; raises what did not come.
+--- Plays all scenes; raises what did not happen.
 function M.show(client, dev, say)
   M.webhook(client, dev, say)
   M.quota(client, dev, say)

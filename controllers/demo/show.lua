@@ -52,7 +52,7 @@ local function look()
   return cluster.rows(nodes, metrics), metrics
 end
 
--- Only what the policy decides: usage moves all the time.
+-- Only what the policy decides: usage changes all the time.
 local function offers(rows)
   local parts = {}
   for i, row in ipairs(rows) do
@@ -138,7 +138,7 @@ local function read(path)
   return text
 end
 
--- As editors save: aside, then renamed over.
+-- Saves as editors do: to a new file, which is renamed.
 local function save(path, text)
   local file = assert(io.open(path .. "~", "wb"))
   file:write(text)
@@ -166,7 +166,7 @@ end
 return M
 ]]
 
--- What a command of kubelua says of this process.
+-- The output of a kubelua command about this process.
 local function asked(...)
   local stat = assert(io.open("/proc/self/stat", "rb"))
   local pid = stat:read "n"
@@ -189,10 +189,10 @@ end
 
 ]]
 
--- What `why` says of the first controller; others only watch the node.
+-- What `why` says about the first controller; the others only watch the node.
 local function of_first(text) return (text:match "^(.-\n)  %S+ %(watched%)" or text) .. "  ...\n" end
 
--- Why it is so, and what another version would do, which writes nothing.
+-- Explains the result, and what another version would do, which writes nothing.
 local function questions(shown)
   local node
   for _, row in ipairs(shown) do node = node or row.batch_cpu and row.node end
@@ -205,7 +205,7 @@ local function questions(shown)
   os.remove(path)
 end
 
--- With nobody at the keyboard the demo is the one who edits, in the copy that `make demo` runs.
+-- Without a terminal the demo edits the policy itself, in the copy that `make demo` runs.
 local function tour(shown)
   local original = read(policy)
   say("\nHalf of the processors, by an edit of %s while it runs:", policy)

@@ -1,7 +1,7 @@
--- comparequota.lua - runs the elastic quotas' policy beside koord-scheduler and says where the two disagree:
--- runtime, requests and use as the quotas carry them, against what the policy makes of the same pods and
--- nodes. No quota is written. The ConfigMap koordinator-system/koordinator-compare-quota has the report, and
--- the inputs of disagreements as cases for `make fixtures`.
+-- comparequota.lua - runs the elastic quotas' policy beside koord-scheduler and reports where they disagree:
+-- it compares runtime, requests and use on the quotas with the policy's results for the same pods and nodes.
+-- No quota is written. The ConfigMap koordinator-system/koordinator-compare-quota has the report, and the
+-- inputs of disagreements as cases for `make fixtures`.
 --
 --   kubelua run controllers/koordinator/comparequota.lua
 
@@ -24,7 +24,7 @@ return whole.controller {
   fields = inputs.FIELDS,
   every = "60s",
   params = kube.merge(inputs.PARAMS, {
-    patienceSeconds = 60, -- a disagreement that is younger is not told: koord-scheduler writes once a second
+    patienceSeconds = 60, -- younger disagreements are not reported: koord-scheduler writes once a second
   }),
 
   reconcile = function(_, ctx)

@@ -1,6 +1,6 @@
--- comparescheduler.lua - runs the scheduler's plugins beside koord-scheduler and says where the two disagree:
--- a cycle of ours gets each pod that it has just bound, and each for which it finds no node, in the same
--- cluster. Nothing is bound or written on pods. The ConfigMap
+-- comparescheduler.lua - runs the scheduler's plugins beside koord-scheduler and reports where they disagree:
+-- our cycle gets each pod that koord-scheduler has just bound or found no node for, in the same cluster.
+-- Nothing is bound, and pods are not written. The ConfigMap
 -- koordinator-system/koordinator-compare-scheduler has the report, and the inputs of disagreements as cases
 -- for `make fixtures`.
 --
@@ -21,7 +21,7 @@ local whole = require "lib.whole"
 local REPORT = "koordinator-compare-scheduler"
 local TOLD = 200 -- disagreements about placements that are remembered
 
--- When a pod got its node, in seconds, or nil for one that has none.
+-- When a pod got its node, in seconds; nil if it has none.
 local function bound_at(pod)
   if (pod("spec.nodeName") or "") == "" then return nil end
   local condition = kube.find_condition(pod, "PodScheduled")
@@ -29,8 +29,8 @@ local function bound_at(pod)
     and kube.time(condition.lastTransitionTime):unix()
 end
 
--- The pods of this scheduler that were bound from `since` on and before `now`, in that order; and those for
--- which it finds no node.
+-- The pods that this scheduler bound from `since` on and before `now`, in that order; and those for which it
+-- found no node.
 local function decided_by(ctx, waiting, since, now)
   local placed, refused = {}, {}
   for pod in ctx:each(cluster.POD) do
@@ -58,14 +58,14 @@ return whole.controller {
   every = "10s",
   params = kube.merge(settings.PARAMS, {
     percentageOfNodesToScore = kube.null, -- all nodes are scored
-    patienceSeconds = 60, -- a pod that waits there and would not here is told after so long
+    patienceSeconds = 60, -- a pod that is pending there and not here is reported after this time
     cases = 10,           -- that are kept
   }),
 
   reconcile = function(_, ctx)
     local memo = ctx.memo
     local now = ctx:now():unix()
-    local since = memo.looked_at or now -- what was before is another cluster by now
+    local since = memo.looked_at or now -- earlier pods were placed in a cluster that has changed since
     local state, _, waiting = cluster.read(ctx)
     local nodes, params = ctx:list(cluster.NODE), fields.copy(ctx.params)
     local args, told = settings.args(params), fields.copy(memo.told or {})

@@ -1,5 +1,5 @@
--- cpunormalization.lua - how much faster than the fleet's basis a node's processors are, as an annotation
--- "1.20". Schedulers compare nodes by it, and batch-cpu is offered multiplied by it.
+-- cpunormalization.lua - the speed of a node's processors relative to the fleet's baseline, as an annotation
+-- "1.20". Schedulers compare nodes by it, and offered batch-cpu is multiplied by it.
 
 local fields = require "fields"
 local colocation = require "colocation"
@@ -35,7 +35,7 @@ M.WHOLE = { ratioModel = true }
 
 function M.defaults() return { enable = false, ratioModel = {} } end
 
--- Which ratio of its model a processor has, by what is switched on.
+-- The ratio of a processor model, by which features are switched on.
 local function which(info)
   if info.hyperThreadEnabled then
     return info.turboEnabled and "hyperThreadTurboEnabledRatio" or "hyperThreadEnabledRatio"
@@ -70,7 +70,7 @@ local function basic_info(topology)
 end
 
 -- input: cpuNormalization (the configuration), node, nodeResourceTopology (may be absent).
--- Returns { annotations }; nil and why when the ratio cannot be known, and then the old annotation stays.
+-- Returns { annotations }; nil and why if the ratio is unknown: the old annotation stays then.
 function M.calculate(input)
   local config, node = input.cpuNormalization, input.node
   if config == nil then return nil, "cpu normalization has no configuration yet" end
@@ -93,7 +93,7 @@ function M.calculate(input)
   return { annotations = { [M.ANNOTATION] = ("%.2f"):format(ratio) } }
 end
 
--- The ratio that the node carries: nil when it carries none; nil and why when it does not read.
+-- The ratio in the node's annotation: nil if it has none; nil and why if it is invalid.
 function M.current(node)
   local text = fields.annotation(node, M.ANNOTATION)
   if text == nil then return nil end

@@ -1,5 +1,5 @@
--- custompriority.lua - Koordinator's CustomPriority: pods go from dear kinds of nodes to cheap ones, while
--- these have room. The policy is descheduling/priority.lua. Without an evictionOrder nothing happens.
+-- custompriority.lua - Koordinator's CustomPriority: moves pods from expensive kinds of nodes to cheap ones
+-- that have room. The policy is descheduling/priority.lua. Without an evictionOrder nothing happens.
 --
 --   kubelua run controllers/koordinator/custompriority.lua
 

@@ -1,5 +1,5 @@
--- devices.lua - what a node offers of GPUs, NPUs and RDMA cards: the sums of its healthy devices, which the
--- agent reports as a Device with the node's name, and labels that say what GPUs they are.
+-- devices.lua - the GPUs, NPUs and RDMA cards of a node: the sums over its healthy devices, which the agent
+-- reports as a Device with the node's name, and labels with the model of the GPUs.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -19,7 +19,7 @@ M.NAMES = { GPU, CORE, "huawei.com/npu-core", "huawei.com/npu-cpu", "huawei.com/
 local VENDOR = "node.koordinator.sh/gpu-vendor"
 M.LABELS = { VENDOR, "node.koordinator.sh/gpu-model", "node.koordinator.sh/gpu-driver-version" }
 
--- Everything of RDMA cards, or everything of the others.
+-- Resets all resources of RDMA cards, or all of the other devices.
 local function withdrawn(of_rdma)
   local resets = {}
   for _, name in ipairs(M.NAMES) do
@@ -63,8 +63,8 @@ local function usable(input)
   return nil, "device resources need a node with allocatable resources"
 end
 
--- input: node, device (the node's Device, or nil), sync_gpu_shared. Only GPUs of NVIDIA, and of nobody in
--- particular, have the wrapper resource koordinator.sh/gpu. Returns { resources, labels } or { resets }; nil
+-- input: node, device (the node's Device, or nil), sync_gpu_shared. Only GPUs of NVIDIA, and those without a
+-- vendor, have the wrapper resource koordinator.sh/gpu. Returns { resources, labels } or { resets }; nil
 -- and why.
 function M.gpu(input)
   local ok, why = usable(input)
@@ -78,7 +78,7 @@ function M.gpu(input)
   return { resources = resources, labels = labels_of(input.device) }
 end
 
--- The same of RDMA cards, each of which is a hundred of koordinator.sh/rdma.
+-- The same for RDMA cards; each is 100 of koordinator.sh/rdma.
 function M.rdma(input)
   local ok, why = usable(input)
   if not ok then return nil, why end

@@ -1,12 +1,12 @@
--- elasticquota.lua - Koordinator's elastic quotas: what each may use now (runtime), what is asked for and
--- used, on the objects; and pods given back by quotas that use too much. The policy is in elasticquota/, as
+-- elasticquota.lua - Koordinator's elastic quotas: writes what each may use now (runtime), its requests and
+-- its use to the objects, and evicts pods of quotas that use too much. The policy is in elasticquota/, as
 -- pure functions.
 --
 --   kubelua run controllers/koordinator/elasticquota.lua
 --
--- All quotas of a tree hang together, so one key stands for all of them: the namespace that holds the
--- reserved quotas. Whatever changes wakes it, and at most once a second it calculates everything and writes
--- what differs.
+-- All quotas of a tree depend on each other, so one key stands for all of them: the namespace of the reserved
+-- quotas. Any change wakes it; at most once a second it calculates everything and writes the
+-- differences.
 
 local kube = require "kubelua"
 local forest = require "elasticquota.forest"
@@ -65,7 +65,7 @@ local function evict(ctx, name, victims)
   end
 end
 
--- The pods that count as used of one quota.
+-- The pods that count toward the use of a quota.
 local function assigned_pods(ctx, index, pods, name)
   local out = {}
   for _, pod in ipairs(pods) do
@@ -76,7 +76,7 @@ local function assigned_pods(ctx, index, pods, name)
   return out
 end
 
--- Returns whether some quota uses more than its runtime. Since when is remembered across reloads.
+-- Returns whether some quota exceeds its runtime. The time since when is kept across reloads.
 local function take_back(ctx, index, pods, infos, now)
   local since, next_since, any = ctx.memo.under or {}, {}, false
   local delay = kube.duration(ctx.params.delay_evict_time)
@@ -100,7 +100,7 @@ return whole.controller {
   watches = { quota.KIND, inputs.POD, inputs.NODE },
   fields = inputs.FIELDS,
   params = kube.merge(inputs.PARAMS, {
-    monitor_all_quotas = false,      -- pods are taken back from quotas that use too much
+    monitor_all_quotas = false,      -- evict pods of quotas that use too much
     delay_evict_time = "120s",       -- ... for longer than this
   }),
 

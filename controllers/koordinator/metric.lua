@@ -1,4 +1,4 @@
--- metric.lua - what a NodeMetric says: is it fresh, what does the system use, what does each pod use.
+-- metric.lua - reads a NodeMetric: whether it is fresh, what the system uses, what each pod uses.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -11,11 +11,11 @@ local M = {}
 
 local MINUTE = 60
 
--- When the metric stops being trusted, in seconds; nil when it never was. At that very second it still is:
+-- When the metric expires, in seconds; nil if it was never valid. At that very second it is still valid:
 -- Koordinator compares strictly.
 function M.expires(metric, minutes)
   local updated = dig(metric, "status", "updateTime")
-  -- An updateTime without a measurement makes Koordinator crash; here it is no measurement.
+  -- An updateTime without a measurement makes Koordinator crash; here it counts as no measurement.
   if updated == nil or dig(metric, "status", "nodeMetric") == nil then return nil end
   return kube.time(updated):unix() + minutes * MINUTE
 end
@@ -31,8 +31,8 @@ function M.usage(map)
     memory = amounts.milli(dig(map, "resources", "memory")) }
 end
 
--- System usage, and with it the host applications of a class above `class`: they live on what the node
--- keeps for itself. An application without a class stands below all.
+-- System usage, including host applications of a class above `class`, which live on the node's reserve. An
+-- application without a class is below all classes.
 function M.system_used(metric, class)
   local used = M.usage(dig(metric, "status", "nodeMetric", "systemUsage"))
   for _, app in ipairs(dig(metric, "status", "hostApplicationMetric") or {}) do

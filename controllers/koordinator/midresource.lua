@@ -1,6 +1,6 @@
--- midresource.lua - how much of a node mid-priority pods may have: what prod pods were promised and are
--- predicted not to need, as far as it is idle now, and a part of what nobody asked for; or, in static mode,
--- a fixed part of the node.
+-- midresource.lua - how much of a node mid-priority pods may use: what prod pods requested and are predicted
+-- not to need, as far as it is idle now, and a part of what is not requested; or, in static mode, a fixed
+-- part of the node.
 --   mid = min(min(reclaimable, unused) + unallocated * percent, capacity * threshold)
 
 local fields = require "fields"
@@ -35,7 +35,7 @@ local RESOURCES = {
     static = "midStaticMemoryReservedPercent", threshold = "midMemoryThresholdPercent" },
 }
 
--- Whether a pod counts as prod: one that runs or will, and is of no lower class. facts: see pods.facts.
+-- Whether a pod counts as prod: it runs or will run, and has no lower class. facts: see pods.facts.
 function M.is_prod(facts) return facts.active and not BELOW_PROD[facts.class] end
 
 local function prod_requests(known)
@@ -46,7 +46,7 @@ local function prod_requests(known)
   return sum
 end
 
--- Idle now; nothing when the node's usage is not known whole: better too strict than too generous.
+-- What is idle now; 0 if the node's usage is not completely known, to be on the safe side.
 local function unused(capacity, metric)
   local used = dig(metric, "status", "nodeMetric", "nodeUsage", "resources")
   if used == nil or used.cpu == nil or used.memory == nil then return amounts.new() end

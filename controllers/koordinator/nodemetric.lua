@@ -1,5 +1,5 @@
--- nodemetric.lua - Koordinator's NodeMetric controller: a NodeMetric for each node, whose spec tells the
--- node's agent what to measure. The agent writes the status. The policy is nodemetric/spec.lua.
+-- nodemetric.lua - Koordinator's NodeMetric controller: creates a NodeMetric for each node, whose spec tells
+-- the node's agent what to measure. The agent writes the status. The policy is nodemetric/spec.lua.
 --
 --   kubelua run controllers/koordinator/nodemetric.lua
 

@@ -1,7 +1,7 @@
--- noderesource.lua - Koordinator's node resource controller: what a node can lend to mid and batch pods,
--- kept on its status as kubernetes.io/mid-* and batch-*, what it has of GPUs, NPUs and RDMA cards, and the
--- ratios that schedulers count with, kept in its annotations. The policy is in the modules beside this file,
--- as pure functions; here are only the hands: read, decide, write.
+-- noderesource.lua - Koordinator's node resource controller: writes what a node can lend to mid and batch
+-- pods to its status as kubernetes.io/mid-* and batch-*, its GPUs, NPUs and RDMA cards, and the ratios that
+-- schedulers use to its annotations. The policy is in the modules beside this file, as pure functions; this
+-- file only reads, decides and writes.
 --
 --   kubelua run controllers/koordinator/noderesource.lua
 
@@ -23,10 +23,10 @@ local DISABLED = "node colocation is disabled in Config, reason: disableInConfig
 -- When a node's status was last brought up to date, by its name, in seconds. It belongs to one worker of one
 -- generation: after a reload each is brought up to date once. With one worker (the default here; it still
 -- runs many nodes at a time) that is exactly Koordinator's "never synced by this process"; with more, each
--- worker keeps its own count.
+-- worker keeps its own times.
 local synced = {}
 
--- A reload starts over with the ConfigMap, too.
+-- A reload reads the ConfigMap anew, too.
 local read = sloconfig.reader(settings.new(), settings.sync)
 
 local function decide(node, known, strategy, topology, ctx, now)
@@ -60,11 +60,11 @@ return kube.controller {
   workers = 1,
   -- Koordinator's feature gate EnableSyncGPUSharedResource, off there, too.
   params = { sync_gpu_shared = false },
-  resync = "60s", -- a metric that stops coming sends no event
+  resync = "60s", -- a metric that is no longer renewed sends no event
 
   reconcile = function(node, ctx)
     local known = read(ctx)
-    -- No configuration was ever good: better leave the nodes as they are than guess.
+    -- No configuration was ever valid: leave the nodes as they are.
     if not known.colocation.available or fields.dig(node, "status", "allocatable") == nil
       or fields.dig(node, "status", "capacity") == nil then return end
 
@@ -94,7 +94,7 @@ return kube.controller {
       ctx:patch(node, function(n) prepare.write_annotations(n, prepare.prepare(n, decided)) end)
     end
 
-    -- A fresh metric becomes stale without a sound: look again when it does.
+    -- A fresh metric becomes stale without an event: look again then.
     if stale_at and stale_at >= now then return { requeue_after = stale_at - now + 1 } end
   end,
 }

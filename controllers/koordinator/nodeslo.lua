@@ -1,5 +1,5 @@
--- nodeslo.lua - Koordinator's NodeSLO controller: a NodeSLO for each node, whose spec tells the node's agent
--- when to suppress, evict and burst. The policy is nodeslo/strategy.lua.
+-- nodeslo.lua - Koordinator's NodeSLO controller: creates a NodeSLO for each node, whose spec tells the
+-- node's agent when to suppress, evict and burst. The policy is nodeslo/strategy.lua.
 --
 --   kubelua run controllers/koordinator/nodeslo.lua
 

@@ -1,7 +1,7 @@
--- plan.lua - runs the calculations for one node, in Koordinator's order, and gathers what they say:
+-- plan.lua - runs the calculations for one node, in Koordinator's order, and gathers their results:
 --   { resources = { name = quantity }, resets = { name = true }, zones = { zone = { name = quantity } },
 --     annotations = { name = text }, labels = { name = text }, messages = { name = text } }
--- One that fails is left out and named; the others still count.
+-- A calculation that fails is left out and named; the others still count.
 
 local batchresource = require "batchresource"
 local cpunormalization = require "cpunormalization"
@@ -38,7 +38,7 @@ local function gather(results)
   return out
 end
 
--- Returns the plan and a list of "what: why it failed". The calculations share what they read of the pods.
+-- Returns the plan and a list of "what: why it failed". The calculations share what they have read of pods.
 ---@return table<string, any>, string[]
 function M.calculate(given)
   local results, failed, input = {}, {}, {}
@@ -55,7 +55,7 @@ function M.calculate(given)
   return gather(results), failed
 end
 
--- The plan of a node that takes no part in colocation: everything lent is withdrawn. Devices stay.
+-- The plan of a node without colocation: everything lent is withdrawn. Devices stay.
 function M.reset(message) return gather { midresource.reset(message), batchresource.reset(message) } end
 
 return M

@@ -1,5 +1,5 @@
--- binpack.lua - in which order pods of some workloads go when there are to be fewer of them, so that whole
--- nodes become empty: first from nodes where little else is.
+-- binpack.lua - the order in which pods of shrinking workloads are removed, so that whole nodes become empty:
+-- first from nodes where little else runs.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -19,7 +19,7 @@ local function part(pods, allocatable, name)
   return sum / allocatable[name]
 end
 
--- What else is on the node for each part of what may go: 0 is an empty node, more is worse.
+-- What else runs on the node, relative to what may go: 0 means nothing else, more is worse.
 local function burden(info, allocatable, weights)
   local other, target = 0.0, 0.0
   for _, name in ipairs(lists.names(weights)) do
@@ -69,8 +69,8 @@ local function divide(node, input)
 end
 
 -- input: nodes, pods_on, evictable, target = function(pod): whether it is of those workloads; nodeSelector,
--- resources, resourceWeights as in ScaleDownBinPackArgs. Returns the pods in their order, the first to go
--- first, { pod, node, burden }; and those of these workloads that must not go.
+-- resources, resourceWeights as in ScaleDownBinPackArgs. Returns the pods { pod, node, burden } in the order
+-- of their removal; and the pods of these workloads that must not go.
 function M.rank(input)
   local weights, infos, rank = {}, {}, {}
   for _, name in ipairs(input.resources) do weights[name] = (input.resourceWeights or {})[name] or 1 end
@@ -79,7 +79,7 @@ function M.rank(input)
     local labels = dig(node, "metadata", "labels") or {}
     local chosen = input.nodeSelector == nil or fields.selects(input.nodeSelector, labels)
     local info = chosen and divide(node, input) or { eligible = {}, skipped = {} }
-    -- Pods that must stay are named also where nothing else may go.
+    -- Pods that must stay are returned even where no pod may go.
     table.move(info.skipped, 1, #info.skipped, #skipped + 1, skipped)
     if #info.eligible > 0 then
       infos[#infos + 1] = info

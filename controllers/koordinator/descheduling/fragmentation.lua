@@ -1,5 +1,5 @@
--- fragmentation.lua - nodes of which one resource is asked for much more than another: what is left of the
--- other nobody can use. From each the pod goes that evens it out most.
+-- fragmentation.lua - nodes where requests for one resource are much higher than for another, so that the
+-- rest of the other is unusable. From each, the pod is removed that evens it out most.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -10,7 +10,7 @@ local M = {}
 
 local dig = fields.dig
 
--- Pods that ended ask for nothing.
+-- Pods that have ended request nothing.
 local function requests_of(pods)
   local out = {}
   for _, pod in ipairs(pods) do
@@ -28,7 +28,7 @@ local function sum_of(requests)
   return sum
 end
 
--- How uneven it is: the standard deviation of asked for / allocatable over the resources that there are.
+-- The imbalance: the standard deviation of requested / allocatable over the node's resources.
 function M.imbalance(asked, allocatable, resources)
   local parts, sum = {}, 0.0
   for _, name in ipairs(resources) do
@@ -51,7 +51,7 @@ local function fits_elsewhere(pod, loads, own)
   return false
 end
 
--- The pod whose going helps most, with the imbalance after it, or nil when none helps enough.
+-- The pod whose removal helps most, with the resulting imbalance; nil if none helps enough.
 local function best(load, loads, before, input)
   local found, least = nil, before - input.minImprovementThreshold
   local requests = requests_of(load.pods)

@@ -1,5 +1,5 @@
--- priority.lua - pods go from kinds of nodes that are dear to kinds that are cheap, while these have room; or
--- only from nodes that become empty by it.
+-- priority.lua - moves pods from expensive kinds of nodes to cheap ones that have room; or only from nodes
+-- that become empty by that.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -11,7 +11,7 @@ local M = {}
 
 local dig = fields.dig
 
--- The nodes of each level of the order, those levels that have any: the first that selects a node has it.
+-- The nodes of each level that has any; a node belongs to the first level of the order that selects it.
 local function levels(input)
   local of, out = {}, {}
   for _, node in ipairs(input.nodes) do
@@ -40,7 +40,7 @@ local function small_first(pods)
   return pods
 end
 
--- The first target that takes the pod; its room is less from then on.
+-- The first target with room for the pod, which is then taken.
 local function place(pod, targets, node_fit)
   for _, load in ipairs(targets) do
     local fits = victims.fits(pod, load)
@@ -88,7 +88,7 @@ local function drain(load, level, targets, input, moves, cordons)
   if input.autoCordon and #load.movable > 0 then cordons[#cordons + 1] = load.node end
 end
 
--- input: nodes, pods_on, evictable; nodeSelector, nodeFit, evictionOrder (the dear ones first), mode
+-- input: nodes, pods_on, evictable; nodeSelector, nodeFit, evictionOrder (expensive kinds first), mode
 -- ("BestEffort" or "DrainNode"), autoCordon as in CustomPriorityArgs. Returns a list of { pod, node,
 -- reason }, and the nodes to cordon.
 function M.pass(input)

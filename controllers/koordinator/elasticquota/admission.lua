@@ -1,4 +1,4 @@
--- admission.lua - whether a pod still fits its quota, as the scheduler asks before it looks at any node
+-- admission.lua - whether a pod still fits its quota; the scheduler checks this before it looks at any node
 -- (PreFilter).
 
 local kube = require "kubelua"
@@ -10,10 +10,10 @@ local quota = require "elasticquota.quota"
 
 local M = {}
 
--- Whether a new pod may still be made, as the webhook behind the gate EnableQuotaAdmission asks: what the
--- quota's pods and children ask for already, and the pod, stay within the annotation admission, or within
--- max where that is empty. object: the ElasticQuota. Returns true, or false and why, and what is asked for
--- with the pod, as a list.
+-- Whether a new pod may be created; the webhook behind the gate EnableQuotaAdmission checks this: the
+-- requests of the quota's pods and children and of the new pod must stay within the annotation admission, or
+-- within max if that is empty. object: the ElasticQuota. Returns true, or false and why; and the requests
+-- including the pod, as a list.
 function M.evaluate(object, pod)
   local q = quota.read(object)
   local asked = quota.annotated(object, keys.child_request) or {}
@@ -41,7 +41,7 @@ end
 
 local function limit_of(q, info, runtime_quota) return runtime_quota and info.runtime or q.max end
 
--- The parents, up to the root: what is used there in the names that the pod asks for.
+-- Checks the parents up to the root, for the resources that the pod requests.
 local function check_parents(input, name, request)
   while name ~= quota.ROOT do
     local q, info = input.quotas[name], input.infos[name]
@@ -59,10 +59,10 @@ end
 -- input: quotas, infos   by name (members.index, tree.calculate)
 --        name            the pod's quota
 --        pod             a pod that is not counted as used yet
---        bare            its overhead does not count
---        runtime_quota   false: max is the limit, and not runtime
---        check_parents   whether the quotas above must have room as well
--- Returns true, or false and why, in the scheduler's words. A resource without a limit is not limited.
+--        bare            without its overhead
+--        runtime_quota   false: the limit is max instead of runtime
+--        check_parents   whether the quotas above must have room, too
+-- Returns true, or false and why, in the scheduler's words. A resource without a limit is unlimited.
 function M.check(input)
   local q, info = input.quotas[input.name], input.infos[input.name]
   if not q or not info then return false, ("could not find the ElasticQuota %s"):format(input.name) end

@@ -1,12 +1,12 @@
--- affinity.lua - pods of a quota tree that has nodes of its own must land there: the node selector of the
--- tree's profile becomes part of every node selector term that the pod requires.
+-- affinity.lua - places pods of a quota tree with nodes of its own there: the node selector of the tree's
+-- profile becomes part of every node selector term that the pod requires.
 
 local fields = require "fields"
 
 local M = {}
 
--- A metav1.LabelSelector as requirements of a node selector term; labels sorted, where Go's order is by
--- chance.
+-- A metav1.LabelSelector as requirements of a node selector term; labels are sorted, where Go's order is
+-- random.
 function M.requirements(selector)
   local out, names = {}, {}
   for name in pairs(selector.matchLabels or {}) do names[#names + 1] = name end
@@ -21,7 +21,7 @@ function M.requirements(selector)
   return out
 end
 
--- Adds them to a draft of a pod.
+-- Adds the requirements to a draft of a pod.
 function M.add(pod, selector)
   local required = fields.dig(pod, "spec", "affinity", "nodeAffinity",
     "requiredDuringSchedulingIgnoredDuringExecution")

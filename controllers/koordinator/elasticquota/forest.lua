@@ -1,4 +1,4 @@
--- forest.lua - all trees of quotas at once: what each quota may use now, is asked for and uses.
+-- forest.lua - calculates all trees of quotas: what each quota may use now, its requests and its use.
 
 local members = require "elasticquota.members"
 local tree = require "elasticquota.tree"
@@ -7,7 +7,7 @@ local M = {}
 
 -- index: members.index; pods: as members.read_pod gives them; total: what the cluster has;
 -- params: { upstream, multi_quota_tree, enable_min_quota_scale, guarantee_usage }.
--- Returns { [quota name] = what tree.calculate says of it }.
+-- Returns { [quota name] = the result of tree.calculate }.
 function M.calculate(index, pods, total, params)
   local infos, sums = {}, members.sums(index, pods)
   for _, one in pairs(members.trees(index, total, params.multi_quota_tree)) do

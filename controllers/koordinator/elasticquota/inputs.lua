@@ -1,4 +1,4 @@
--- inputs.lua - what the caches hold of quotas, pods and nodes, as forest.calculate takes it.
+-- inputs.lua - the cached quotas, pods and nodes as inputs of forest.calculate.
 
 local lists = require "lib.lists"
 local members = require "elasticquota.members"
@@ -8,7 +8,7 @@ local M = {}
 
 M.POD, M.NODE = "v1/Pod", "v1/Node"
 
--- What a controller keeps of pods and nodes.
+-- The fields of pods and nodes that a controller keeps in its caches.
 M.FIELDS = {
   [M.POD] = { "spec.nodeName", "spec.containers.resources", "spec.initContainers.resources",
     "spec.initContainers.restartPolicy", "spec.overhead", "spec.resources", "spec.priority", "status.phase",
@@ -16,20 +16,20 @@ M.FIELDS = {
   [M.NODE] = { "status.allocatable" },
 }
 
--- The params that forest.calculate takes, and Koordinator's feature gates of the same meaning.
+-- The params of forest.calculate, and Koordinator's feature gates with the same meaning.
 M.PARAMS = {
   upstream = "main",               -- or "v1.8.0": how shares are rounded (share.lua)
   multi_quota_tree = true,         -- the label tree-id divides quotas into trees
-  enable_min_quota_scale = true,   -- minima shrink when a parent has less than they add up to
-  guarantee_usage = false,         -- what is used counts as guaranteed, and nothing is lent
-  disable_default_quota = false,   -- a pod whose label names no quota has none
+  enable_min_quota_scale = true,   -- minima shrink if a parent has less than their sum
+  guarantee_usage = false,         -- used resources count as guaranteed and are not lent
+  disable_default_quota = false,   -- a pod whose label names an unknown quota has no quota
   ignore_terminating_pod = false,  -- a pod no longer counts when its grace period is over
   ignore_terminating_pod_immediately = false, -- ... or as soon as it is being deleted
   ignore_pod_overhead = false,
 }
 
--- What all nodes have. One that is being deleted counts until it is gone, as it does for a koord-scheduler
--- that knew it before.
+-- The sum over all nodes. A node that is being deleted counts until it is gone, as for a koord-scheduler that
+-- knew it before.
 function M.total(ctx)
   local sum = {}
   for node in ctx:each(M.NODE) do lists.accumulate(sum, lists.of(node("status.allocatable"))) end
@@ -45,9 +45,9 @@ end
 
 -- A function of ctx that returns { objects = the ElasticQuotas, index = members.index of them, pods = those
 -- that count, total, again = seconds until one of them no longer counts, or nil }.
--- It remembers what it read of each pod, so that a pass reads only the pods that changed.
+-- It keeps what it has read of each pod, so that a pass reads only changed pods.
 function M.reader()
-  local read = {} -- by key: { version, key, pod = what members.read_pod gives, or false }
+  local read = {} -- by key: { version, key, pod = the result of members.read_pod, or false }
   local function pods_of(ctx)
     local fresh, list, again, now = {}, {}, nil, ctx:now():unix()
     for pod in ctx:each(M.POD) do

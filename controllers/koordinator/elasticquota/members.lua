@@ -1,5 +1,5 @@
--- members.lua - whose pods are whose: the quota that a pod belongs to, the tree that a quota belongs to,
--- and their sums.
+-- members.lua - membership: the quota that a pod belongs to, the tree that a quota belongs to, and their
+-- sums.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -9,9 +9,9 @@ local quota = require "elasticquota.quota"
 
 local M = {}
 
--- Quotas as an index: { list, by_name, by_namespace }, and the gates that count there. Koordinator knows quotas by their name alone; of
--- two with one name the first by namespace counts. A namespace that two quotas claim belongs to the first by
--- name. gates (optional): { disable_default_quota, ignore_pod_overhead }.
+-- Quotas as an index: { list, by_name, by_namespace }, and the gates that count there. Koordinator knows
+-- quotas by their name alone; of two with one name the first by namespace counts. A namespace that two quotas
+-- claim belongs to the first by name. gates (optional): { disable_default_quota, ignore_pod_overhead }.
 function M.index(quotas, gates)
   local index = { list = {}, by_name = {}, by_namespace = {}, own_namespace = {},
     disable_default_quota = gates and gates.disable_default_quota,
@@ -34,9 +34,9 @@ function M.index(quotas, gates)
   return index
 end
 
--- The quota of a pod: its label, else the quota that is called like its namespace and lives there, else the
--- one that names the namespace, else the default quota. A label that names no quota means the default one.
--- Without a default quota the label alone counts, and nil is no quota.
+-- The quota of a pod: the one of its label, else the quota in its namespace that has the namespace's name,
+-- else the one that lists the namespace, else the default quota. An unknown name in the label means the
+-- default. Without a default quota only the label counts; nil means no quota.
 function M.of_pod(index, label, namespace)
   if index.disable_default_quota then return label and index.by_name[label] and label or nil end
   if label ~= nil and label ~= "" then return index.by_name[label] and label or quota.DEFAULT end
@@ -44,7 +44,7 @@ function M.of_pod(index, label, namespace)
   return index.by_namespace[namespace] or quota.DEFAULT
 end
 
--- What a pod asks its quota for; `bare`: without its overhead.
+-- What a pod requests from its quota; `bare`: without its overhead.
 function M.request_of(pod, bare)
   local request = lists.of(kube.requests(pod))
   local overhead = bare and fields.dig(pod, "spec", "overhead")
@@ -58,8 +58,8 @@ local function overdue_at(pod)
   return since and kube.time(since):unix() + (fields.dig(pod, "metadata", "deletionGracePeriodSeconds") or 0)
 end
 
--- What counts of a pod, so that the pod need not be read again: { label, namespace, request, bare_request,
--- assigned, preemptible, overdue_at }, or nil when it has ended.
+-- What is needed of a pod, so that it need not be read again: { label, namespace, request, bare_request,
+-- assigned, preemptible, overdue_at }; nil if it has ended.
 function M.read_pod(pod)
   local phase = fields.dig(pod, "status", "phase")
   if phase == "Succeeded" or phase == "Failed" then return nil end

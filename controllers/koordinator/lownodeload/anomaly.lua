@@ -36,8 +36,8 @@ function M.mark(entry, good, now, first_condition)
   return entry.state == "anomaly"
 end
 
--- Those of `loads` that count as overloaded. entries: { [node name] = entry }. Without a condition, or with
--- one that is met at the first look, all do.
+-- The `loads` that count as overloaded. entries: { [node name] = entry }. Without a condition, or with one
+-- that is met at the first look, all do.
 function M.filter(loads, entries, now, condition)
   if condition == nil or condition.consecutiveAbnormalities == 1 then
     return table.move(loads, 1, #loads, 1, {})
@@ -53,7 +53,7 @@ function M.filter(loads, entries, now, condition)
   return out
 end
 
--- A node is fine again.
+-- Records that a node is fine again.
 function M.reset(load, entries)
   local entry = entries[load.name]
   if entry and entry.state == "anomaly" then
@@ -61,7 +61,7 @@ function M.reset(load, entries)
   end
 end
 
--- Nodes from which pods were taken got a good look.
+-- Counts a good look for nodes from which pods were evicted.
 function M.eased(loads, entries, now)
   for _, load in ipairs(loads) do
     if entries[load.name] then M.mark(entries[load.name], true, now) end

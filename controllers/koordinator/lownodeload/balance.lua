@@ -1,5 +1,5 @@
--- balance.lua - one pass over a pool of nodes: pods go from nodes that are used too much to where they fit,
--- until the node is fine or the others have no room. Says which pods; somebody else moves them.
+-- balance.lua - one pass over a pool of nodes: chooses pods of overloaded nodes that fit elsewhere, until the
+-- node is fine or the others have no room. The caller moves the pods.
 
 local anomaly = require "lownodeload.anomaly"
 local fields = require "fields"
@@ -23,7 +23,7 @@ local function node_score(usage, allocatable, weights)
   return all == 0 and 0 or sum // all
 end
 
--- The most used first; by name where Koordinator leaves it to chance.
+-- The most used first; by name where Koordinator's order is random.
 local function by_usage(loads, weights, prod)
   local scores = {}
   for _, load in ipairs(loads) do
@@ -75,7 +75,7 @@ local function excess(load, prod)
   return out
 end
 
--- The node's pods that may go and have somewhere to go, in the order in which they go.
+-- The node's pods that may go and fit elsewhere, in the order of their eviction.
 local function candidates(load, targets, context, prod)
   local out = {}
   for _, pod in ipairs(prod and load.prod_pods or load.pods) do
@@ -133,7 +133,7 @@ local function balance(high, prod_high, classes, context)
   local prod_room = room(classes.prodLow, names, true)
   local available = lists.add(room(classes.low, names), both)
   move(high, join(classes.low, classes.bothLow), available, context, false)
-  -- What is low in both ways serves both; what was just taken there is gone.
+  -- Nodes that are low in both respects serve both; room that was just taken is gone.
   local rest = smaller(both_prod, smaller(both, available))
   move(prod_high, join(classes.prodLow, classes.bothLow), lists.add(prod_room, rest), context, true)
 end
@@ -153,7 +153,7 @@ local function keys(list)
   return out
 end
 
--- The nodes of a pool that no pool before it worked on.
+-- The nodes of a pool that no earlier pool has processed.
 function M.nodes_of(pool, nodes, processed)
   if pool.nodeSelector == nil then return nodes end
   local out = {}
@@ -171,9 +171,9 @@ end
 --        pods_on, metrics   { [node name] = pods }, { [node name] = NodeMetric }
 --        now, expiration    seconds; expiration nil: reports stay good
 --        node_fit   whether a pod must fit somewhere before it may go
---        number_of_nodes    that many low nodes or fewer are left alone
+--        number_of_nodes    with this many low nodes or fewer nothing moves
 --        evictable  function(pod)
---        budget     at most so many moves (nil: as many as it takes)
+--        budget     the most moves (nil: unlimited)
 --        detectors  { node = {}, prod = {} }, changed: who was seen overloaded how often (anomaly.lua)
 -- Returns { moves = { { pod, node, reason } }, classes, loads, processed = { [node name] = true } }.
 function M.pass(input)
@@ -208,8 +208,8 @@ function M.pass(input)
 end
 
 -- Passes over all pools, in their order. settings: LowNodeLoadArgs. world: nodes, pods_on, metrics, now,
--- evictable, budget and detectors as above, and move(move), which is told of each. Returns what each pass
--- did.
+-- evictable, budget and detectors as above, and move(move), which is called for each move. Returns the result
+-- of each pass.
 function M.all(settings, world)
   local processed, budget, results = {}, world.budget or math.huge, {}
   for _, pool in ipairs(pools.of(settings)) do

@@ -1,5 +1,5 @@
--- load.lua - how loaded the nodes of a pool are, and which of them are too much or too little so. Amounts
--- as in lib/lists.lua.
+-- load.lua - the loads of the nodes of a pool, and which of them are overloaded or underused. Amounts as in
+-- lib/lists.lua.
 --
 --   low       nothing above its low threshold, and schedulable
 --   high      something above its high threshold
@@ -19,8 +19,8 @@ local dig = fields.dig
 
 local LISTS = { "lowThresholds", "highThresholds", "prodLowThresholds", "prodHighThresholds" }
 
--- The percentages of a pool with what it leaves out filled in: a resource without a low threshold is never
--- too much used, nor too little. Memory always counts.
+-- The percentages of a pool with defaults filled in: a resource without a low threshold is never overloaded
+-- or underused. Memory always counts.
 function M.thresholds(pool)
   local all, names = {}, { memory = true }
   for _, which in ipairs(LISTS) do
@@ -103,14 +103,14 @@ end
 
 -- ---------------------------------------------------------------- limits
 
--- In float64 and cut, as Koordinator does.
+-- In float64, truncated, as in Koordinator.
 local function share(allocatable, name, percent)
   return math.tointeger(percent * 0.01 * (allocatable[name] or 0) // 1)
 end
 
 local function clamp(percent) return math.max(0, math.min(100, percent)) end
 
--- The average of usage in percent of what there is, over all nodes.
+-- The average usage over all nodes, in percent of their capacity.
 local function averages(loads, what)
   local sum = {}
   for _, load in ipairs(loads) do

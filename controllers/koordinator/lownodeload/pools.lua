@@ -1,5 +1,5 @@
--- pools.lua - the pools of nodes that LowNodeLoadArgs describe, in their order. The first has the thresholds
--- of the args themselves; the others are `nodePools`, which take from the args what they leave out.
+-- pools.lua - the pools of nodes of LowNodeLoadArgs, in order. The first has the thresholds of the args
+-- themselves; the others are `nodePools`, which inherit from the args what they leave out.
 
 local fields = require "fields"
 
@@ -12,7 +12,7 @@ M.PARAMS = {
   nodeFit = true,
   evictableNamespaces = {},
   podSelectors = {},
-  -- Of all nodes: thresholds that are not named never matter, but for memory's limit of all there is.
+  -- For all nodes: unnamed thresholds never matter, except memory's limit of 100 %.
   lowThresholds = {},
   highThresholds = {},
   prodLowThresholds = {},

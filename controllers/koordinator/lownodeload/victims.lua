@@ -1,4 +1,4 @@
--- victims.lua - which pods may be moved, where they would fit, and which goes first.
+-- victims.lua - which pods may be moved, where they fit, and which goes first.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -48,7 +48,7 @@ function M.evictable(pod, settings)
   return true
 end
 
--- Whether the settings take the pod: evictableNamespaces { include, exclude }, podSelectors.
+-- Whether the settings select the pod: evictableNamespaces { include, exclude }, podSelectors.
 function M.chosen(pod, settings)
   local namespace, spaces = pod.metadata.namespace, settings.evictableNamespaces or {}
   local function names(list)
@@ -71,8 +71,8 @@ end
 
 -- ---------------------------------------------------------------- does it fit there
 
--- Whether the node has what the pod asks for. load: { node, pods }; free is filled in. asked: what it asks
--- for, where that is known.
+-- Whether the node has room for the pod's requests. load: { node, pods }; free is filled in. asked: the
+-- requests, if known.
 function M.room(pod, load, asked)
   if not load.free then
     load.free = lists.of(dig(load.node, "status", "allocatable"))
@@ -85,14 +85,14 @@ function M.room(pod, load, asked)
   return load.free.pods > 0
 end
 
--- Whether the node takes the pod at all: selector and affinity, taints, requests.
+-- Whether the pod can run on the node: selector and affinity, taints, requests.
 function M.fits(pod, load, asked)
   local node = load.node
   return M.room(pod, load, asked) and nodefit.selected(pod, node) and not nodefit.cordoned(node)
     and not nodefit.repelling(pod, node)
 end
 
--- Whether what is used stays within the limit with what the pod uses.
+-- Whether the usage including the pod's stays within the limit.
 local function stays(usage, limit, used)
   for name, most in pairs(limit) do
     if (usage[name] or 0) + (used[name] or 0) > most then return false end
@@ -122,7 +122,7 @@ local CLASS = { ["koord-free"] = 1, ["koord-batch"] = 2, ["koord-mid"] = 3, ["ko
 local QOS = { BE = 1, LS = 2, LSR = 3, LSE = 4, SYSTEM = 4 }
 local KUBE_QOS = { BestEffort = 1, Burstable = 2, Guaranteed = 3 }
 
--- How much of what the node has too much of is this pod: just as much is best, then less, then more.
+-- How the pod's usage compares with the excess of the node: equal is best, then less, then more.
 local function score(used, excess, weights)
   local sum, all = 0.0, 0
   for name, n in pairs(used) do

@@ -1,4 +1,4 @@
--- spec.lua - what each node's agent measures and how often: the spec of its NodeMetric, out of the node's
+-- spec.lua - what each node's agent measures and how often: the spec of its NodeMetric, from the node's
 -- colocation strategy (colocation.lua).
 
 local colocation = require "colocation"
@@ -20,7 +20,7 @@ local function policy_of(strategy)
   return policy
 end
 
--- The policy that a strategy asks for; nil and why when it asks for none.
+-- The policy of a strategy; nil and why if it has none.
 function M.policy(strategy)
   local ok, wrong = colocation.valid(strategy)
   if not ok then return nil, wrong end
@@ -28,9 +28,9 @@ function M.policy(strategy)
   return policy_of(strategy)
 end
 
--- cache: { cfg, available, errorStatus } of colocation.sync. A configuration that is in error leaves the
--- spec that is there; a node that takes no part is measured by the defaults. Returns the spec, and why it
--- is not the strategy's; nil and why without a node.
+-- cache: { cfg, available, errorStatus } of colocation.sync. With an invalid configuration the present spec
+-- stays; a node without colocation is measured by the defaults. Returns the spec, and why it differs from the
+-- strategy's; nil and why without a node.
 function M.desired(cache, node, old)
   if node == nil then return nil, "there is no node" end
   if old and cache.errorStatus then return old end

@@ -1,5 +1,5 @@
--- schema.lua - the fields of NodeSLO's strategies and their types, as fields.typed wants them: what Go would
--- decode. A field that an upstream version does not have vanishes there, so it vanishes here.
+-- schema.lua - the fields of NodeSLO's strategies and their types, as fields.typed expects them: what Go
+-- would decode. A field that an upstream version lacks is dropped there, so it is dropped here.
 
 local fields = require "fields"
 

@@ -1,8 +1,8 @@
--- strategy.lua - what each node's agent enforces: the spec of its NodeSLO, out of five keys of the ConfigMap
--- slo-controller-config. Each key is merged from general to particular, later wins:
+-- strategy.lua - what each node's agent enforces: the spec of its NodeSLO, from five keys of the ConfigMap
+-- slo-controller-config. Each key is merged from general to specific; later wins:
 --   defaults < clusterStrategy < the first of nodeStrategies whose selector matches the node
--- and a node's annotation may name its network bandwidth. A key that does not read keeps its last good
--- value, the others go on.
+-- and a node's annotation may give its network bandwidth. An invalid key keeps its last valid value, without
+-- effect on the others.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -32,8 +32,8 @@ local function defaults_cpu_burst()
   }
 end
 
--- In Go the bandwidth is a quantity and no pointer: a strategy that says nothing of it says "0", and "0"
--- overwrites what the more general one said.
+-- In Go the bandwidth is a quantity and not a pointer: a strategy without it has "0", and "0" overwrites the
+-- value of the more general one.
 local function with_bandwidth(system)
   if next(system) ~= nil and system.totalNetworkBandwidth == nil then system.totalNetworkBandwidth = "0" end
   return system
@@ -52,7 +52,7 @@ end
 
 local function as_is(v) return v end
 
--- The four keys that are merged: what they are called in the ConfigMap and in NodeSLO's spec.
+-- The four keys that are merged: their names in the ConfigMap and in NodeSLO's spec.
 local MERGED = {
   { key = "resource-threshold-config", field = "resourceUsedThresholdWithBE", defaults = defaults_threshold,
     schema = function(s) return s.threshold end, complete = as_is },
@@ -108,7 +108,7 @@ local function host_applications(text, schemas)
     { name = "string", nodeSelector = "object", applications = list })
 end
 
--- What one key means now: its merged configuration; when it does not read, `old` and why.
+-- The merged configuration of a key; if it is invalid, `old` and why.
 function M.merge(key, old, config_map, upstream)
   local one, text = BY_KEY[key], fields.dig(config_map, "data", key)
   if text == nil then return one and { clusterStrategy = one.defaults() } or {} end
@@ -122,11 +122,11 @@ function M.merge(key, old, config_map, upstream)
   return cfg
 end
 
--- What is known before anything was read.
+-- The state before anything has been read.
 function M.new() return (M.sync({}, nil, "main")) end
 
--- The step from what was known to what the ConfigMap says now (nil: there is none): { [key] = configuration }
--- and the reasons why keys were refused.
+-- The next state, from the previous one and the ConfigMap (nil: it is missing): { [key] = configuration },
+-- and the reasons why keys were rejected.
 function M.sync(known, config_map, upstream)
   local out, refused = {}, {}
   for _, one in ipairs(MERGED) do
@@ -139,7 +139,7 @@ end
 
 -- ---------------------------------------------------------------- for one node
 
--- The strategy of one key for a node; nil and why when the node's annotation does not read.
+-- The strategy of a key for a node; nil and why if the node's annotation is invalid.
 function M.select(key, cfg, node)
   if key == HOST_APPLICATIONS then
     local entry = fields.first_match(cfg.nodeConfigs, node)
@@ -156,7 +156,7 @@ function M.select(key, cfg, node)
   return strategy
 end
 
--- NodeSLO's definition fills these in, so a spec without them would differ from the stored one for ever.
+-- NodeSLO's definition sets these defaults; a spec without them would always differ from the stored one.
 local NETWORK_DEFAULTS = { ingressRequest = 0, ingressLimit = 100, egressRequest = 0, egressLimit = 100 }
 
 local function fill_network(qos)
@@ -182,7 +182,7 @@ function M.spec(known, node, old)
   return out, missing
 end
 
--- Whether two specs say the same: "0" and 0 are one quantity, an empty list is none.
+-- Whether two specs mean the same: "0" and 0 are equal quantities, an empty list equals an absent one.
 function M.same(a, b)
   local function plain(spec)
     local out = fields.copy(spec)

@@ -1,5 +1,5 @@
--- gen/cluster.lua - a library out of what a live API server says: discovery has the resources and their
--- verbs, OpenAPI v3 the types.
+-- gen/cluster.lua - makes a library from a live API server: discovery has the resources and their verbs,
+-- OpenAPI v3 the types.
 
 local crds = require "kubelua.gen.crds"
 local kube = require "kubelua"
@@ -8,7 +8,7 @@ local schema = require "kubelua.gen.schema"
 
 local M = {}
 
--- Types whose JSON is not what their schema's shape says, by the end of their name.
+-- Types whose JSON differs from their schema, by the end of their name.
 local SPECIAL = {
   ["api.resource.Quantity"] = { k = "quantity" },
   ["util.intstr.IntOrString"] = { k = "int_or_string" },
@@ -97,7 +97,7 @@ local function kinds_of(document)
 end
 
 -- Where a named schema lives: io.k8s.api.core.v1.PodSpec -> core_v1, PodSpec; what belongs to no group
--- stays where it was met.
+-- stays where it was found.
 local function home(library, known, group, name)
   local word, version, last = name:match "([%w_-]+)%.(v%d%w*)%.([%w_-]+)$"
   if word == "meta" or word and known[word .. "_" .. version] then
@@ -158,7 +158,7 @@ local function add(library, c, at, group, known, url)
     if name and document[name] "properties" then
       type_name = types.named(name).name
     else
-      -- A kind that publishes nothing of its fields (a CRD that keeps everything) takes anything.
+      -- A kind without published fields (a CRD that preserves unknown fields) accepts anything.
       type_name = crds.add_kind(group, at.path, r.kind, name and document[name] or kube.decode "{}")
     end
     r.type, r.name = type_name, r.kind
@@ -172,8 +172,8 @@ local function add(library, c, at, group, known, url)
   group.sources[library.from] = true
 end
 
---- A library named `name` of what the server behind `c` has; `wanted` names groups ("core" is the one
---- without a name), nil is all.
+--- A library named `name` of the resources of client `c`'s server; `wanted` is a set of groups ("core" is the
+--- group without a name), nil means all.
 ---@param name string
 ---@param c kubelua.Client
 ---@param wanted table<string, true>?

@@ -1,4 +1,4 @@
--- gen/crds.lua - a library out of files with CustomResourceDefinitions.
+-- gen/crds.lua - makes a library from files with CustomResourceDefinitions.
 
 local kube = require "kubelua"
 local model = require "kubelua.gen.model"
@@ -112,7 +112,7 @@ local ALWAYS = { "apiVersion", "kind", "metadata" }
 --- The types of the outermost fields that every object has.
 function M.override(field) return TYPE_META[field] end
 
---- A kind's type has them all, whether its schema says so or not.
+--- A kind's type has all of them, whether its schema has them or not.
 function M.complete(type_)
   local known = {}
   for _, field in ipairs(type_.fields) do known[field.name] = field end
@@ -126,7 +126,7 @@ function M.complete(type_)
   return type_
 end
 
---- The type of a kind, from a schema of its own; the name in the group is taken here.
+--- The type of a kind from its own schema; its name is reserved in the group.
 function M.add_kind(group, what, kind, description)
   local name = model.unique(group, kind)
   local at = { group = group, what = what, override = M.override }

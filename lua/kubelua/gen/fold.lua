@@ -1,9 +1,9 @@
--- gen/fold.lua - nested types that say the same become one type: the five classes of a NodeSLO have one
--- CpuQOS between them.
+-- gen/fold.lua - merges equal nested types into one.
+-- For example, the five classes of a NodeSLO share one CpuQOS.
 --
--- Only types below one kind are folded, and the new name is what the ways of their places have in common:
--- the kind and the last words (NodeSLOCpuQOS), else what is above all of them and "Value". Folding the
--- inner types makes outer ones equal, so it goes on until nothing is equal any more.
+-- Only types below one kind are merged. The new name is what their paths have in common: the kind and the
+-- last words (NodeSLOCpuQOS), else their common beginning and "Value". Merging inner types can make outer
+-- ones equal, so it is repeated until all types differ.
 
 local model = require "kubelua.gen.model"
 
@@ -23,13 +23,13 @@ local function says(type_)
   return table.concat(parts, "\n")
 end
 
--- How many words all ways share at their ends, and at their beginnings.
+-- How many words all paths share at their ends, and at their beginnings.
 local function common(paths, at)
   local n = 0
   while true do
     local word = at(paths[1], n)
     for _, path in ipairs(paths) do
-      -- The last word of a beginning, the first of an end: one always stays for the other side.
+      -- One word of each path is always left for the other side.
       if word == nil or at(path, n) ~= word or n + 1 >= #path then return n end
     end
     n = n + 1
@@ -39,7 +39,7 @@ end
 local function from_start(path, n) return path[n + 1] end
 local function from_end(path, n) return path[#path - n] end
 
--- The way that stands for all of these.
+-- The path that replaces all of these.
 local function folded(paths)
   local first = paths[1]
   local above, below = common(paths, from_start), common(paths, from_end)
@@ -57,7 +57,7 @@ local function rename(of, kind, group, renamed)
   if of.k == kind and of.group == group and renamed[of.name] then of.name = renamed[of.name] end
 end
 
--- One round over a table of types or aliases; returns old name -> new name, or nil when nothing was equal.
+-- One round over a table of types or aliases; returns old name -> new name, or nil if no two were equal.
 local function round(group, things, say)
   local buckets, order, renamed = {}, {}, nil
   for _, name in ipairs(model.sorted(things)) do
@@ -90,7 +90,7 @@ local function round(group, things, say)
   return renamed
 end
 
---- Folds every group of the library.
+--- Merges the equal types of every group of the library.
 function M.fold(library)
   for _, accessor in ipairs(model.sorted(library.groups)) do
     local group = library.groups[accessor]

@@ -1,7 +1,7 @@
--- gen/main.lua - kubelua gen: definitions in, a directory of Lua modules out.
+-- gen/main.lua - kubelua gen: turns definitions into a directory of Lua modules.
 --
--- Nothing is written before everything was read and understood, and no file that somebody else wrote is
--- ever touched.
+-- Nothing is written before everything has been read and understood, and a file that kubelua gen did not
+-- write is never changed.
 
 local fold = require "kubelua.gen.fold"
 local model = require "kubelua.gen.model"
@@ -27,7 +27,7 @@ end
 
 local function is_ours(text) return text:sub(1, #write.MARK) == write.MARK end
 
--- "koordinator" or "my.koordinator": what require will be given.
+-- "koordinator" or "my.koordinator": the argument of require.
 local function module_name(options)
   local name = options.name or options.out:gsub("/+$", ""):match "[^/]+$" or ""
   for part in (name .. "."):gmatch "(.-)%." do
@@ -51,7 +51,7 @@ local function from_files(options, name)
   return library
 end
 
--- Files that a former run wrote and this one does not: the groups that its init.lua names.
+-- Files that an earlier run wrote and this one does not: the groups that its init.lua names.
 local function stale(options, files)
   local list = {}
   local former = read(options.out .. "/init.lua")

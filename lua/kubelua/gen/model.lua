@@ -1,13 +1,13 @@
--- gen/model.lua - what `kubelua gen` knows between reading and writing.
+-- gen/model.lua - the data of `kubelua gen` between reading and writing.
 --
 --   library: name "kubelua.koordinator", prefix "koordinator", groups by accessor "slo_v1alpha1"
 --   group:   accessor, word "slo", version, class "koordinator.slo.v1alpha1", resources by plural, types by name, aliases by name
---   type:    doc, fields = { { name, type, required, doc } ... } by name, open (takes fields that it does not name)
+--   type:    doc, fields = { { name, type, required, doc } ... } by name, open (accepts unknown fields)
 --
 -- The type of a value is a table: { k = "string" } and so on; lists and maps have `of`, a class is { k =
 -- "class", group =, name = }. API groups that begin with the same word (scheduling.koordinator.sh,
--- scheduling.sigs.k8s.io) share an accessor as long as no two of their kinds have the same name; else they
--- are told apart by more of their labels.
+-- scheduling.sigs.k8s.io) share an accessor unless two of their kinds have the same name; then more of their
+-- labels become part of it.
 
 local M = {}
 
@@ -16,7 +16,7 @@ function M.camel(name)
   return (name:gsub("[^%w]+(%w?)", function(c) return c:upper() end):gsub("^%l", string.upper))
 end
 
---- A name nobody has yet, in this group.
+--- A name that is still free in this group.
 function M.unique(group, name)
   while group.taken[name] do name = name .. "_" end
   group.taken[name] = true
@@ -26,7 +26,7 @@ end
 -- The longest text of a comment; whole sentences up to it.
 local DOC = 220
 
---- A description as one line: its first sentences.
+--- Cuts a description to one line: its first sentences.
 function M.doc(text)
   if type(text) ~= "string" then return nil end
   text = text:gsub("\n%s*\nPossible enum values.*", ""):gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")
@@ -61,7 +61,7 @@ local function first_labels(group, n)
   return table.concat(list, "_", 1, math.min(n, #list))
 end
 
--- Whether two of these groups have a kind of the same name in the same version.
+-- Whether two of these groups have kinds of the same name in the same version.
 local function collide(groups, kinds)
   local owner = {}
   for _, group in ipairs(groups) do
@@ -106,7 +106,7 @@ end
 --- An empty library of this module name.
 function M.new(name) return { name = name, prefix = name:match "[^.]+$", groups = {}, notes = {} } end
 
---- The group of a word and a version, made when it is new. The version becomes part of a file's name.
+--- The group of a word and a version, created if it is new. The version becomes part of a file's name.
 function M.group(library, word, version)
   version = version:gsub("[^%w]", "_")
   local accessor = word .. "_" .. version
@@ -123,7 +123,7 @@ function M.group(library, word, version)
   return group
 end
 
---- The items of what should be a list; of anything else, none.
+--- The items of a value that should be a list; none if it is not one.
 function M.items(x)
   local out = {}
   if type(x) == "userdata" then

@@ -1,13 +1,13 @@
--- gen/schema.lua - a JSON schema, as CRDs and OpenAPI v3 have them, becomes types of a group.
+-- gen/schema.lua - turns JSON schemas of CRDs and OpenAPI v3 into the types of a group.
 --
--- A nested object without a name of its own is named by its way: NodeMetricSpec,
+-- A nested object without a name of its own is named by its path: NodeMetricSpec,
 -- NodeMetricSpecMetricCollectPolicy.
 
 local model = require "kubelua.gen.model"
 
 local M = {}
 
--- Deeper is not a schema that anybody wrote; a JSON text that deep would be refused anyway.
+-- No person writes a deeper schema; a JSON text of that depth would be rejected anyway.
 local DEEPEST = 64
 
 local ANY, OBJECT = { k = "any" }, { k = "object" }
@@ -27,7 +27,7 @@ local function set_of(view)
   return set
 end
 
--- The way of a field: the way of its object and one word more.
+-- The path of a field: the path of its object and one more word.
 local function step(path, field)
   local out = table.move(path, 1, #path, 1, {})
   out[#out + 1] = model.camel(field)
@@ -71,7 +71,7 @@ local function class(at, schema, path, depth)
       or convert(at, part, step(path, field), depth + 1)
     type_.fields[#type_.fields + 1] = {
       name = field, type = of, doc = model.doc(part "description"),
-      -- What the server fills in is there when one reads.
+      -- A field that the server fills in exists when it is read.
       required = required[field] or part "default" ~= nil,
     }
   end
@@ -119,7 +119,7 @@ function convert(at, schema, path, depth)
     return int_or_string(schema)
   end
   local kind, one = schema "type", model.items(schema "oneOf")
-  -- How a Quantity is published where it has no name.
+  -- How a Quantity is published if it has no name.
   if kind == nil and #one == 2 and type_of(one[1]) == "string" and type_of(one[2]) == "number" then
     return { k = "quantity" }
   end

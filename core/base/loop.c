@@ -1,5 +1,5 @@
 /* loop.c - posted functions in fifos, timers in a heap, one lock that guards both and is never held over a
- * call.
+ * call. Its thread looks at the bell before it looks for work, so it overlooks nothing that comes after.
  *
  * Each line counts the time that its functions have used, and the line with the least time is next. `floor`
  * is the time of the last chosen line. A line that was empty starts at `floor`, so it cannot save up unused
@@ -38,7 +38,7 @@ typedef struct timer {
 
 struct kl_loop {
     kl_mutex mu;
-    kl_cond cond;
+    kl_bell bell; /* rung after each change; only the loop's thread waits for it */
     kl_clock *clock;
     const char *name;
     kl_list tasks KL_GUARDED_BY(mu); /* without a line */
@@ -57,7 +57,7 @@ kl_loop *kl_loop_new(const char *name, kl_clock *clock)
 {
     kl_loop *l = kl_new(kl_loop);
     kl_mutex_init_as(&l->mu, KL_LOCK_POST);
-    kl_cond_init(&l->cond);
+    kl_bell_init(&l->bell);
     kl_list_init(&l->tasks);
     kl_list_init(&l->lines);
     kl_list_init(&l->timers);
@@ -152,18 +152,16 @@ static void loop_main(void *arg)
     kl_loop *l = arg;
     atomic_store(&l->self, kl_thread_self());
     for (;;) {
+        unsigned look = kl_bell_look(&l->bell);
         (void)kl_loop_step(l);
         kl_lock(&l->mu);
-        if (is_idle_locked(l)) {
-            if (l->stopping) {
-                kl_unlock(&l->mu);
-                break;
-            }
-            kl_time next = next_timer_locked(l); /* after the step: another thread may have added one */
-            if (next > kl_clock_now(l->clock))
-                kl_cond_wait_until(&l->cond, &l->mu, next);
-        }
+        bool idle = is_idle_locked(l), over = idle && l->stopping;
+        kl_time next = idle ? next_timer_locked(l) : INT64_MIN;
         kl_unlock(&l->mu);
+        if (over)
+            break;
+        if (next > kl_clock_now(l->clock))
+            kl_bell_wait(&l->bell, look, next);
     }
     atomic_store(&l->self, 0);
 }
@@ -176,7 +174,7 @@ void kl_loop_free(kl_loop *l)
         return;
     kl_lock(&l->mu);
     l->stopping = true;
-    kl_cond_signal(&l->cond);
+    kl_bell_ring(&l->bell);
     kl_unlock(&l->mu);
     kl_thread_join(l->thread);
     l->thread = NULL; /* from now on kl_loop_call runs fn at once: no thread would do it */
@@ -193,7 +191,6 @@ void kl_loop_free(kl_loop *l)
     kl_list *n;
     while ((n = kl_list_shift(&l->timers)))
         kl_free(KL_CONTAINER(n, timer, link));
-    kl_cond_fini(&l->cond);
     kl_mutex_fini(&l->mu);
     kl_free(l);
 }
@@ -208,7 +205,7 @@ void kl_loop_post(kl_loop *l, void (*fn)(void *arg), void *arg)
     kl_lock(&l->mu);
     t->number = ++l->posted;
     kl_list_push(&l->tasks, &t->link);
-    kl_cond_signal(&l->cond);
+    kl_bell_ring(&l->bell);
     kl_unlock(&l->mu);
 }
 
@@ -237,7 +234,7 @@ void kl_loop_post_in(kl_loop *l, kl_loop_line *line, void (*fn)(void *arg), void
             line->used = l->floor;
     }
     kl_list_push(&line->tasks, &t->link);
-    kl_cond_signal(&l->cond);
+    kl_bell_ring(&l->bell);
     kl_unlock(&l->mu);
 }
 
@@ -260,7 +257,7 @@ uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *a
     uint64_t id = t->id = ++l->next_id;
     kl_list_push(&l->timers, &t->link);
     kl_heap_push(&l->due, &t->node, kl_clock_now(l->clock) + (after > 0 ? after : 0));
-    kl_cond_signal(&l->cond);
+    kl_bell_ring(&l->bell);
     kl_unlock(&l->mu);
     return id;
 }
@@ -268,7 +265,7 @@ uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *a
 void kl_loop_wake(kl_loop *l)
 {
     kl_lock(&l->mu);
-    kl_cond_signal(&l->cond);
+    kl_bell_ring(&l->bell);
     kl_unlock(&l->mu);
 }
 

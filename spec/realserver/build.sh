@@ -6,6 +6,7 @@
 # build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/).
 # build.sh DIR python - puts into DIR venv, a Python with the official client (python/requirements.txt).
 # build.sh DIR rust - puts into DIR rust-clients, tests of kube-rs (rust/), built by cargo.
+# build.sh DIR definitions - puts into DIR sets of definitions, a directory each, out of Go modules (definitions/modules).
 # build.sh DIR clients - puts into DIR clients.test, programs of client-go and envtest (clients/).
 #
 # Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
@@ -14,7 +15,7 @@
 # Exit status: 0 they are there, 3 there is no way to get them here (and the reason is printed).
 set -eu
 
-mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|clients|python|rust]}"
+mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|definitions|clients|python|rust]}"
 out=$(cd "$1" && pwd)
 which=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)/$which
@@ -48,7 +49,26 @@ if [ "$which" = rust ]; then
 	ln -sfn "$program" "$out/rust-clients"
 	exit 0
 fi
-[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, clients, python, rust or nothing" >&2; exit 2; }
+if [ "$which" = definitions ]; then
+	kept=$cache/definitions-$(cksum <"$here/modules" | cut -d" " -f1)
+	mkdir -p "$cache"
+	exec 9>"$cache/lock"
+	flock 9
+	if [ ! -f "$kept/complete" ]; then
+		go=$(command -v "${GO:-go}") || { echo "realserver: no Go here; https://go.dev/dl has one" >&2; exit 3; }
+		rm -rf "$kept"
+		grep -v '^#' "$here/modules" | while read -r name module version dir; do
+			from=$(cd "$here/.." && "$go" mod download -json "$module@$version" 2>&1 | sed -n 's/.*"Dir": "\(.*\)",/\1/p')
+			mkdir -p "$kept/$name"
+			grep -l '^kind: CustomResourceDefinition' "$from/$dir"/*.yaml | xargs -I{} cp {} "$kept/$name/" ||
+				{ echo "realserver: $module $version has no definitions in $dir, or cannot be downloaded" >&2; exit 1; }
+		done || exit 3
+		: >"$kept/complete"
+	fi
+	for set in "$kept"/*/; do ln -sfn "${set%/}" "$out/$(basename "$set")"; done
+	exit 0
+fi
+[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, definitions, clients, python, rust or nothing" >&2; exit 2; }
 VERSION=$(sed -n 's/.*\(k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator\) v//p' "$here/go.mod" | head -n 1)
 [ "$which" != clients ] || VERSION=$(sed -n 's/.*k8s.io\/client-go v//p' "$here/go.mod" | head -n 1)
 GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for

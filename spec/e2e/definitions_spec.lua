@@ -1,0 +1,55 @@
+--- Sets of definitions that people install, out of the Go modules of their projects: both servers take or
+--- refuse each alike, with the same warnings and the same defaults.
+-- not in tsan: one request after the other
+-- not in asan: megabytes of definitions, which other specs have in small
+
+local both = require "support.both"
+local busted = require "busted"
+local kube = require "kubelua"
+local process = require "support.process"
+
+local DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
+local DIR = "build/assets/definitions"
+-- spec/realserver/definitions/modules has them; `make versions` fetches them. Those that take the real one
+-- seconds are in the long form only (make soak).
+local SETS = { "koordinator", "karpenter", "cert-manager" }
+if (os.getenv "KL_LONG" or "") ~= "" then
+  SETS = { "gateway-api", "cert-manager", "argo-workflows", "prometheus-operator", "cluster-api",
+    "koordinator", "kueue", "karpenter", "keda", "tekton" }
+end
+
+local function definitions(set)
+  local found = {}
+  local files = process.run(("ls %s/%s/*.yaml 2>/dev/null"):format(DIR, set))
+  for file in files:gmatch "%S+" do
+    for _, doc in ipairs(kube.yaml(assert(process.read(file)))) do
+      if doc.kind == "CustomResourceDefinition" then
+        local crd = kube.copy(doc)
+        if set == "cert-manager" then crd.metadata.labels = nil end -- templates for Helm
+        found[#found + 1] = crd
+      end
+    end
+  end
+  return found
+end
+
+for _, set in ipairs(SETS) do
+  local found = definitions(set)
+  if #found > 0 then
+    both.describe("the definitions of " .. set, function()
+      local rows = {}
+      for i, crd in ipairs(found) do
+        rows[i] = { crd.metadata.name, "POST", DEFINITIONS, kube.encode(crd), 201 }
+      end
+      return rows
+    end)
+  else
+    busted.describe("the definitions of " .. set, function()
+      busted.it("are there", function()
+        local ci = os.getenv "CI"
+        assert(not ci or ci == "" or ci == "false", "not there in CI: " .. DIR .. "/" .. set)
+        busted.pending "make versions fetches them"
+      end)
+    end)
+  end
+end

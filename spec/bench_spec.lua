@@ -126,7 +126,8 @@ print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_as
 end)
 
 describe("what is built before `make bench`", function()
-  for sections, needed in pairs { ["sandbox,reload"] = "ours", lua = "ours", server = "ours", ["sandbox,wq"] = "ours peers limit",
+  for sections, needed in pairs { ["sandbox,reload"] = "ours", lua = "ours", server = "ours",
+    ["sandbox,wq"] = "ours peers limit",
     idle = "ours peers limit", [""] = "ours peers limit" } do
     it("is what its sections run: " .. (sections == "" and "all" or sections), function()
       local out, status = process.run("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench \z

@@ -102,9 +102,11 @@ describe("make dist", function()
     sh("mkdir -p %s/build && cp -R Makefile .ci deploy core bindings lua %s && cp build/config.mk %s/build/",
       dir, dir, dir)
     for _, object in ipairs(objects) do
-      sh("cd %s && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS CCACHE_DISABLE=1 make --no-print-directory build/obj/%s",
+      sh("cd %s && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS CCACHE_DISABLE=1 make --no-print-directory \z
+        build/obj/%s",
         dir, object)
-      sh("objcopy -g build/obj/%s %s/here.o && objcopy -g %s/build/obj/%s %s/there.o && cmp %s/here.o %s/there.o", object,
+      sh("objcopy -g build/obj/%s %s/here.o && objcopy -g %s/build/obj/%s %s/there.o && cmp %s/here.o \z
+        %s/there.o", object,
         dir, dir, object, dir, dir, dir)
     end
   end)
@@ -131,7 +133,8 @@ describe("make dist", function()
     process.write(project .. "/apart.lua", [[
       return require "kubelua".controller { name = "apart", resource = "v1/ConfigMap", isolate = true,
         reconcile = function(o, ctx) ctx:patch(o, function(d) d.data.seen = "yes" end) end }]])
-    local run = process.spawn { "env", "-i", "PATH=/usr/bin:/bin", project .. "/kubelua", "dev", project .. "/apart.lua",
+    local run = process.spawn { "env", "-i", "PATH=/usr/bin:/bin", project .. "/kubelua", "dev",
+      project .. "/apart.lua",
       "--control", "off", "--write-kubeconfig", project .. "/kc" }
     run:wait_for_log(30, "controller is running")
     process.write(project .. "/map.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
@@ -165,7 +168,8 @@ describe("make dist", function()
     local all = unpacked(DIST .. "kubelua-" .. version .. "-linux.oci.tar")
     local index = json.decode(process.read(all .. "/index.json"))
     assert.equal(1, #index.manifests)
-    local platforms = json.decode(process.read(all .. "/blobs/sha256/" .. index.manifests[1].digest:match ":(%x+)$"))
+    local platforms = json.decode(process.read(all .. "/blobs/sha256/"
+      .. index.manifests[1].digest:match ":(%x+)$"))
     assert.equal(#ARCHS, #platforms.manifests)
     for i, arch in ipairs(ARCHS) do
       local one = unpacked(DIST .. name_of(arch) .. ".oci.tar")
@@ -184,7 +188,8 @@ describe("make dist", function()
       assert.same({ "/usr/bin/kubelua" }, image.config.config.Entrypoint)
       assert.is_true(tonumber((sh("stat -c %%s %s", image.layer))) < 40e6)
       assert.is_true(tonumber(sh("du -sk %s", image.root):match "%d+") < 40000)
-      assert.equal(image.config.rootfs.diff_ids[1], "sha256:" .. sh("gzip -dc %s | sha256sum", image.layer):match "%x+")
+      assert.equal(image.config.rootfs.diff_ids[1],
+        "sha256:" .. sh("gzip -dc %s | sha256sum", image.layer):match "%x+")
       assert.equal("", (sh("find %s -name sh -o -name bash -o -name busybox", image.root)))
       local said
       if arch == machine then
@@ -199,7 +204,8 @@ describe("make dist", function()
   -- Other people's tools are the judges of what an image is.
   it("has images that skopeo copies and umoci unpacks", function()
     local both = process.tmpname ".images"
-    sh("skopeo copy -q --insecure-policy --all oci-archive:%s dir:%s", DIST .. "kubelua-" .. version .. "-linux.oci.tar",
+    sh("skopeo copy -q --insecure-policy --all oci-archive:%s dir:%s",
+      DIST .. "kubelua-" .. version .. "-linux.oci.tar",
       both)
     local index = json.decode(process.read(both .. "/manifest.json"))
     assert.equal(#ARCHS, #index.manifests)
@@ -255,7 +261,8 @@ describe("make dist", function()
     end
     check(kube.yaml(process.read(chart .. "/values.yaml"), "values.yaml")[1], schema, "")
     for key in pairs(schema.properties) do
-      assert.truthy(key == "global" or process.read(chart .. "/values.yaml"):find("\n" .. key .. ":", 1, true), key)
+      assert.truthy(key == "global"
+        or process.read(chart .. "/values.yaml"):find("\n" .. key .. ":", 1, true), key)
     end
     assert.is_string(process.read(chart .. "/templates/NOTES.txt"))
   end)
@@ -265,7 +272,8 @@ describe("deploy/release.sh", function()
   it("says what it would do, without the network", function()
     local out, code = process.run "deploy/release.sh"
     assert.equal(0, code, out)
-    for _, said in ipairs { "+ make dist", "+ git tag -s v" .. version, "+ skopeo copy --all oci-archive:", "+ helm push",
+    for _, said in ipairs { "+ make dist", "+ git tag -s v" .. version, "+ skopeo copy --all oci-archive:",
+      "+ helm push",
       "+ gh release create", "nothing of this was done" } do
       assert.truthy(out:find(said, 1, true), said .. " is not in\n" .. out)
     end
@@ -300,7 +308,8 @@ describe("deploy/release.sh", function()
   end)
 
   it("writes the notes of one version, and a rockspec that finds the sources", function()
-    local dir, date = process.tmpname ".released", process.read "core/base/version.h":match 'KL_VERSION_DATE "([^"]+)"'
+    local dir, date = process.tmpname ".released",
+      process.read "core/base/version.h":match 'KL_VERSION_DATE "([^"]+)"'
     sh("mkdir -p %s/bin && git clone -q --no-tags . %s/tree && cp deploy/release.sh %s/tree/deploy/", dir,
       dir, dir)
     local log = dir .. "/tree/CHANGELOG.md"

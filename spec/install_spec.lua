@@ -50,7 +50,8 @@ end
 describe("the Debian package", function()
   local file, root
   setup(function()
-    file = sh("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory deb DEB=%s",   -- build/deb is dist_spec's
+    -- build/deb is dist_spec's
+    file = sh("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory deb DEB=%s",
       process.tmpname ".deb"):match "(%S+%.deb)%s*$"
     root = process.tmpname ".root"
     sh("mkdir -p %s/var/lib/dpkg/info %s/var/lib/dpkg/updates && : >%s/var/lib/dpkg/status", root, root, root)

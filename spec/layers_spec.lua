@@ -13,7 +13,8 @@ describe("the house", function()
     assert.same({}, layers.check(files))
   end)
 
-  it("has a picture without arrows that nobody needs", function() assert.same({}, layers.unused(layers.tree())) end)
+  it("has a picture without arrows that nobody needs",
+    function() assert.same({}, layers.unused(layers.tree())) end)
 
   it("names an arrow that nobody needs", function()
     assert.same({ "core/queue may include from base/ and never does" },
@@ -29,7 +30,8 @@ describe("the house", function()
     })
     assert.same({ "lua/kubelua/a.lua -> lua/kubelua/b.lua -> lua/kubelua/a.lua" }, layers.circles {
       ["lua/kubelua/a.lua"] = 'local b = require "kubelua.b"\n',
-      ["lua/kubelua/b.lua"] = '-- b\nlocal a = require "kubelua.a"\nlocal function f() require "kubelua.c" end\n',
+      ["lua/kubelua/b.lua"] = '-- b\nlocal a = require "kubelua.a"\nlocal function f() require "kubelua.c" \z
+        end\n',
       ["lua/kubelua/c.lua"] = 'local function f() local b = require "kubelua.b" end\n',
     })
   end)
@@ -127,19 +129,22 @@ end)
 
 describe("a line of Lua", function()
   it("is named with its columns when it is wide, and a directory has so many of them", function()
-    local wide = lint.wide("spec/a_spec.lua", ("x"):rep(110) .. "\n" .. ("ü"):rep(110) .. "\n" .. ("x"):rep(111)
+    local wide = lint.wide("spec/a_spec.lua",
+      ("x"):rep(110) .. "\n" .. ("ü"):rep(110) .. "\n" .. ("x"):rep(111)
       .. "\n---@field " .. ("x"):rep(111) .. "\n")
     assert.same({ "spec/a_spec.lua:3: 111 columns, 110 at most" }, wide)
     assert.same({}, lint.wide("spec/fixtures/a.lua", ("x"):rep(111) .. "\n"))
     assert.is_nil(lint.too_wide("lua", wide))
-    assert.same("bindings: 1 lines are wider than 110 columns, 0 at most; wrap what is new, or some of\n  " .. wide[1],
+    assert.same("bindings: 1 lines are wider than 110 columns, 0 at most; wrap what is new, or some of\n  "
+      .. wide[1],
       lint.too_wide("bindings", wide))
   end)
 end)
 
 describe("a function", function()
   it("is named when it is too long, or takes too much", function()
-    local found = lint.functions("core/a.c", "static int f(int a, void (*b)(int, int))\n{\n" .. ("\n"):rep(75) .. "}\n"
+    local found = lint.functions("core/a.c",
+      "static int f(int a, void (*b)(int, int))\n{\n" .. ("\n"):rep(75) .. "}\n"
       .. "\nstatic void g(int a, int b, int c, int d, int e, int f, int g, int h, int i) KL_REQUIRES(a)\n{\n"
       .. ("\n"):rep(76) .. "}\n")
     assert.same({ "core/a.c:81: g takes 9 parameters, 8 at most: give it a struct",

@@ -130,7 +130,8 @@ local LOADS = {
     "kubelua.Denial: __index cannot be read" },
   { "asks a verdict for its class", "getmetatable(kube.retry('1s')).__tostring = print",
     "attempt to index a boolean value" },
-  { "asks shared values for their class", "rawset(kube.shared, 'get', print)", "this table belongs to kubelua" },
+  { "asks shared values for their class", "rawset(kube.shared, 'get', print)",
+    "this table belongs to kubelua" },
   { "compiles bytecode", "assert(load(string.dump(print)))", "attempt to call a nil value" },
 }
 

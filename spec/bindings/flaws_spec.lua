@@ -197,7 +197,8 @@ local EXPECTED = {
   ["loaded comparison as an index"] = "part:3: a comparison is the index of a variable of an outer function",
   ["bitwise operations"] = "", ["continuation bytes"] = "at its end",
   ["line of arithmetic"] = "attempt to perform arithmetic on a table value",
-  ["line of a call"] = "attempt to call a nil value", locale = "setlocale", ["joined texts"] = "not enough memory",
+  ["line of a call"] = "attempt to call a nil value", locale = "setlocale",
+    ["joined texts"] = "not enough memory",
   ["string as environment"] = "attempt to", ["many fields"] = "compiled",
   ["debug library"] = "debug",
 }
@@ -277,7 +278,8 @@ return kube.controller { name = "index", resource = "v1/ConfigMap", reconcile = 
 ]])
     local out, code = process.run(KUBELUA .. " check " .. path)
     assert.equal(1, code, out)
-    assert.truthy(out:find(path .. ":4: a comparison is the index of a variable of an outer function, t[a < b]",
+    assert.truthy(out:find(path .. ":4: a comparison is the index of a variable of an outer function, t[a \z
+      < b]",
       1, true), out)
   end)
 

@@ -15,7 +15,8 @@ local PARTS = sizes.of { short = 85, long = 255, sanitized = 85 }
 local function objects(kind, names)
   local out = {}
   for _, name in ipairs(names) do
-    out[#out + 1] = ("apiVersion: v1\nkind: %s\nmetadata: { namespace: default, name: %s }\n"):format(kind, name)
+    out[#out + 1] = ("apiVersion: v1\nkind: %s\nmetadata: { namespace: default, name: %s }\n"):format(kind,
+      name)
   end
   return process.write(process.tmpname ".yaml", table.concat(out, "---\n"))
 end

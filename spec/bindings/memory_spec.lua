@@ -119,7 +119,8 @@ describe("the memory of a controller", function()
     it("lets go of what is dropped: " .. what, function() passes("drops", what) end)
   end
 
-  it("lets go of what is dropped where the stack is full: finalizers find room", function() passes("drops", "deep") end)
+  it("lets go of what is dropped where the stack is full: finalizers find room",
+    function() passes("drops", "deep") end)
 
   for _, what in ipairs { "draft" } do
     it("counts what a store is filled with: " .. what, function() fails("fills", what) end)

@@ -34,7 +34,8 @@ describe("a quantity", function()
   end)
 
   it("gives thousandths at once, as :milli() does", function()
-    for _, text in ipairs { "0", "1", "12345m", "007", "3k", "4M", "5G", "6Ki", "7Mi", "8Gi", "9Ti", "1.5", "-2", "+3m",
+    for _, text in ipairs { "0", "1", "12345m", "007", "3k", "4M", "5G", "6Ki", "7Mi", "8Gi", "9Ti", "1.5",
+      "-2", "+3m",
       "1e3", "100u", "9223372036854775807m", "9007199254740993", ".5", "5P" } do
       assert.equal(qty(text):milli(), kube.to_milli(text))
     end

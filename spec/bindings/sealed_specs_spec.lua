@@ -45,7 +45,8 @@ local VALUES = {
 }
 
 local KEYS = {
-  "name", "resource", "manager", "owns", "watches", "indexes", "fields", "reads", "when", "params", "param_rules",
+  "name", "resource", "manager", "owns", "watches", "indexes", "fields", "reads", "when", "params",
+    "param_rules",
   "functions", "namespaces", "select_labels", "select_fields", "selects",
   "finalizer", "former", "metadata", "managed_fields", "workers", "concurrency", "timeout", "cpu", "memory",
   "resync", "every", "cron", "priority", "priority_of",

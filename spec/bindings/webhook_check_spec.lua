@@ -54,9 +54,12 @@ return {
   end)
 
   for _, case in ipairs {
-    { "with a selector that compares numbers", hook 'validate = print, object_selector = "size>3"', "numeric comparison is not supported here" },
-    { "with a selector text that is none", hook 'validate = print, object_selector = "a in (b"', "object_selector: " },
-    { "with an empty selector text", hook 'validate = print, namespace_selector = ""', "leave it out for all" },
+    { "with a selector that compares numbers", hook 'validate = print, object_selector = "size>3"',
+      "numeric comparison is not supported here" },
+    { "with a selector text that is none", hook 'validate = print, object_selector = "a in (b"',
+      "object_selector: " },
+    { "with an empty selector text", hook 'validate = print, namespace_selector = ""',
+      "leave it out for all" },
     { "without a function", hook "",
       "it needs either mutate = function(obj, req) or validate = function(obj, req)" },
     { "with both functions", hook "mutate = print, validate = print", "it needs either mutate" },

@@ -130,7 +130,8 @@ describe("a case of moved pods", function()
       used[i] = { namespace = "ns", name = name, podUsage = { resources = { cpu = "3", memory = "1Gi" } } }
     end
     local function metric(name, reports)
-      return { metadata = { name = name }, status = { updateTime = "2026-01-01T00:00:00Z", podsMetric = reports,
+      return { metadata = { name = name },
+        status = { updateTime = "2026-01-01T00:00:00Z", podsMetric = reports,
         nodeMetric = { systemUsage = { resources = { cpu = "0", memory = "0" } } } } }
     end
     return { nodes = { node "busy", node "idle" }, pods_on = { busy = on }, now = NOW,

@@ -33,7 +33,8 @@ local OURS = { decision = true, low_node_load_passes = true, numa = true, pod_we
 -- Calls fn with each calculation of Koordinator's that a policy knows, and the text of its cases.
 local function each_calculation(fn)
   for calc in pairs(fixtures.calcs) do
-    if not OURS[calc] then fn(calc, assert(process.read("spec/fixtures/koordinator/" .. calc .. ".json"), calc)) end
+    if not OURS[calc] then fn(calc,
+      assert(process.read("spec/fixtures/koordinator/" .. calc .. ".json"), calc)) end
   end
 end
 
@@ -51,7 +52,8 @@ describe("the fixture runner", function()
     assert.matches(("%d passed, 0 failed$"):format(known_cases()), said)
     assert.is_true(known_cases() >= 141)
     for _, calc in ipairs { "batchresource", "midresource", "colocation_strategy", "cpu_normalization",
-      "resource_amplification", "noderesource_prepare", "elastic_quota", "quota_overuse_revoke", "quota_profile",
+      "resource_amplification", "noderesource_prepare", "elastic_quota", "quota_overuse_revoke",
+        "quota_profile",
     } do assert.is_truthy(fixtures.calcs[calc], calc) end
   end)
 

@@ -225,17 +225,22 @@ end
 local function annotated_pod(name)
   local p = pod(name)
   local batch = maybe(20, function()
-    return { ["kubernetes.io/batch-cpu"] = tostring(random(0, 4000)), ["kubernetes.io/batch-memory"] = memory(8),
+    return { ["kubernetes.io/batch-cpu"] = tostring(random(0, 4000)),
+      ["kubernetes.io/batch-memory"] = memory(8),
       ["kubernetes.io/mid-cpu"] = tostring(random(0, 4000)) }
   end)
-  if batch then p.spec.containers[1].resources = { requests = batch, limits = maybe(50, fields.copy, batch) } end
+  if batch then p.spec.containers[1].resources = { requests = batch,
+    limits = maybe(50, fields.copy, batch) } end
   if chance(30) then p.spec.containers[1].resources.limits = amount(8, 16) end
   p.metadata.uid = p.metadata.name
   p.metadata.annotations = some {
-    [DOMAIN .. "load-estimated-scaling-factors"] = maybe(20, pick, { '{"cpu":50}', '{"memory":100,"x":3}', "{}",
+    [DOMAIN .. "load-estimated-scaling-factors"] = maybe(20, pick,
+      { '{"cpu":50}', '{"memory":100,"x":3}', "{}",
       "no json", '{"cpu":"50"}' }),
-    [DOMAIN .. "load-estimated-seconds-after-pod-scheduled"] = maybe(20, pick, { "0", "60", "-5", "600", "x" }),
-    [DOMAIN .. "load-estimated-seconds-after-initialized"] = maybe(20, pick, { "0", "60", "-5", "600", "+9" }),
+    [DOMAIN .. "load-estimated-seconds-after-pod-scheduled"] = maybe(20, pick,
+      { "0", "60", "-5", "600", "x" }),
+    [DOMAIN .. "load-estimated-seconds-after-initialized"] = maybe(20, pick,
+      { "0", "60", "-5", "600", "+9" }),
   }
   local conditions = {}
   for _, type in ipairs { "PodScheduled", "Initialized" } do
@@ -278,7 +283,8 @@ end
 
 local function load_metric(pods)
   local m = metric(pods)
-  m.spec = { metricCollectPolicy = maybe(50, function() return { reportIntervalSeconds = random(1, 300) } end) }
+  m.spec = { metricCollectPolicy = maybe(50,
+    function() return { reportIntervalSeconds = random(1, 300) } end) }
   m.spec = some(m.spec)
   m.status.updateTime = maybe(95, ago, pick { 0, 20, 60, 120, 179, 180, 400 })
   m.status.nodeMetric.aggregatedNodeUsages = maybe(60, aggregates)

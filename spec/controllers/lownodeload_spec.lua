@@ -116,7 +116,8 @@ describe("the first to go", function()
 
   it("has a cost that Kubernetes reads, or none", function()
     local p = pod "p"
-    for text, cost in pairs { ["5"] = 5, ["-5"] = -5, ["0"] = 0, ["+5"] = 0, ["05"] = 0, ["5.0"] = 0, x = 0, [""] = 0,
+    for text, cost in pairs { ["5"] = 5, ["-5"] = -5, ["0"] = 0, ["+5"] = 0, ["05"] = 0, ["5.0"] = 0, x = 0,
+      [""] = 0,
       ["2147483647"] = 2147483647, ["2147483648"] = 0, ["99999999999999999999"] = 0 } do
       p.metadata.annotations.cost = text
       assert.equal(cost, pods.cost(p, "cost"), text)

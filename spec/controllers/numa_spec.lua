@@ -32,7 +32,8 @@ local function machine(o)
   end
   local annotations = { [NODE .. "cpu-topology"] = kube.encode { detail = detail } }
   for name, text in pairs(o.annotations or {}) do annotations[name] = text end
-  return { metadata = { name = "n", annotations = annotations }, zones = zones, topologyPolicies = o.policies }
+  return { metadata = { name = "n", annotations = annotations }, zones = zones,
+    topologyPolicies = o.policies }
 end
 
 local function node(o)
@@ -128,7 +129,8 @@ describe("a pod of its own processors", function()
   it("keeps off cores and NUMA nodes of other exclusive pods, while there are others", function()
     local function exclusive(policy, text)
       local annotations = asks(nil, "SpreadByPCPUs", policy)
-      if text then annotations[SCHEDULING .. "resource-status"] = has(text)[SCHEDULING .. "resource-status"] end
+      if text then annotations[SCHEDULING .. "resource-status"] = has(text)[SCHEDULING
+        .. "resource-status"] end
       return annotations
     end
     local o = { cpu = "16", topology = two,
@@ -202,8 +204,10 @@ describe("a NUMA policy", function()
 
   it("SingleNUMANode puts a pod into one NUMA node, or nowhere", function()
     assert.same({ { 0, 2000, 2 } }, where(ls("p", "2", "2Gi"), "SingleNUMANode"))
-    assert.equal("Unaligned NUMA Hint cause cpu prefer [11] among [11],memory prefer [01 10] among [01 10 11]",
-      (where(ls("p", "6", "2Gi"), "SingleNUMANode"):gsub("%[01 10%] among %[01 10 11%]", "[01 10] among [01 10 11]")
+    assert.equal("Unaligned NUMA Hint cause cpu prefer [11] among [11],memory prefer [01 10] among [01 10 \z
+      11]",
+      (where(ls("p", "6", "2Gi"), "SingleNUMANode"):gsub("%[01 10%] among %[01 10 11%]",
+        "[01 10] among [01 10 11]")
         :gsub("memory prefer %[11%] among %[11%]", "memory prefer [01 10] among [01 10 11]")))
   end)
 
@@ -211,7 +215,8 @@ describe("a NUMA policy", function()
     assert.same({ { 0, 3000, 1 }, { 1, 3000, 1 } }, where(ls("p", "6", "2Gi"), "Restricted"))
     local taken = { ls("q", "3", "1Gi", { { node = 0, resources = { cpu = "3", memory = "1Gi" } } }) }
     assert.same({ { 0, 1000, 1 }, { 1, 4000, 1 } }, where(ls("p", "5", "2Gi"), "Restricted", taken))
-    assert.equal("Unsatisfied NUMA cpu, 1 Unsatisfied NUMA memory", where(ls("p", "5", "8Gi"), "Restricted", taken))
+    assert.equal("Unsatisfied NUMA cpu, 1 Unsatisfied NUMA memory",
+      where(ls("p", "5", "8Gi"), "Restricted", taken))
   end)
 
   it("BestEffort takes one NUMA node where there is one, and any where not", function()
@@ -260,7 +265,8 @@ describe("laws of NUMA nodes:", function()
   local function pick(list) return list[math.random(#list)] end
 
   local function random_pod(i)
-    local annotations = math.random() < 0.5 and asks(nil, pick(BINDS), pick { "", "PCPULevel", "NUMANodeLevel" })
+    local annotations = math.random() < 0.5
+      and asks(nil, pick(BINDS), pick { "", "PCPULevel", "NUMANodeLevel" })
       or asks(pick(BINDS))
     return pod("p" .. i, tostring(math.random(1, 6)), { annotations = annotations,
       qos = pick { "LSR", "LSE", "LS" }, memory = math.random(1, 4) .. "Gi" })
@@ -280,7 +286,8 @@ describe("laws of NUMA nodes:", function()
         if result.node then
           snapshot.assume(all, p, n, cycle.got(result))
           local bound = p.metadata.labels["koordinator.sh/qosClass"] ~= "LS"
-          assert.equal(bound and tonumber(p.spec.containers[1].resources.requests.cpu) or 0, #result.numa.cpus)
+          assert.equal(bound and tonumber(p.spec.containers[1].resources.requests.cpu) or 0,
+            #result.numa.cpus)
           for _, id in ipairs(result.numa.cpus) do
             assert.is_nil(owner[id], "processor " .. id)
             owner[id] = p.metadata.name
@@ -311,7 +318,8 @@ describe("laws of NUMA nodes:", function()
       end
       placed[1] = { cpus = cpus.list(set), zones = {} }
       local view = place.view(read, placed, nil, pick { "LeastAllocated", "MostAllocated" })
-      local want = { n = math.random(1, 6), bind = true, policy = pick(BINDS), required = math.random() < 0.5 }
+      local want = { n = math.random(1, 6), bind = true, policy = pick(BINDS),
+        required = math.random() < 0.5 }
       want.request = { cpu = want.n * 1000 }
       local mask = math.random() < 0.5 and 1 << math.random(0, #read.zones - 1) or nil
       local got = place.allocate(view, want, mask)
@@ -340,7 +348,8 @@ describe("laws of NUMA nodes:", function()
         hints[name] = {}
         for mask = 1, all do
           if math.random() < 0.5 then
-            table.insert(hints[name], { mask = mask, preferred = math.random() < 0.5, score = math.random(9) })
+            table.insert(hints[name],
+              { mask = mask, preferred = math.random() < 0.5, score = math.random(9) })
           end
         end
       end

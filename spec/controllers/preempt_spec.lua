@@ -62,7 +62,8 @@ describe("preemption on a node", function()
     assert.equal("a b c", (victims(pod("p", 100, 4), { n }, on)))
     -- Of two of the same priority the one that came later goes.
     local young = pod("young", 5, 2, { started = "2025-12-31T12:00:00Z" })
-    assert.equal("young", (victims(pod("p", 100, 2), { n }, { pods_on = { n = { young, pod("old", 5, 2) } } })))
+    assert.equal("young",
+      (victims(pod("p", 100, 2), { n }, { pods_on = { n = { young, pod("old", 5, 2) } } })))
   end)
 
   it("takes nobody of the same or a higher priority, nobody in vain, and none for a pod that asks for none",
@@ -71,7 +72,8 @@ describe("preemption on a node", function()
     assert.is_nil(victims(pod("p", 100, 5), { n }, { pods_on = { n = { pod("a", 10, 4) } } }))
     assert.is_nil(victims(pod("p", 100, 2, { selector = { zone = "a" } }), { n },
       { pods_on = { n = { pod("a", 10, 4) } } }))
-    assert.is_nil(victims(pod("p", 100, 2, { policy = "Never" }), { n }, { pods_on = { n = { pod("a", 1, 4) } } }))
+    assert.is_nil(victims(pod("p", 100, 2, { policy = "Never" }), { n },
+      { pods_on = { n = { pod("a", 1, 4) } } }))
   end)
 
   it("spares those whose budget allows no more, as long as others do", function()

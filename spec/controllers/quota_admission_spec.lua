@@ -105,7 +105,8 @@ describe("a changed quota", function()
     assert.is_true(topology.update(world(), object("org", "5", "20",
       { ["is-parent"] = "true", ["is-root"] = "true" })))
     assert.is_true(topology.update(world(), object("a", "10", "20", below "org")))
-    refused("the children of org would have a total min of cpu:11", topology.update(world(), object("a", "11", "20", below "org")))
+    refused("the children of org would have a total min of cpu:11",
+      topology.update(world(), object("a", "11", "20", below "org")))
   end)
 
   it("keeps its tree, and stays a parent while it has children or none while it has pods", function()

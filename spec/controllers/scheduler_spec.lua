@@ -82,7 +82,8 @@ describe("a pod fits a node", function()
   it("whose host ports are free, for their protocol and address", function()
     local function listening(name, port, more)
       local p = pod(name)
-      p.spec.containers[1].ports = { { hostPort = port, containerPort = port, protocol = more and more.protocol,
+      p.spec.containers[1].ports = { { hostPort = port, containerPort = port,
+        protocol = more and more.protocol,
         hostIP = more and more.ip } }
       return p
     end
@@ -93,7 +94,8 @@ describe("a pod fits a node", function()
       place(listening("a", 80), listening("b", 80)).message)
     assert.is_truthy(place(listening("a", 80), listening("b", 81)).node)
     assert.is_truthy(place(listening("a", 80), listening("b", 80, { protocol = "UDP" })).node)
-    assert.is_truthy(place(listening("a", 80, { ip = "10.0.0.1" }), listening("b", 80, { ip = "10.0.0.2" })).node)
+    assert.is_truthy(place(listening("a", 80, { ip = "10.0.0.1" }),
+      listening("b", 80, { ip = "10.0.0.2" })).node)
     assert.is_nil(place(listening("a", 80, { ip = "10.0.0.1" }), listening("b", 80, { ip = "0.0.0.0" })).node)
     assert.is_truthy(place(pod "a", listening("b", 80)).node)
   end)
@@ -127,7 +129,8 @@ describe("a pod would rather", function()
       named("b", { disk = "ssd" }), named("c", {}))
     assert.equal("b", result.node.metadata.name)
     local scores = cycle.scores(result)
-    assert.same({ 25, 100, 0 }, { scores.a.by.NodeAffinity, scores.b.by.NodeAffinity, scores.c.by.NodeAffinity })
+    assert.same({ 25, 100, 0 },
+      { scores.a.by.NodeAffinity, scores.b.by.NodeAffinity, scores.c.by.NodeAffinity })
     assert.is_nil(cycle.scores(choose(pod("p", {}), node "a")).a.by.NodeAffinity)
   end)
 
@@ -161,7 +164,8 @@ describe("a pod with volumes", function()
   end
 
   it("goes where the volumes of its claims are", function()
-    local zoned = with_volume { metadata = { labels = { ["topology.kubernetes.io/zone"] = "a__b" } }, spec = {} }
+    local zoned = with_volume { metadata = { labels = { ["topology.kubernetes.io/zone"] = "a__b" } },
+      spec = {} }
     assert.equal("fits", said(zoned, { "c" }))
     assert.equal("fits", said(zoned, { "c" }, { ["topology.kubernetes.io/zone"] = "b" }))
     assert.equal("1 node(s) had no available volume zone",
@@ -177,7 +181,8 @@ describe("a pod with volumes", function()
   it("waits for claims that are not there, go, or bind by themselves", function()
     assert.equal('persistentvolumeclaim "c" not found', said({ claims = {} }, { "c" }))
     local going = { metadata = { deletionTimestamp = "2026-01-01T00:00:00Z" }, spec = {} }
-    assert.equal('persistentvolumeclaim "c" is being deleted', said({ claims = { ["ns/c"] = going } }, { "c" }))
+    assert.equal('persistentvolumeclaim "c" is being deleted',
+      said({ claims = { ["ns/c"] = going } }, { "c" }))
     local unbound = "pod has unbound immediate PersistentVolumeClaims"
     assert.equal(unbound, said({ claims = { ["ns/c"] = claim {} } }, { "c" }))
     assert.equal(unbound, said({ claims = { ["ns/c"] = claim { volumeName = "v" } } }, { "c" }))
@@ -187,7 +192,8 @@ describe("a pod with volumes", function()
   it("goes where its class may make a volume for a claim that waits for it", function()
     local function waiting(class, annotations)
       class.volumeBindingMode = "WaitForFirstConsumer"
-      return { claims = { ["ns/c"] = claim({ storageClassName = "s" }, annotations) }, classes = { s = class } }
+      return { claims = { ["ns/c"] = claim({ storageClassName = "s" }, annotations) },
+        classes = { s = class } }
     end
     local none = "1 node(s) didn't find available persistent volumes to bind"
     assert.equal("fits", said(waiting { provisioner = "example.com/disks" }, { "c" }))
@@ -237,7 +243,8 @@ describe("pods among others", function()
   local function where(p, pods_on, state)
     state = state or {}
     state.now, state.pods_on = NOW, pods_on
-    local result = cycle.run(p, { in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b"), node "none" }, state)
+    local result = cycle.run(p, { in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b"), node "none" },
+      state)
     return result.node and result.node.metadata.name, result
   end
 
@@ -278,7 +285,8 @@ describe("pods among others", function()
 
   it("are drawn and driven off by what they prefer", function()
     local function prefers(kind)
-      return labelled("p", "web", { affinity = { [kind] = { preferredDuringSchedulingIgnoredDuringExecution = {
+      return labelled("p", "web",
+        { affinity = { [kind] = { preferredDuringSchedulingIgnoredDuringExecution = {
         { weight = 100, podAffinityTerm = of "db" } } } } })
     end
     assert.equal("b1", (where(prefers "podAffinity", { b1 = { labelled("q", "db") } })))
@@ -443,7 +451,8 @@ describe("A Reservation", function()
     waits.spec.template.metadata = { labels = { app = "web" } }
     assert.is_true(reservation.is_waiting(waits, "s"))
     assert.is_false(reservation.is_waiting(waits, "other"))
-    local full = { now = NOW, pods_on = {}, reservations_on = reservation.index { room("q", "b", { cpu = "5" }) } }
+    local full = { now = NOW, pods_on = {},
+      reservations_on = reservation.index { room("q", "b", { cpu = "5" }) } }
     assert.equal("0/1 nodes are available: 1 Insufficient cpu.",
       cycle.run(reservation.as_pod(waits), { b }, full).message)
     local state = { now = NOW, pods_on = {} }
@@ -495,7 +504,8 @@ describe("DeviceShare", function()
 
   local function having(name, minor, percent)
     local p = pod(name, { [CORE] = tostring(percent), [RATIO] = tostring(percent) })
-    p.metadata.annotations = { [deviceshare.ANNOTATION] = deviceshare.text { gpu = { { minor = minor, resources = {
+    p.metadata.annotations = { [deviceshare.ANNOTATION] = deviceshare.text { gpu = { { minor = minor,
+      resources = {
       [CORE] = tostring(percent), [RATIO] = tostring(percent), [MEMORY] = percent // 10 .. "Gi" } } } } }
     return p
   end
@@ -517,7 +527,8 @@ describe("DeviceShare", function()
   local BINPACK = { type = "MostAllocated", resources = { { name = RATIO, weight = 1 } } }
 
   it("gives a part of one GPU, of memory and its ratio both", function()
-    assert.same({ gpu = { { minor = 0, resources = { [CORE] = "50", [RATIO] = "25", [MEMORY] = "2560Mi" } } } },
+    assert.same({ gpu = { { minor = 0,
+      resources = { [CORE] = "50", [RATIO] = "25", [MEMORY] = "2560Mi" } } } },
       (place { [CORE] = "50", [RATIO] = "25" }))
     assert.same({ gpu = { { minor = 0, resources = { [MEMORY] = "1Gi", [RATIO] = "10" } } } },
       (place { [MEMORY] = "1Gi" }))
@@ -601,7 +612,8 @@ describe("DeviceShare", function()
     assert.equal('{"rdma":[' .. part:format(0, "rdma", 30) .. "]}", of { [RDMA] = "30" })
     assert.equal('{"fpga":[' .. part:format(0, "fpga", 100) .. "," .. part:format(1, "fpga", 100) .. "]}",
       of { [FPGA] = "200" })
-    assert.matches('^{"fpga":.*"gpu":.*"rdma":', of { [RDMA] = "1", [FPGA] = "1", [CORE] = "50", [RATIO] = "50" })
+    assert.matches('^{"fpga":.*"gpu":.*"rdma":',
+      of { [RDMA] = "1", [FPGA] = "1", [CORE] = "50", [RATIO] = "50" })
     assert.matches("invalid resource unit koordinator.sh/rdma: 150", of { [RDMA] = "150" })
     local function has_card(name, minor, hundredths)
       local p = pod(name, { [RDMA] = tostring(hundredths) })
@@ -867,7 +879,8 @@ describe("over random clusters", function()
 
   it("pods that are alike are answered as if nobody had asked before", function()
     each_case(function(nodes, metrics, queue)
-      local one, each = { now = NOW, pods_on = {}, metrics = metrics }, { now = NOW, pods_on = {}, metrics = metrics }
+      local one, each = { now = NOW, pods_on = {}, metrics = metrics },
+        { now = NOW, pods_on = {}, metrics = metrics }
       local args = cycle.args()
       for i, p in ipairs(queue) do
         local like = queue[math.random(i)]
@@ -881,7 +894,8 @@ describe("over random clusters", function()
         for _, n in ipairs(nodes) do n.metadata.labels.host = n.metadata.name end
         each.kin = nil
         local a, b = cycle.run(p, nodes, one, args), cycle.run(p, nodes, each, args)
-        assert.same(b.node and b.node.metadata.name or b.message, a.node and a.node.metadata.name or a.message)
+        assert.same(b.node and b.node.metadata.name or b.message,
+          a.node and a.node.metadata.name or a.message)
         assert.same(cycle.scores(b), cycle.scores(a))
         if a.node then
           snapshot.assume(one, p, a.node)

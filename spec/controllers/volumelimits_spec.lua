@@ -28,8 +28,8 @@ local function volume(name, driver)
   return { metadata = { name = name }, spec = { csi = driver and { driver = driver, volumeHandle = name } } }
 end
 
--- Claims "a" to "f" have volumes of the driver, "other" one of another, "plain" one of none; "later" waits for
--- its pod.
+-- Claims "a" to "f" have volumes of the driver, "other" one of another, "plain" one of none; "later" waits
+-- for its pod.
 local function world(count, pods, attachments)
   local known = { claims = {}, volumes = {},
     classes = { late = { provisioner = DRIVER, volumeBindingMode = "WaitForFirstConsumer" } },

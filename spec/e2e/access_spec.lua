@@ -26,14 +26,16 @@ local function embedded(more)
 end
 
 local function role(kind, name, rules, more)
-  local o = { apiVersion = "rbac.authorization.k8s.io/v1", kind = kind, metadata = { name = name }, rules = rules }
+  local o = { apiVersion = "rbac.authorization.k8s.io/v1", kind = kind, metadata = { name = name },
+    rules = rules }
   for k, v in pairs(more or {}) do o[k] = v end
   return o
 end
 
 local function binding(kind, name, role_kind, role_name, subjects)
   return { apiVersion = "rbac.authorization.k8s.io/v1", kind = kind, metadata = { name = name },
-    roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = role_kind, name = role_name }, subjects = subjects }
+    roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = role_kind, name = role_name },
+      subjects = subjects }
 end
 
 local function user(name) return { kind = "User", apiGroup = "rbac.authorization.k8s.io", name = name } end
@@ -45,7 +47,8 @@ local function plain(r)
     b.metadata = nil
     if b.kind ~= "Status" and not tostring(b.kind):find "Review" then b = b.kind end
   end
-  return ("%d %s"):format(r.code, json.encode(b, { keyorder = { "kind", "apiVersion", "status", "message" } }))
+  return ("%d %s"):format(r.code,
+    json.encode(b, { keyorder = { "kind", "apiVersion", "status", "message" } }))
 end
 
 local function sorted(list)
@@ -63,7 +66,8 @@ end
 
 local RULES = {
   { apiGroups = { "" }, resources = { "pods", "pods/log" }, verbs = { "get", "list" } },
-  { apiGroups = { "" }, resources = { "configmaps" }, resourceNames = { "mine" }, verbs = { "get", "update", "list" } },
+  { apiGroups = { "" }, resources = { "configmaps" }, resourceNames = { "mine" },
+    verbs = { "get", "update", "list" } },
   { apiGroups = { "apps" }, resources = { "*/scale" }, verbs = { "*" } },
 }
 
@@ -112,7 +116,8 @@ local function setup(s, admin)
   assert.equal(201, admin:post(bindings, binding("RoleBinding", "readers", "Role", "reader", { user "bob",
     { kind = "Group", apiGroup = "rbac.authorization.k8s.io", name = "devs" },
     { kind = "ServiceAccount", name = "runner", namespace = NS } })).code)
-  assert.equal(201, admin:post(bindings, binding("RoleBinding", "lost", "Role", "not-there", { user "eve" })).code)
+  assert.equal(201, admin:post(bindings,
+    binding("RoleBinding", "lost", "Role", "not-there", { user "eve" })).code)
   assert.equal(201, admin:post(roles, role("Role", "granter", {
     { apiGroups = { "rbac.authorization.k8s.io" }, resources = { "roles", "rolebindings" },
       verbs = { "create", "update", "patch", "get" } },
@@ -143,7 +148,8 @@ local function ask_all(ask)
 end
 
 local function review(api, kind, spec, headers)
-  return api:request("POST", "/apis/authorization.k8s.io/v1/" .. kind, { apiVersion = "authorization.k8s.io/v1",
+  return api:request("POST", "/apis/authorization.k8s.io/v1/" .. kind,
+    { apiVersion = "authorization.k8s.io/v1",
     spec = spec }, headers)
 end
 
@@ -163,7 +169,8 @@ local function ask_server(s)
       { "Impersonate-User: system:serviceaccount:a:b" })),
   }
   local attributes = { namespace = NS, verb = "get", resource = "pods", name = "x" }
-  local function status(r) return json.encode(r.body.status, { keyorder = { "allowed", "denied", "reason" } }) end
+  local function status(r) return json.encode(r.body.status,
+    { keyorder = { "allowed", "denied", "reason" } }) end
   out.reviews = {
     bob = status(review(admin, "subjectaccessreviews", { user = "bob", resourceAttributes = attributes })),
     dev = status(review(admin, "subjectaccessreviews",
@@ -177,21 +184,24 @@ local function ask_server(s)
       nonResourceAttributes = { path = "/api", verb = "get" } })),
     no_path = status(review(admin, "subjectaccessreviews", { user = "x",
       nonResourceAttributes = { path = "/version/x", verb = "get" } })),
-    here = status(admin:post("/apis/authorization.k8s.io/v1/namespaces/" .. NS .. "/localsubjectaccessreviews",
+    here = status(admin:post("/apis/authorization.k8s.io/v1/namespaces/" .. NS
+      .. "/localsubjectaccessreviews",
       { metadata = { namespace = NS }, spec = { user = "bob", resourceAttributes = attributes } })),
     who = json.encode(admin:request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
       { apiVersion = "authentication.k8s.io/v1", kind = "SelfSubjectReview" },
       { "Impersonate-User: bob", "Impersonate-Group: devs" }).body.status.userInfo,
       { keyorder = { "username", "groups" } }),
   }
-  local rules = review(admin, "selfsubjectrulesreviews", { namespace = NS }, { "Impersonate-User: bob" }).body.status
+  local rules = review(admin, "selfsubjectrulesreviews", { namespace = NS },
+    { "Impersonate-User: bob" }).body.status
   out.rules = { resources = sorted(rules.resourceRules), paths = sorted(rules.nonResourceRules),
     incomplete = tostring(rules.incomplete) }
   local grace = as(admin, "grace")
   local roles = RBAC .. "/namespaces/" .. NS .. "/roles"
   local bindings = RBAC .. "/namespaces/" .. NS .. "/rolebindings"
   local more = { { apiGroups = { "" }, resources = { "pods", "secrets" }, verbs = { "get", "list" } },
-    { apiGroups = { "apps" }, resources = { "deployments" }, resourceNames = { "a", "b" }, verbs = { "get" } } }
+    { apiGroups = { "apps" }, resources = { "deployments" }, resourceNames = { "a", "b" },
+      verbs = { "get" } } }
   out.grants = {
     held = plain(grace("POST", roles, role("Role", "held",
       { { apiGroups = { "" }, resources = { "pods" }, verbs = { "get" } } }))),
@@ -200,7 +210,8 @@ local function ask_server(s)
     bind = plain(grace("POST", bindings, binding("RoleBinding", "bound", "ClusterRole", "cluster-admin",
       { user "grace" }))),
     bind_held = plain(grace("POST", bindings, binding("RoleBinding", "bound", "Role", "held", { user "x" }))),
-    bind_absent = plain(grace("POST", bindings, binding("RoleBinding", "bound2", "Role", "absent", { user "x" }))),
+    bind_absent = plain(grace("POST", bindings,
+      binding("RoleBinding", "bound2", "Role", "absent", { user "x" }))),
   }
   return out
 end
@@ -236,7 +247,8 @@ describe("access", function()
   it("of nobody: anonymous requests see what is public", function()
     local anonymous = new_api { url = s.url }
     local function get(path)
-      local out = process.run(("curl -sS --cacert %s -w ' %%{http_code}' %s%s"):format(s.ca, anonymous.s.url, path))
+      local out = process.run(("curl -sS --cacert %s -w ' %%{http_code}' %s%s"):format(s.ca, anonymous.s.url,
+        path))
       return out
     end
     assert.matches(" 200$", get "/version")
@@ -256,17 +268,20 @@ describe("access", function()
     s:must_kubectl("label", "clusterrole", "gears", "rbac.authorization.k8s.io/aggregate-to-view=true")
     assert.matches("pods/gears", s:must_kubectl("get", "clusterrole", "view", "-o", "yaml"), 1, true)
     s:must_kubectl("create", "rolebinding", "viewers", "--clusterrole=admin", "--user=vera", "-n", NS)
-    assert.equal("yes\n", s:must_kubectl("auth", "can-i", "get", "pods", "--subresource=gears", "-n", NS, "--as", "vera"))
+    assert.equal("yes\n",
+      s:must_kubectl("auth", "can-i", "get", "pods", "--subresource=gears", "-n", NS, "--as", "vera"))
     assert.equal("yes\n", s:must_kubectl("auth", "can-i", "create", "deployments", "-n", NS, "--as", "vera"))
     s:must_kubectl("delete", "clusterrole", "gears")
-    assert.equal("no", (s:kubectl("auth", "can-i", "get", "pods", "--subresource=gears", "-n", NS, "--as", "vera")):match "^%a+")
+    assert.equal("no", (s:kubectl("auth", "can-i", "get", "pods", "--subresource=gears", "-n", NS, "--as",
+      "vera")):match "^%a+")
   end)
 
   it("by tokens of service accounts that it issued, as long as the account is there", function()
     local own = embedded()
     own:must_kubectl("create", "namespace", NS)
     own:must_kubectl("create", "serviceaccount", "robot", "-n", NS)
-    own:must_kubectl("create", "rolebinding", "robots", "--clusterrole=view", "--serviceaccount=" .. NS .. ":robot", "-n", NS)
+    own:must_kubectl("create", "rolebinding", "robots", "--clusterrole=view",
+      "--serviceaccount=" .. NS .. ":robot", "-n", NS)
     local function token(...)
       return (own:must_kubectl("create", "token", "robot", "-n", NS, ...):gsub("%s+$", ""))
     end
@@ -275,15 +290,19 @@ describe("access", function()
         body and "-H 'Content-Type: application/json' -d '" .. body .. "'" or "", own.url, path))
       return assert(json.decode(out), out)
     end
-    local function who(bearer) return ask(bearer, "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}") end
+    local function who(bearer) return ask(bearer, "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+      "{}") end
     local good = token()
     local info = who(good).status.userInfo
     assert.equal("system:serviceaccount:" .. NS .. ":robot", info.username)
-    assert.equal(own:must_kubectl("get", "serviceaccount", "robot", "-n", NS, "-o", "jsonpath={.metadata.uid}"), info.uid)
-    assert.same({ "system:serviceaccounts", "system:serviceaccounts:" .. NS, "system:authenticated" }, info.groups)
+    assert.equal(own:must_kubectl("get", "serviceaccount", "robot", "-n", NS, "-o",
+      "jsonpath={.metadata.uid}"), info.uid)
+    assert.same({ "system:serviceaccounts", "system:serviceaccounts:" .. NS, "system:authenticated" },
+      info.groups)
     assert.equal("PodList", ask(good, "/api/v1/namespaces/" .. NS .. "/pods").kind)
     assert.equal(403, ask(good, "/api/v1/nodes").code)
-    local told = ask("master-token", "/apis/authentication.k8s.io/v1/tokenreviews", '{"spec":{"token":"' .. good .. '"}}')
+    local told = ask("master-token", "/apis/authentication.k8s.io/v1/tokenreviews",
+      '{"spec":{"token":"' .. good .. '"}}')
     assert.same(info, told.status.user)
     assert.equal(401, who(good .. "x").code)
     assert.equal(401, who(token("--audience=vault")).code)
@@ -305,7 +324,8 @@ describe("access", function()
   end)
 
   it("names the requester of a CertificateSigningRequest, and keeps a loaded one's", function()
-    local request = { metadata = { name = "mine" }, spec = { signerName = "example.com/it", usages = { "client auth" },
+    local request = { metadata = { name = "mine" },
+      spec = { signerName = "example.com/it", usages = { "client auth" },
       username = "forged", request = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K" } }
     local PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
     local own = embedded()
@@ -322,7 +342,8 @@ describe("access", function()
     own:stop()
     local world <close> = kube.testing.start { source = [[return require "kubelua".controller { name = "none",
       resource = "v1/ConfigMap", reconcile = function() end }]] }
-    request.metadata.name, request.kind, request.apiVersion = "kept", "CertificateSigningRequest", "certificates.k8s.io/v1"
+    request.metadata.name, request.kind, request.apiVersion = "kept", "CertificateSigningRequest",
+      "certificates.k8s.io/v1"
     request.spec.username = "joe"
     world:load(request)
     assert.equal("joe", world:get("certificates.k8s.io/v1/CertificateSigningRequest", "kept").spec.username)
@@ -334,10 +355,12 @@ describe("access", function()
       local out, code = process.run(command)
       assert.equal(0, code, out)
     end
-    sh(("mkdir %s && cd %s && for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+    sh(("mkdir %s && cd %s && for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt \z
+      ec_paramgen_curve:prime256v1 "
       .. "-nodes -keyout $ca.key -out $ca.crt -subj /CN=$ca -days 2; openssl req -newkey ec -pkeyopt "
       .. "ec_paramgen_curve:prime256v1 -nodes -keyout $ca-user.key -out $ca-user.csr "
-      .. "-subj /O=system:masters/O=crew/CN=carl; openssl x509 -req -in $ca-user.csr -CA $ca.crt -CAkey $ca.key "
+      .. "-subj /O=system:masters/O=crew/CN=carl; openssl x509 -req -in $ca-user.csr -CA $ca.crt -CAkey \z
+        $ca.key "
       .. "-CAcreateserial -days 2 -out $ca-user.crt; done 2>&1"):format(dir, dir))
     local own = embedded { "--client-ca-file", dir .. "/ca.crt" }
     local function who(name)

@@ -813,7 +813,8 @@ servers.each(function(name, start)
         r = resource(group.versions[1].resources, "resource", "widgets")
         assert.same({ "Widget", "Namespaced", "status" },
           { r.responseKind.kind, r.scope, r.subresources[1].subresource })
-        doc = api:get("/api", { "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList" }).body
+        doc = api:get("/api",
+          { "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList" }).body
         assert.truthy(resource(doc.items[1].versions[1].resources, "resource", "pods"))
       end)
 

@@ -27,7 +27,8 @@ end
 -- name, code in a run with o, ctx, kube and shared, what the log says
 local WAYS = {
   -- drafts
-  { "draft-deep", "ctx:patch(o, function(d) local p = d.data for _ = 1, 1e5 do p.a = {} p = p.a end end)", DEPTH },
+  { "draft-deep", "ctx:patch(o, function(d) local p = d.data for _ = 1, 1e5 do p.a = {} p = p.a end end)",
+    DEPTH },
   { "draft-whole", "ctx:patch(o, function(d) for _ = 1, 1e5 do d.data = { a = d.data } end end)", DEPTH },
   { "draft-shared", "ctx:patch(o, function(d) d.data = shared end)", PARTS },
   -- values with shared parts
@@ -138,7 +139,8 @@ servers.each(function(name, start)
       if server then server:stop() end
     end)
 
-    local function map(key) client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { x = "y" } } end
+    local function map(key) client:create { kind = "v1/ConfigMap", namespace = ns, name = key,
+      data = { x = "y" } } end
 
     for _, way in ipairs(WAYS) do
       it("fails its key alone: " .. way[1], function()

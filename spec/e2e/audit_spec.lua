@@ -7,7 +7,8 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
-local describe, it, lazy_setup, lazy_teardown = busted.describe, busted.it, busted.lazy_setup, busted.lazy_teardown
+local describe, it, lazy_setup, lazy_teardown = busted.describe, busted.it, busted.lazy_setup,
+  busted.lazy_teardown
 
 local POLICY = [[
 apiVersion: audit.k8s.io/v1
@@ -34,7 +35,8 @@ rules:
 ]]
 
 local SPACE = "/api/v1/namespaces/audited"
-local DEPLOYMENT = { metadata = { name = "d" }, spec = { selector = { matchLabels = { a = "b" } }, template = {
+local DEPLOYMENT = { metadata = { name = "d" },
+  spec = { selector = { matchLabels = { a = "b" } }, template = {
   metadata = { labels = { a = "b" } }, spec = { containers = { { name = "c", image = "i" } } } } } }
 
 local function requests()
@@ -51,7 +53,8 @@ local function requests()
     { "", "PATCH", SPACE .. "/configmaps/c", { data = { c = "d" } } },
     { "", "PUT", SPACE .. "/configmaps/c", { metadata = { name = "c" }, data = { c = "d" } } },
     { "", "DELETE", SPACE .. "/configmaps/c", { propagationPolicy = "Background" } },
-    { "", "APPLY", SPACE .. "/configmaps/j?fieldManager=m", { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "j" },
+    { "", "APPLY", SPACE .. "/configmaps/j?fieldManager=m",
+      { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "j" },
       data = { a = "b" } } },
     { "", "POST", SPACE .. "/secrets", { metadata = { name = "one" } } },
     { "", "GET", SPACE .. "/secrets/one" },
@@ -110,7 +113,8 @@ local function asked(s)
   process.run(("%s create configmap proto -n audited --from-literal=a=b --kubeconfig /dev/null -s %s --token %s \z
     --certificate-authority %s"):format(servers.assets() .. "/kubectl", s.url, token, s.ca)) -- sends protobuf
   s.token = s.tokens.nobody
-  both.ask(s, { { "", "GET", SPACE .. "/services" }, { "", "GET", SPACE .. "/services/x" }, { "", "DELETE", SPACE .. "/services/x" },
+  both.ask(s, { { "", "GET", SPACE .. "/services" }, { "", "GET", SPACE .. "/services/x" },
+    { "", "DELETE", SPACE .. "/services/x" },
     { "", "GET", "/version" } })
   s.token = "wrong"
   both.ask(s, { { "", "GET", SPACE .. "/services" } })
@@ -123,7 +127,8 @@ local function asked(s)
 end
 
 local function name_of(e)
-  return ("%s %s %s %s by %s"):format(e.level, e.stage, e.verb, e.requestURI, e.user.username or "nobody known")
+  return ("%s %s %s %s by %s"):format(e.level, e.stage, e.verb, e.requestURI,
+    e.user.username or "nobody known")
 end
 
 servers.only_real(function(_, real)
@@ -131,15 +136,19 @@ servers.only_real(function(_, real)
     local logs = {}
     lazy_setup(function()
       local policy = process.write(process.tmpname ".policy.yaml", POLICY)
-      local users = process.write(process.tmpname ".csv", 'admin-token,admin,admin,"system:masters"\nnobody-token,nobody,nobody\n')
+      local users = process.write(process.tmpname ".csv",
+        'admin-token,admin,admin,"system:masters"\nnobody-token,nobody,nobody\n')
       for i, start in ipairs { servers.embedded, real } do
         local log = process.tmpname ".audit"
         local ours = i == 1
-        local s = start(ours and { args = { "--authorization-mode", "RBAC", "--token-auth-file", users, "--audit-log", log,
-          "--audit-policy", policy } } or { own = true, args = { "--audit-log-path", log, "--audit-policy-file", policy } })
+        local s = start(ours and { args = { "--authorization-mode", "RBAC", "--token-auth-file", users,
+          "--audit-log", log,
+          "--audit-policy", policy } }
+            or { own = true, args = { "--audit-log-path", log, "--audit-policy-file", policy } })
         if ours then
           s.token, s.tokens, s.ca = "admin-token", { nobody = "nobody-token" }, process.tmpname ".ca"
-          process.write(s.ca, process.run("sed -n 's/.*certificate-authority-data: //p' " .. s.kubeconfig .. " | base64 -d"))
+          process.write(s.ca, process.run("sed -n 's/.*certificate-authority-data: //p' " .. s.kubeconfig
+            .. " | base64 -d"))
         end
         asked(s)
         logs[i] = events(log)
@@ -170,16 +179,21 @@ local function policies()
   local group = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
   local list = {}
   local function policy(name, validations, annotations)
-    list[#list + 1] = { "", "POST", group .. "ies", { metadata = { name = name }, spec = { validations = validations,
-      auditAnnotations = annotations, matchConstraints = { resourceRules = { { apiGroups = { "" }, apiVersions = { "v1" },
+    list[#list + 1] = { "", "POST", group .. "ies",
+      { metadata = { name = name }, spec = { validations = validations,
+      auditAnnotations = annotations,
+        matchConstraints = { resourceRules = { { apiGroups = { "" }, apiVersions = { "v1" },
         operations = { "CREATE" }, resources = { "configmaps" } } } } } } }
   end
   local function binding(name, of, actions)
-    list[#list + 1] = { "", "POST", group .. "ybindings", { metadata = { name = name }, spec = { policyName = of,
+    list[#list + 1] = { "", "POST", group .. "ybindings",
+      { metadata = { name = name }, spec = { policyName = of,
       validationActions = actions } } }
   end
-  policy("one", { { expression = "object.metadata.name != 'bad'", message = "no bad" }, { expression = "object.metadata.name == 'x'" } },
-    { { key = "who", valueExpression = "' it is ' + object.metadata.name" }, { key = "none", valueExpression = "null" } })
+  policy("one", { { expression = "object.metadata.name != 'bad'", message = "no bad" },
+    { expression = "object.metadata.name == 'x'" } },
+    { { key = "who", valueExpression = "' it is ' + object.metadata.name" },
+      { key = "none", valueExpression = "null" } })
   -- One alone audits: kube-apiserver asks the bindings of a policy in the order of a map, and the first word
   -- stays.
   binding("b1", "one", { "Audit", "Warn" })
@@ -196,12 +210,14 @@ servers.only_real(function(_, real)
       for i, start in ipairs { servers.embedded, real } do
         local log = process.tmpname ".audit"
         local file = process.write(process.tmpname ".yaml",
-          "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, omitStages: [RequestReceived]}]\n")
+          "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, omitStages: \z
+            [RequestReceived]}]\n")
         local s = start(i == 1 and { args = { "--audit-log", log, "--audit-policy", file } }
           or { own = true, args = { "--audit-log-path", log, "--audit-policy-file", file } })
         local path = "/api/v1/namespaces/default/configmaps"
         both.ask(s, policies())
-        local function create(name) return { "", "POST", path .. "?dryRun=All", { metadata = { name = name } } } end
+        local function create(name) return { "", "POST", path .. "?dryRun=All",
+          { metadata = { name = name } } } end
         wait.until_true(60, "the policies are heard", function()
           local answer = both.ask(s, { create "refused" })[1]
           return answer.code == 422 and #answer.warnings > 0
@@ -209,7 +225,8 @@ servers.only_real(function(_, real)
         both.ask(s, { create "bad", create "good", create "x", { "", "DELETE", LAST } })
         said[i] = {}
         for _, e in ipairs(events(log)) do
-          local name = e.objectRef and e.verb == "create" and e.objectRef.resource == "configmaps" and e.objectRef.name
+          local name = e.objectRef and e.verb == "create" and e.objectRef.resource == "configmaps"
+            and e.objectRef.name
           if name == "bad" or name == "good" or name == "x" then said[i][name] = scrub(e).annotations end
         end
         s:stop()
@@ -263,14 +280,18 @@ describe("The audit log of the embedded server", function()
     ["a level"] = { "{level: Metdata}", 'rules[0]: unknown level "Metdata"; did you mean "Metadata"?' },
     ["a key"] = { "{level: None, user: [a]}", 'rules[0]: unknown key "user"; did you mean "users"?' },
     ["a stage"] = { "{level: None, omitStages: [Received]}", 'rules[0]: unknown stage "Received"' },
-    ["names without resources"] = { "{level: None, resources: [{resourceNames: [a]}]}", "rules[0].resources[0].resourceNames says which" },
-    ["two subjects"] = { '{level: None, nonResourceURLs: ["/x"], namespaces: [a]}', "rules[0]: a rule is about resources or about" },
-    ["a URL"] = { '{level: None, nonResourceURLs: ["x"]}', 'rules[0].nonResourceURLs[0]: "x" begins with "/"' },
+    ["names without resources"] = { "{level: None, resources: [{resourceNames: [a]}]}",
+      "rules[0].resources[0].resourceNames says which" },
+    ["two subjects"] = { '{level: None, nonResourceURLs: ["/x"], namespaces: [a]}',
+      "rules[0]: a rule is about resources or about" },
+    ["a URL"] = { '{level: None, nonResourceURLs: ["x"]}',
+      'rules[0].nonResourceURLs[0]: "x" begins with "/"' },
   } do
     it("refuses of a policy " .. what, function()
       local file = process.write(process.tmpname ".yaml",
         "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [" .. case[1] .. "]\n")
-      local out, code = process.run(("%s apiserver --listen 127.0.0.1:0 --audit-log %s --audit-policy %s 2>&1"):format(
+      local out, code = process.run(("%s apiserver --listen 127.0.0.1:0 --audit-log %s --audit-policy %s \z
+        2>&1"):format(
         os.getenv "KUBELUA" or "build/kubelua", process.tmpname ".audit", file))
       busted.assert.equal(1, code)
       busted.assert.truthy(out:find(file .. ": " .. case[2], 1, true), out)
@@ -278,7 +299,8 @@ describe("The audit log of the embedded server", function()
   end
 
   it("is named where its policy is", function()
-    local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua") .. " apiserver --audit-policy x 2>&1")
+    local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua")
+      .. " apiserver --audit-policy x 2>&1")
     busted.assert.equal(2, code)
     busted.assert.truthy(out:find("--audit-policy needs --audit-log FILE", 1, true), out)
   end)

@@ -133,7 +133,8 @@ servers.each(function(name, start)
 
     -- In protobuf, in JSON, as a list and as initial events.
     for _, words in ipairs { {}, { "--no-protobuf" }, { "--watch-list" } } do
-      it("leaves an object above --max-object-bytes out, names it and the flag, and takes it when it has shrunk "
+      it("leaves an object above --max-object-bytes out, names it and the flag, and takes it when it has \z
+        shrunk "
         .. (words[1] or ""), function()
         local ns = controller.namespace(client, "big")
         local function write(fish, size)

@@ -203,7 +203,8 @@ servers.each(function(server_name, start)
       local shared = controller.namespace(client, "shared")
       make(ns, "it")
       make(shared, "not-it")
-      local function secret(where, name) client:create { kind = "v1/Secret", namespace = where, name = name } end
+      local function secret(where, name) client:create { kind = "v1/Secret", namespace = where,
+        name = name } end
       secret(ns, "own")
       secret(shared, "a")
       started(([[

@@ -35,7 +35,8 @@ local SPEC = object({
   ports = { type = "array", maxItems = 10, ["x-kubernetes-list-type"] = "map",
     ["x-kubernetes-list-map-keys"] = { "name" }, items = { type = "object", required = { "name" },
       properties = { name = { type = "string", maxLength = 20 }, port = INTEGER },
-      ["x-kubernetes-validations"] = rules({ rule = "self.port == oldSelf.port", message = "ports stay" }) } },
+      ["x-kubernetes-validations"] = rules({ rule = "self.port == oldSelf.port",
+        message = "ports stay" }) } },
   once = { type = "string", maxLength = 20, ["x-kubernetes-validations"] = rules(
     { rule = "!oldSelf.hasValue() || self == oldSelf.value()", optionalOldSelf = true,
       message = "once is for ever" }) },
@@ -76,7 +77,8 @@ servers.each(function(name, start)
 
     local function define(schema, plural)
       local singular = (plural or "things"):sub(1, -2)
-      return api:post(DEFINITIONS, { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+      return api:post(DEFINITIONS,
+        { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
         metadata = { name = (plural or "things") .. "." .. group },
         spec = { group = group, scope = "Namespaced", names = { kind = singular:sub(1, 1):upper()
           .. singular:sub(2), plural = plural or "things", singular = singular,
@@ -121,7 +123,8 @@ servers.each(function(name, start)
       refused(api:post(path, thing("bad", { when = "2019-12-31T00:00:00Z" })),
         failed "failed rule: !has(self.when) || self.when > timestamp('2020-01-01T00:00:00Z')")
       refused(api:post(path, thing("bad", { labels = { q = "bad", x = "1" } })),
-        failed "no such key: y evaluating rule: !has(self.labels) || !('x' in self.labels) || self.labels['y'] == 'z'",
+        failed "no such key: y evaluating rule: !has(self.labels) || !('x' in self.labels) || \z
+          self.labels['y'] == 'z'",
         'FieldValueInvalid spec.labels[q]: Invalid value: "string": failed rule: self != \'bad\'')
       refused(api:post(path, thing("nobody", { min = 1 })),
         "FieldValueInvalid <nil>: Invalid value: \"object\": failed rule: self.metadata.name != 'nobody'")
@@ -129,11 +132,16 @@ servers.each(function(name, start)
 
     it("know the time in the zones of the world", function()
       for _, case in ipairs {
-        { "2024-07-01T12:00:00Z", "Europe/Berlin", "14:0" }, { "2024-01-01T12:00:00Z", "Europe/Berlin", "13:0" },
-        { "2099-07-01T12:00:00Z", "Europe/Berlin", "14:0" }, { "2099-01-01T12:00:00Z", "America/New_York", "7:0" },
-        { "2099-01-01T12:00:00Z", "Australia/Sydney", "23:0" }, { "2024-03-31T00:59:59Z", "Europe/Berlin", "1:59" },
-        { "2024-03-31T01:00:00Z", "Europe/Berlin", "3:0" }, { "2050-03-27T00:59:59Z", "Europe/Berlin", "1:59" },
-        { "2050-03-27T01:00:00Z", "Europe/Berlin", "3:0" }, { "2024-01-01T12:00:00Z", "Asia/Kathmandu", "17:45" },
+        { "2024-07-01T12:00:00Z", "Europe/Berlin", "14:0" },
+          { "2024-01-01T12:00:00Z", "Europe/Berlin", "13:0" },
+        { "2099-07-01T12:00:00Z", "Europe/Berlin", "14:0" },
+          { "2099-01-01T12:00:00Z", "America/New_York", "7:0" },
+        { "2099-01-01T12:00:00Z", "Australia/Sydney", "23:0" },
+          { "2024-03-31T00:59:59Z", "Europe/Berlin", "1:59" },
+        { "2024-03-31T01:00:00Z", "Europe/Berlin", "3:0" },
+          { "2050-03-27T00:59:59Z", "Europe/Berlin", "1:59" },
+        { "2050-03-27T01:00:00Z", "Europe/Berlin", "3:0" },
+          { "2024-01-01T12:00:00Z", "Asia/Kathmandu", "17:45" },
         { "2024-01-01T12:00:00Z", "UTC", "12:0" }, { "2024-01-01T12:00:00Z", "Etc/GMT+5", "7:0" },
         { "2024-01-01T12:00:00Z", "-03:30", "8:30" },
       } do
@@ -142,15 +150,18 @@ servers.each(function(name, start)
       for _, zone in ipairs { "Europe/Nowhere", "../Europe/Berlin", "Europe" } do
         local r = api:post(path, thing("zoned", { when = "2024-01-01T12:00:00Z", zone = zone }))
         assert.equal(422, r.code)
-        assert.truthy(r.text:find(zone == "Europe" and "evaluating rule" or zone:find "^%." and "invalid location name"
+        assert.truthy(r.text:find(zone == "Europe" and "evaluating rule" or zone:find "^%."
+          and "invalid location name"
           or "unknown time zone " .. zone, 1, true), r.text)
       end
     end)
 
     it("are not asked of an object that breaks its schema", function()
       refused(api:post(path, thing("bad", { min = "x" })),
-        'FieldValueTypeInvalid spec.min: Invalid value: "string": spec.min in body must be of type integer: "string"',
-        "FieldValueInvalid <nil>: Invalid value: null: some validation rules were not checked because the object "
+        'FieldValueTypeInvalid spec.min: Invalid value: "string": spec.min in body must be of type \z
+          integer: "string"',
+        "FieldValueInvalid <nil>: Invalid value: null: some validation rules were not checked because the \z
+          object "
           .. "was invalid; correct the existing errors to complete validation")
     end)
 
@@ -200,7 +211,8 @@ servers.each(function(name, start)
     local function compile_error(rule, at, message)
       local line = ("ERROR: <input>:1:%d: %s\n | %s\n | %s^"):format(at, message, rule, ("."):rep(at - 1))
       wrong({ rule = rule }, ('FieldValueInvalid %srule: Invalid value: {"Rule":"%s","Message":"",'
-        .. '"MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: %s')
+        .. '"MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation \z
+          failed: %s')
         :format(FIELD, (rule:gsub("[<>]", { ["<"] = "\\u003c", [">"] = "\\u003e" })), line))
     end
 
@@ -236,7 +248,8 @@ servers.each(function(name, start)
       wrong({ rule = "true", fieldPath = ".nope" },
         "FieldValueInvalid " .. FIELD .. 'fieldPath: Invalid value: ".nope": must be a valid path')
       wrong({ rule = "true", reason = "Nope" }, "FieldValueNotSupported " .. FIELD
-        .. 'reason: Unsupported value: "Nope": supported values: "FieldValueDuplicate", "FieldValueForbidden", '
+        .. 'reason: Unsupported value: "Nope": supported values: "FieldValueDuplicate", \z
+          "FieldValueForbidden", '
         .. '"FieldValueInvalid", "FieldValueRequired"')
       wrong({ rule = "true", optionalOldSelf = true }, "FieldValueInvalid " .. FIELD
         .. "optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule")
@@ -250,14 +263,16 @@ servers.each(function(name, start)
             matchConditions = { ... } } } })
       end
       local AT = "webhooks[0].matchConditions[0]."
-      assert.equal(201, hook({ name = "a", expression = "request.userInfo.username != 'x' && has(object.spec)" },
+      assert.equal(201, hook({ name = "a",
+        expression = "request.userInfo.username != 'x' && has(object.spec)" },
         { name = "b", expression = "authorizer.requestResource.check('get').allowed() || oldObject == null" })
         .code)
       refused(hook { name = "a", expression = "request.nope == 1" }, "FieldValueInvalid " .. AT
         .. 'expression: Invalid value: "request.nope == 1": compilation failed: ERROR: <input>:1:8: '
         .. "undefined field 'nope'\n | request.nope == 1\n | .......^")
       refused(hook { name = "", expression = "'a'" }, "FieldValueRequired " .. AT .. "name: Required value",
-        "FieldValueInvalid " .. AT .. "expression: Invalid value: \"'a'\": must evaluate to bool but got string")
+        "FieldValueInvalid " .. AT .. "expression: Invalid value: \"'a'\": must evaluate to bool but got \z
+          string")
       refused(hook({ name = "a", expression = " " }, { name = "a", expression = "true" }),
         "FieldValueRequired " .. AT .. "expression: Required value",
         'FieldValueDuplicate webhooks[0].matchConditions[1].name: Duplicate value: "a"')

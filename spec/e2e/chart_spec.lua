@@ -89,7 +89,8 @@ servers.only_real(function(name, start)
     end)
 
     it("keeps params in a ConfigMap, which it may follow, and names Secrets with others", function()
-      local made = applied(HELLO .. " --set params.hello\\\\.size=3,params.region=eu --set 'paramSecrets={dns}'",
+      local made = applied(HELLO .. " --set params.hello\\\\.size=3,params.region=eu --set \z
+        'paramSecrets={dns}'",
         "--dry-run=server")
       assert.same({ ["hello.size"] = "3", region = "eu" }, (function()
         for _, o in ipairs(kube.yaml((rendered(HELLO .. " --set params.hello\\\\.size=3,params.region=eu")), "chart")) do
@@ -210,13 +211,16 @@ servers.only_real(function(name, start)
       local out, code = process.run(with_helm(("install bye deploy/chart --set-file scripts.hook\\\\.lua=%s --set \z
         'controllers={hook.lua}' --set webhooks.enabled=true"):format(process.quote(script))))
       assert.equal(0, code, out)
-      client:create { kind = KIND, name = "chart-bye", labels = { ["app.kubernetes.io/managed-by"] = "kubelua" },
+      client:create { kind = KIND, name = "chart-bye",
+        labels = { ["app.kubernetes.io/managed-by"] = "kubelua" },
         webhooks = {} }
       server:must_kubectl("create", "clusterrolebinding", "bye-nobody", "--clusterrole", "apps-bye-uninstall",
         "--user", "nobody")
-      server:must_kubectl("create", "rolebinding", "bye-nobody", "-n", "apps", "--role", "bye-uninstall", "--user",
+      server:must_kubectl("create", "rolebinding", "bye-nobody", "-n", "apps", "--role", "bye-uninstall",
+        "--user",
         "nobody")
-      local bye = process.spawn { "sh", "-c", with_helm "uninstall bye --timeout 2m", name = "helm uninstall" }
+      local bye = process.spawn { "sh", "-c", with_helm "uninstall bye --timeout 2m",
+        name = "helm uninstall" }
       local job = wait.until_true(60, "the hook's Job", function()
         return client:get("batch/v1/Job", "apps", "bye-uninstall") or not bye:alive() and error(bye:log(), 0)
       end)
@@ -249,7 +253,8 @@ servers.only_real(function(name, start)
       for _, left in ipairs { "v1/ServiceAccount", "v1/ConfigMap", "rbac.authorization.k8s.io/v1/Role" } do
         assert.is_nil(client:get(left, "apps", "bye-uninstall"), left)
       end
-      assert.is_nil(rendered(HELLO .. " --set webhooks.enabled=true,webhooks.uninstall=false"):find("post-delete", 1, true))
+      assert.is_nil(rendered(HELLO
+        .. " --set webhooks.enabled=true,webhooks.uninstall=false"):find("post-delete", 1, true))
     end)
 
     it("says what is missing", function()

@@ -113,7 +113,8 @@ servers.each(function(name, start)
         { "get", "po", "-A", "--field-selector", "metadata.namespace=" .. ns },
         { "get", "pods", "-o", "name" }, { "get", "deployments.apps", "-o", "name" },
         { "get", "pods", "--sort-by", ".spec.containers[0].image" },
-        { "get", "pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image,NODE:.spec.nodeName" },
+        { "get", "pods", "-o",
+          "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image,NODE:.spec.nodeName" },
         { "get", "pods", "-o", "jsonpath={range \z
           .items[*]}{.metadata.name}{\"\\t\"}{.spec.containers[*].image}{\"\\n\"}{end}" },
         { "get", "pods", "-o", "jsonpath={.items[?(@.metadata.name==\"a\")].spec.containers[-1:].name} \z
@@ -288,7 +289,8 @@ servers.each(function(name, start)
     it("says what holds an object that does not go in time", function()
       local map = c:create { apiVersion = "v1", kind = "ConfigMap",
         metadata = { namespace = ns, name = "held", finalizers = { "example.com/hold" } } }
-      fails(1, "configmap/held still existed after the timeout; finalizers hold it: example.com/hold", "delete", "cm",
+      fails(1, "configmap/held still existed after the timeout; finalizers hold it: example.com/hold",
+        "delete", "cm",
         "held", "--timeout", "1s")
       assert.truthy(must("delete", "cm", "held", "--wait=false"):find("deleted", 1, true))
       c:patch(map, { metadata = { finalizers = require("kubelua").null } })
@@ -380,7 +382,8 @@ describe("apply after --load", function()
     local server <close> = setmetatable({ s = servers.embedded { load = { write "1" } } },
       { __close = function(self) self.s:stop() end })
     local function apply(...)
-      return process.run(("KUBECONFIG=%s %s apply -f %s %s"):format(server.s.kubeconfig, KUBELUA, path, quoted(...)))
+      return process.run(("KUBECONFIG=%s %s apply -f %s %s"):format(server.s.kubeconfig, KUBELUA, path,
+        quoted(...)))
     end
     write "2"
     assert.equal("configmap/loaded configured\n", (apply()))

@@ -30,7 +30,8 @@ local function unix(text) return tonumber((process.run("date -d " .. text .. " +
 describe("a virtual clock", function()
   local s
   lazy_setup(function()
-    s = servers.embedded { collects = true, args = { "--simulate", "--simulate-nodes", "1", "--clock", "virtual" } }
+    s = servers.embedded { collects = true,
+      args = { "--simulate", "--simulate-nodes", "1", "--clock", "virtual" } }
   end)
   lazy_teardown(function() if s then s:stop() end end)
 
@@ -41,7 +42,8 @@ describe("a virtual clock", function()
   local function get(kind, name, path)
     return s:must_kubectl("get", kind, name, "-o", "jsonpath={" .. path .. "}")
   end
-  local JOB = { template = { spec = { restartPolicy = "Never", containers = { { name = "c", image = "i" } } } } }
+  local JOB = { template = { spec = { restartPolicy = "Never",
+    containers = { { name = "c", image = "i" } } } } }
 
   it("stands, and dates what is written", function()
     local _, before = curl(s, PATH)
@@ -66,7 +68,8 @@ describe("a virtual clock", function()
   end)
 
   it("goes from each moment at which something is due to the next", function()
-    create("CronJob", "often", { schedule = "* * * * *", successfulJobsHistoryLimit = 10, jobTemplate = { spec = JOB } })
+    create("CronJob", "often",
+      { schedule = "* * * * *", successfulJobsHistoryLimit = 10, jobTemplate = { spec = JOB } })
     s:must_kubectl("wait", "cronjob/often", "--for=jsonpath={.kind}=CronJob", "--timeout=60s")
     advance(s, "5m")
     local _, count = s:must_kubectl("get", "jobs", "-o", "name"):gsub("often%-", "")
@@ -76,7 +79,8 @@ describe("a virtual clock", function()
 
   it("renews leases", function()
     local function renewed()
-      return unix(s:must_kubectl("get", "lease", "node-1", "-n", "kube-node-lease", "-o", "jsonpath={.spec.renewTime}"))
+      return unix(s:must_kubectl("get", "lease", "node-1", "-n", "kube-node-lease", "-o",
+        "jsonpath={.spec.renewTime}"))
     end
     local before = renewed()
     advance(s, "20s")
@@ -85,7 +89,8 @@ describe("a virtual clock", function()
 
   it("ends watches when their time is over", function()
     local out = process.tmpname ".watch"
-    local watch = process.spawn { "sh", "-c", ("curl -sN '%s/api/v1/configmaps?watch=1&timeoutSeconds=60' >%s")
+    local watch = process.spawn { "sh", "-c",
+      ("curl -sN '%s/api/v1/configmaps?watch=1&timeoutSeconds=60' >%s")
       :format(s.url, out), name = "curl" }
     wait.until_true(60, "the watch has begun", function() return (process.read(out) or ""):find "first" end)
     advance(s, "59s")
@@ -109,17 +114,20 @@ describe("a virtual clock", function()
     end
     assert.equal('400 the body is {"advance": "10m"}: by how much the clock moves', refused '{"by":"1m"}')
     assert.equal('400 the body is {"advance": "10m"}: by how much the clock moves', refused '{"advance":5}')
-    assert.equal("400 advance: time runs forward, by ten years at most, not by -1m", refused '{"advance":"-1m"}')
+    assert.equal("400 advance: time runs forward, by ten years at most, not by -1m",
+      refused '{"advance":"-1m"}')
     assert.matches("^400 .*soon", refused '{"advance":"soon"}')
     assert.matches("^400 ", refused "nonsense")
-    assert.equal("404 there are /kubelua/v1/clock and /kubelua/v1/faults, and nothing else below /kubelua/", refused("{}", "/kubelua/v1/clocks"))
+    assert.equal("404 there are /kubelua/v1/clock and /kubelua/v1/faults, and nothing else below /kubelua/",
+      refused("{}", "/kubelua/v1/clocks"))
   end)
 
   it("does not keep the server from stopping", function()
     local other = servers.embedded { args = { "--simulate=nodes", "--clock", "virtual" } }
     other:must_kubectl("wait", "--for=create", "node/node-3", "--timeout=60s")
     local out = process.tmpname ".answer"
-    local long = process.spawn { "sh", "-c", ("curl -s '%s%s' -d '{\"advance\":\"87600h\"}' >%s"):format(other.url, PATH,
+    local long = process.spawn { "sh", "-c",
+      ("curl -s '%s%s' -d '{\"advance\":\"87600h\"}' >%s"):format(other.url, PATH,
       out), name = "curl" }
     local _, before = curl(other, PATH)
     wait.until_true(60, "time passes", function() return select(2, curl(other, PATH)).now ~= before.now end)
@@ -150,7 +158,8 @@ end)
 describe("a virtual clock under RBAC", function()
   it("is moved by who may post to its URL", function()
     local users = process.write(process.tmpname ".csv", "t-admin,admin,1,system:masters\nt-ann,ann,2,\n")
-    local s = servers.embedded { args = { "--clock", "virtual", "--authorization-mode", "RBAC", "--token-auth-file",
+    local s = servers.embedded { args = { "--clock", "virtual", "--authorization-mode", "RBAC",
+      "--token-auth-file",
       users } }
     assert.equal(403, (curl(s, PATH, '{"advance":"1m"}', "t-ann")))
     assert.equal(200, (curl(s, PATH, '{"advance":"1m"}', "t-admin")))

@@ -4,7 +4,8 @@
 
 local process = require "support.process"
 
-local KUBELUA = process.run("realpath " .. process.quote(os.getenv "KUBELUA" or "build/kubelua")):gsub("%s+$", "")
+local KUBELUA = process.run("realpath " .. process.quote(os.getenv "KUBELUA" or "build/kubelua")):gsub("%s+$",
+  "")
 local json = require "dkjson"
 
 local function kubelua(words)
@@ -40,7 +41,8 @@ describe("help", function()
   it("fits into 100 columns, but for examples and usage", function()
     for _, c in ipairs(commands) do
       for line in kubelua("help " .. c.name):gmatch "[^\n]+" do
-        assert.is_true(utf8.len(line) <= 100 or line:find "^usage" ~= nil or line:find "^  kubelua" ~= nil, line)
+        assert.is_true(utf8.len(line) <= 100 or line:find "^usage" ~= nil or line:find "^  kubelua" ~= nil,
+          line)
       end
     end
   end)
@@ -80,7 +82,8 @@ describe("help", function()
     for _, o in ipairs(run.options) do
       if o.name == "--leader-elect" then found = o end
     end
-    assert.same({ "Several replicas", "only the holder of a Lease reconciles" }, { found.heading, found.help })
+    assert.same({ "Several replicas", "only the holder of a Lease reconciles" },
+      { found.heading, found.help })
     assert.same({ "test", "" }, { json.decode(kubelua "help test -o json").name,
       kubelua "help test":match "%-%-kubeconfig" or "" })
   end)
@@ -132,7 +135,8 @@ describe("completion", function()
   local shells = {
     bash = function(line)
       local words = {}
-      for w in (line .. "\0"):gsub("=", " = "):gsub(" %z", " ''"):gsub("%z", ""):gmatch "%S+" do words[#words + 1] = w end
+      for w in (line .. "\0"):gsub("=", " = "):gsub(" %z", " ''"):gsub("%z",
+        ""):gmatch "%S+" do words[#words + 1] = w end
       return shell("bash --norc", ("eval \"$(kubelua completion bash)\"\nCOMP_WORDS=(%s)\nCOMP_CWORD=%d\n\z
         _kubelua\nprintf '%%s\\n' \"${COMPREPLY[@]}\"\n"):format(table.concat(words, " "), #words - 1))
     end,
@@ -168,7 +172,8 @@ describe("completion", function()
       local got, n = offers(sh, "kubelua re")
       assert.same({ true, true, true, 3 }, { got.reload, got.replay, got["release-finalizers"], n })
       got = offers(sh, "kubelua run --leader-elect-r")
-      assert.same({ true, true }, { got["--leader-elect-renew-deadline"], got["--leader-elect-retry-period"] })
+      assert.same({ true, true },
+        { got["--leader-elect-renew-deadline"], got["--leader-elect-retry-period"] })
       assert.is_nil(got["--dry-run"])
       got, n = offers(sh, "kubelua run mine.lua --log-level ")
       assert.same({ true, true, 5 }, { got.debug, got.off, n })

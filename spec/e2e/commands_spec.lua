@@ -10,7 +10,8 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
-local KUBELUA = process.run("readlink -f " .. process.quote(os.getenv "KUBELUA" or "build/kubelua")):gsub("%s+$", "")
+local KUBELUA = process.run("readlink -f "
+  .. process.quote(os.getenv "KUBELUA" or "build/kubelua")):gsub("%s+$", "")
 
 -- Pages whose commands another spec runs, all of them.
 local ELSEWHERE = {
@@ -112,8 +113,10 @@ end
 
 -- A line without what differs from run to run.
 local function bones(line)
-  return (line:gsub("^%d[%d-]+T[%d:.]+Z ", ""):gsub('%b""', '""'):gsub("%f[%w]%d[%w.:]*", "N"):gsub("N%-[%w-]+", "N")
-    :gsub("waiting for caches", "N same, N differ, N fail (N runs)"):gsub("differs", "differ"):gsub("fails", "fail")
+  return (line:gsub("^%d[%d-]+T[%d:.]+Z ", ""):gsub('%b""', '""'):gsub("%f[%w]%d[%w.:]*",
+    "N"):gsub("N%-[%w-]+", "N")
+    :gsub("waiting for caches", "N same, N differ, N fail (N runs)"):gsub("differs", "differ"):gsub("fails",
+      "fail")
     :gsub("%s+", " "))
 end
 
@@ -141,7 +144,8 @@ local function open(server)
   local assets = servers.assets()
   if assets then process.run(("ln -s $(readlink -f %s/kubectl) %s/.bin/kubectl"):format(assets, dir)) end
   return setmetatable({ dir = dir, running = {}, ports = {},
-    setting = ("cd %s && export PATH=%s/.bin:$PATH HOME=%s XDG_RUNTIME_DIR=%s KUBECONFIG=%s && "):format(dir, dir,
+    setting = ("cd %s && export PATH=%s/.bin:$PATH HOME=%s XDG_RUNTIME_DIR=%s KUBECONFIG=%s && "):format(dir,
+      dir,
       dir, dir, server and server.kubeconfig or "kc") }, Page)
 end
 
@@ -156,7 +160,8 @@ function Page:with_ports(command)
 end
 
 function Page:shell(command)
-  return process.run(("timeout 60 bash -c %s"):format(process.quote(self.setting .. self:with_ports(command))))
+  return process.run(("timeout 60 bash -c %s"):format(process.quote(self.setting
+    .. self:with_ports(command))))
 end
 
 function Page:must(command)
@@ -170,7 +175,8 @@ local READY = { { "kubelua apiserver", "serving http" }, { "kubelua watch", "wat
   { "kubelua", "controller is running" }, { "kubelua", "the webhook is registered" } }
 
 function Page:spawn(command)
-  local p = process.spawn { "bash", "-c", self.setting .. "exec " .. self:with_ports(command), name = command }
+  local p = process.spawn { "bash", "-c", self.setting .. "exec " .. self:with_ports(command),
+    name = command }
   self.running[#self.running + 1] = p
   local log = command:match "2> ?(%S+)"
   wait.until_true(60, command .. " runs", function()
@@ -226,7 +232,8 @@ function Page:run(command)
   if ok then return end
   local logs = {}
   for _, p in ipairs(self.running) do logs[#logs + 1] = p.name .. ":\n" .. p:log():sub(-1500) end
-  error(("$ %s\nstatus %d, said:\n%s\ninstead of:\n%s\n%s"):format(text, code, said, command.expected or "(anything)",
+  error(("$ %s\nstatus %d, said:\n%s\ninstead of:\n%s\n%s"):format(text, code, said,
+    command.expected or "(anything)",
     table.concat(logs, "\n")), 0)
 end
 
@@ -238,7 +245,8 @@ local CARD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: card, labels: {h
 local function dns()
   local lines = { [1] = 'local kube = require "kubelua"', [3] = "return kube.controller {",
     [4] = '  name = "dns", resource = "v1/Service",', [13] = "  reconcile = function(o, ctx)",
-    [14] = '    ctx.gett("v1/Service", o.metadata.name)', [15] = "  end,", [22] = '  reads = { "v1/Node" },', [23] = "}" }
+    [14] = '    ctx.gett("v1/Service", o.metadata.name)', [15] = "  end,", [22] = '  reads = { "v1/Node" },',
+      [23] = "}" }
   for i = 1, 23 do lines[i] = lines[i] or "" end
   return table.concat(lines, "\n")
 end
@@ -247,7 +255,8 @@ local function namespaces()
   local out = {}
   for i = 1, 50 do
     local tier = i > 12 and "other" or i % 3 == 0 and "large" or "small"
-    out[i] = ("apiVersion: v1\nkind: Namespace\nmetadata: {name: team-%d, labels: {tier: %s}}\n"):format(i, tier)
+    out[i] = ("apiVersion: v1\nkind: Namespace\nmetadata: {name: team-%d, labels: {tier: %s}}\n"):format(i,
+      tier)
   end
   return table.concat(out, "---\n")
 end
@@ -314,7 +323,8 @@ PREPARE["docs/changing-logic.md"] = function(page)
 end
 
 PREPARE["docs/cli.md"] = function(page)
-  page:write("settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: blue}\n")
+  page:write("settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: \z
+    blue}\n")
   page:write("dns.lua", dns())
   page:write("buckets.lua", [[
 local kube = require "kubelua"
@@ -343,7 +353,8 @@ return kube.webhook { name = "pods", resource = "v1/Pod", failure_policy = "Igno
 end
 
 PREPARE["docs/operations.md"] = function(page)
-  page:write("a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n---\napiVersion: v1\nkind: ConfigMap\n"
+  page:write("a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n---\napiVersion: \z
+    v1\nkind: ConfigMap\n"
     .. "metadata: {name: a, namespace: team, labels: {hello: world}}\n")
   page:must "kubelua apply -f a.yaml"
   page:write("hello.lua", (process.read "controllers/hello.lua"))

@@ -112,7 +112,8 @@ servers.each(function(name, start_server)
       local second = controller.start(server, SCRIPT:format(ns), "--control", path)
       assert.equal(1, second:wait(30))
       assert.truthy(second:log():find(
-        ("kubelua run: --control: process %d already listens at %s: choose another path"):format(first.pid, path), 1,
+        ("kubelua run: --control: process %d already listens at %s: choose another path"):format(first.pid,
+          path), 1,
         true), second:log())
       first:kill()
       assert.equal("socket 600", mode(path))

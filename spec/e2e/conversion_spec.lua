@@ -47,7 +47,8 @@ servers.each(function(name, start)
       assert.equal(gizmos.group .. "/v2", a.apiVersion)
       assert.same({ converted = "v2" }, a.metadata.labels)
       assert.equal(1, a.metadata.generation)                            -- the webhook may not change that
-      assert.match(("/convert?timeout=30s apiextensions.k8s.io/v1 %s/v2 a"):format(gizmos.group), hook.calls(), 1, true)
+      assert.match(("/convert?timeout=30s apiextensions.k8s.io/v1 %s/v2 a"):format(gizmos.group),
+        hook.calls(), 1, true)
       assert.same({ size = "3x4" }, get(p1 .. "/a").spec)
       assert.is_nil(get(p1 .. "/a").metadata.labels)
       assert.equal("", (hook.calls():gsub("[^\n]+/v2 a\n", "")))         -- what is stored needs no webhook
@@ -87,7 +88,8 @@ servers.each(function(name, start)
 
     it("has status and scale in each version", function()
       make("v1", "a", { size = "3x4", replicas = 2 })
-      local r = api:patch("merge", p2 .. "/a/status", { status = { seen = "yes", replicas = 1 }, spec = { width = 9 } })
+      local r = api:patch("merge", p2 .. "/a/status",
+        { status = { seen = "yes", replicas = 1 }, spec = { width = 9 } })
       assert.equal(200, r.code, r.text)
       assert.same({ seen = "yes", replicas = 1 }, get(p1 .. "/a").status)
       assert.equal("3x4", get(p1 .. "/a").spec.size)
@@ -121,9 +123,11 @@ servers.each(function(name, start)
 
     it("is watched in each version, in order", function()
       local out = process.tmpname ".watch"
-      local auth = server.token and ("-H 'Authorization: Bearer %s' --cacert %s"):format(server.token, server.ca) or ""
+      local auth = server.token
+        and ("-H 'Authorization: Bearer %s' --cacert %s"):format(server.token, server.ca) or ""
       make("v1", "a", { size = "1x1" })
-      local watch = process.spawn { "sh", "-c", ("exec curl -sSN --max-time 60 %s '%s%s?watch=true' >%s"):format(auth,
+      local watch = process.spawn { "sh", "-c",
+        ("exec curl -sSN --max-time 60 %s '%s%s?watch=true' >%s"):format(auth,
         server.url, p2, out) }
       finally(function() watch:stop() end)
       local function told()
@@ -165,12 +169,16 @@ servers.each(function(name, start)
     local WRONG = {
       fail = "%1/v1, Kind=Gizmo failed: no way to %1/v2",
       silent = "%1/v1, Kind=Gizmo failed: response.result.status was 'Failed', not 'Success'",
-      ["500"] = '%1/v1, Kind=Gizmo failed: an error on the server ("out of order") has prevented the request from succeeding',
+      ["500"] = '%1/v1, Kind=Gizmo failed: an error on the server ("out of order") has prevented the \z
+        request from succeeding',
       fewer = "%1/v1, Kind=Gizmo returned 0 objects, expected 1",
       rename = "%1/v1, Kind=Gizmo returned invalid object: must have the same name: x != other",
-      kind = "%1/v1, Kind=Gizmo returned invalid object at index 0: invalid kind (expected Gizmo, received Gadget)",
-      version = "%1/v1, Kind=Gizmo returned invalid object at index 0: invalid groupVersion (expected %1/v2, received example.com/v9)",
-      label = "%1/v1, Kind=Gizmo returned invalid metadata: metadata.labels[a] must be a string, but is int64 in converted object",
+      kind = "%1/v1, Kind=Gizmo returned invalid object at index 0: invalid kind (expected Gizmo, received \z
+        Gadget)",
+      version = "%1/v1, Kind=Gizmo returned invalid object at index 0: invalid groupVersion (expected \z
+        %1/v2, received example.com/v9)",
+      label = "%1/v1, Kind=Gizmo returned invalid metadata: metadata.labels[a] must be a string, but is \z
+        int64 in converted object",
     }
 
     local LABEL_VALUE = "a valid label must be an empty string or consist of alphanumeric characters, \z
@@ -253,13 +261,15 @@ servers.each(function(name, start)
         { url = ("https://127.0.0.1:%d/gone"):format(servers.free_port()) } } } } })
       assert.equal(200, r.code, r.text)
       wait.until_true(60, "the new address", function() return api:get(p2 .. "/a").code == 500 end)
-      assert.match('^conversion webhook for [%w.-]+/v1, Kind=Gizmo failed: Post "https://127.0.0.1:%d+/gone%?timeout=30s": ',
+      assert.match('^conversion webhook for [%w.-]+/v1, Kind=Gizmo failed: Post \z
+        "https://127.0.0.1:%d+/gone%?timeout=30s": ',
         api:get(p2 .. "/a").body.message)
       r = api:post(p2, gizmos.make("v2", "b", { width = 1, height = 2 }))
       assert.match("^conversion webhook for [%w.-]+/v2, Kind=Gizmo failed: ", r.body.message)
       assert.equal(404, api:get(p1 .. "/b").code)
       assert.equal("1x1", get(p1 .. "/a").spec.size)
-      r = api:patch("merge", gizmos.definition, { spec = { conversion = { webhook = { clientConfig = { url = hook.url } } } } })
+      r = api:patch("merge", gizmos.definition,
+        { spec = { conversion = { webhook = { clientConfig = { url = hook.url } } } } })
       assert.equal(200, r.code, r.text)
       wait.until_true(60, "the old address", function() return api:get(p2 .. "/a").code == 200 end)
     end)

@@ -52,7 +52,8 @@ servers.each(function(name, start)
 
     it("convert what is read and written", function()
       local group = ns .. ".example.com"
-      local run = begin(SCRIPT:format(group), "--install-crds", "--namespace", ns, "--webhook-listen", "127.0.0.1:0",
+      local run = begin(SCRIPT:format(group), "--install-crds", "--namespace", ns, "--webhook-listen",
+        "127.0.0.1:0",
         "--webhook-url", "auto")
       run:wait_for_log(60, "the webhook is registered with the API server")
       local function kind(version) return ("%s/%s/Site"):format(group, version) end
@@ -60,7 +61,8 @@ servers.each(function(name, start)
         return client:create { kind = kind(version), namespace = ns, name = called, spec = spec }
       end
       local n = 0
-      wait.until_true(60, "the kind", function()          -- a server takes a moment to see what its definition says now
+      -- a server takes a moment to see what its definition says now
+      wait.until_true(60, "the kind", function()
         n = n + 1
         local ok, o = pcall(make, "v1beta1", "probe" .. n, { address = "web:8080" })
         return ok and o.spec.address == "web:8080"
@@ -75,7 +77,8 @@ servers.each(function(name, start)
 
       local ok, e = pcall(make, "v1beta1", "c", { address = "bad:1" })
       assert.is_false(ok)
-      assert.match(("conversion webhook for %s/v1beta1, Kind=Site failed: c from v1beta1 to v2: no such address"):format(group),
+      assert.match(("conversion webhook for %s/v1beta1, Kind=Site failed: c from v1beta1 to v2: no such \z
+        address"):format(group),
         tostring(e), 1, true)
       run:wait_for_log(60, "no such address")
 
@@ -109,12 +112,15 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
 
   it("are checked when the script is loaded", function()
     local both = "to = print, from = print"
-    assert.match("taken: .*conversion sites.example.com\n +hub +v1\n +converts +v2", refused("{ v2 = { to = type, from = type } }"))
+    assert.match("taken: .*conversion sites.example.com\n +hub +v1\n +converts +v2",
+      refused("{ v2 = { to = type, from = type } }"))
     assert.match("there is no version v3", refused("{ v3 = { " .. both .. " } }"), 1, true)
     assert.match("conversion.v2 is missing: { to =", refused "{}", 1, true)
     assert.match("conversion.v2.from must be a function, got nil", refused "{ v2 = { to = print } }", 1, true)
-    assert.match("unknown key 'form'; did you mean 'from'?", refused "{ v2 = { to = type, form = type } }", 1, true)
-    assert.match("conversion.v1 is the hub version", refused("{ v1 = { to = type, from = type }, v2 = { to = type, from = type } }"), 1, true)
+    assert.match("unknown key 'form'; did you mean 'from'?", refused "{ v2 = { to = type, form = type } }", 1,
+      true)
+    assert.match("conversion.v1 is the hub version",
+      refused("{ v1 = { to = type, from = type }, v2 = { to = type, from = type } }"), 1, true)
     assert.match("conversion.hub is one of its versions (v1, v2), got v9", refused "{ hub = 'v9' }", 1, true)
     assert.match("conversion is between versions", refused("{}", "{ v1 = { storage = true } }"), 1, true)
   end)
@@ -123,7 +129,8 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     local pure = kube.testing.pure(process.write(process.tmpname ".lua", (SCRIPT:format "pure.example.com"
       :gsub("o.metadata.labels.came[^\n]+", ""))))
     local function site(version, spec)
-      return { apiVersion = "pure.example.com/" .. version, kind = "Site", metadata = { name = "a" }, spec = spec }
+      return { apiVersion = "pure.example.com/" .. version, kind = "Site", metadata = { name = "a" },
+        spec = spec }
     end
     assert.equal("web:80", pure.convert(site("v2", { url = "http://web" }), "v1beta1").spec.address)
     assert.equal("pure.example.com/v1", pure.convert(site("v2", { url = "http://web" }), "v1").apiVersion)

@@ -12,7 +12,8 @@ both.describe("dry runs of definitions", function(ns)
       kind = "Thing" }, versions = { { name = "v1", served = true, storage = true, schema = schema } } } }
   return {
     { "a creation", "POST", DEFINITIONS .. "?dryRun=All", body, 201 },
-    { "an apply that creates", "APPLY", DEFINITIONS .. "/" .. name .. "?dryRun=All&fieldManager=m", body, 201 },
+    { "an apply that creates", "APPLY", DEFINITIONS .. "/" .. name .. "?dryRun=All&fieldManager=m", body,
+      201 },
     { "nothing of it is there", "GET", DEFINITIONS .. "/" .. name, nil, 404 },
   }
 end)

@@ -21,13 +21,15 @@ servers.each(function(name, start)
     end)
     before_each(function() group = controller.namespace(client, "names") .. ".example.com" end)
     after_each(function()
-      for _, plural in ipairs { "gadgets", "gizmos" } do api:delete(("%s/%s.%s"):format(CRDS, plural, group)) end
+      for _, plural in ipairs { "gadgets",
+        "gizmos" } do api:delete(("%s/%s.%s"):format(CRDS, plural, group)) end
     end)
 
     local function define(plural, kind, short)
       local r = api:post(CRDS, { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
         metadata = { name = plural .. "." .. group },
-        spec = { group = group, scope = "Cluster", names = { plural = plural, kind = kind, shortNames = short },
+        spec = { group = group, scope = "Cluster",
+          names = { plural = plural, kind = kind, shortNames = short },
           versions = { { name = "v1", served = true, storage = true,
             schema = { openAPIV3Schema = { type = "object" } } } } } })
       assert.equal(201, r.code, r.text)
@@ -51,7 +53,8 @@ servers.each(function(name, start)
       if not ok then assert.same({ names, established }, { last.NamesAccepted, last.Established }) end
     end
 
-    local GOOD, SERVED = "True NoConflicts: no conflicts found", "True InitialNamesAccepted: the initial names have been accepted"
+    local GOOD, SERVED = "True NoConflicts: no conflicts found",
+      "True InitialNamesAccepted: the initial names have been accepted"
     local LATER = "False NotAccepted: not all names are accepted"
 
     it("are the first one's, and the next one's when that goes", function()
@@ -65,8 +68,10 @@ servers.each(function(name, start)
       api:delete(("%s/gadgets.%s"):format(CRDS, group))
       says("gizmos", GOOD, SERVED)
       _, accepted = status "gizmos"
-      assert.same({ plural = "gizmos", singular = "gadget", kind = "Gadget", listKind = "GadgetList" }, accepted)
-      wait.until_true(30, "gizmos", function() return api:get(("/apis/%s/v1/gizmos"):format(group)).code == 200 end)
+      assert.same({ plural = "gizmos", singular = "gadget", kind = "Gadget", listKind = "GadgetList" },
+        accepted)
+      wait.until_true(30, "gizmos",
+        function() return api:get(("/apis/%s/v1/gizmos"):format(group)).code == 200 end)
     end)
 
     it("stay what they are while others are wanted that are taken", function()
@@ -80,7 +85,8 @@ servers.each(function(name, start)
       says("gizmos", 'False ShortNamesConflict: ["gd" is already in use, "gadget" is already in use]', SERVED)
       local _, accepted = status "gizmos"
       assert.same({ "gz" }, accepted.shortNames)
-      wait.until_true(30, "gizmos", function() return api:get(("/apis/%s/v1/gizmos"):format(group)).code == 200 end)
+      wait.until_true(30, "gizmos",
+        function() return api:get(("/apis/%s/v1/gizmos"):format(group)).code == 200 end)
       r = api:patch("merge", path, { spec = { names = { shortNames = { "gm" } } } })
       assert.equal(200, r.code, r.text)
       says("gizmos", GOOD, SERVED)

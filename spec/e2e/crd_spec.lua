@@ -36,13 +36,15 @@ servers.each(function(name, start)
       run:wait_for_log(60, "applied the definition")
       local kind = group .. "/v1/Site"
       wait.until_true(60, "the kind", function()
-        return pcall(client.create, client, { kind = kind, namespace = ns, name = "a", spec = { host = "www" } })
+        return pcall(client.create, client,
+          { kind = kind, namespace = ns, name = "a", spec = { host = "www" } })
       end)
       wait.until_true(60, "its status", function()
         local o = client:get(kind, ns, "a")
         return o and o("status.host") == "www" and o("status.ttl") == 300
       end)
-      local ok, e = pcall(client.create, client, { kind = kind, namespace = ns, name = "b", spec = { host = "w" } })
+      local ok, e = pcall(client.create, client,
+        { kind = kind, namespace = ns, name = "b", spec = { host = "w" } })
       assert.is_false(ok)
       assert.match("host", tostring(e))
 
@@ -51,7 +53,8 @@ servers.each(function(name, start)
       local n = 0
       wait.until_true(60, "the default of the next generation", function()
         n = n + 1
-        return client:create { kind = kind, namespace = ns, name = "c" .. n, spec = { host = "www" } } "spec.zone" == "eu"
+        return client:create { kind = kind, namespace = ns, name = "c" .. n,
+          spec = { host = "www" } } "spec.zone" == "eu"
       end)
       client:delete("apiextensions.k8s.io/v1/CustomResourceDefinition", "sites." .. group)
     end)
@@ -66,7 +69,8 @@ describe("a kind that a script defines", function()
     local d = kube.yaml(text)[1]
     assert.equal("sites.gen.example.com", d.metadata.name)
     assert.equal(3, d.spec.versions[1].schema.openAPIV3Schema.properties.spec.properties.host.minLength)
-    assert.match("definition sites.gen.example.com\n +versions +v1 %(stored%)", (process.run(("%s check %s"):format(KUBELUA, path))))
+    assert.match("definition sites.gen.example.com\n +versions +v1 %(stored%)",
+      (process.run(("%s check %s"):format(KUBELUA, path))))
     assert.match("resourceNames: %[\"sites.gen.example.com\"%]",
       (process.run(("%s rbac --install-crds %s"):format(KUBELUA, path))))
     local out = process.tmpname ".yaml"
@@ -87,11 +91,13 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     local path = process.write(process.tmpname ".lua", script "dev.example.com")
     local loaded = process.write(process.tmpname ".yaml",
       "apiVersion: dev.example.com/v1\nkind: Site\nmetadata: {name: loaded}\nspec: {host: www}\n")
-    local dev = process.spawn { KUBELUA, "dev", path, "--load", loaded, "--write-kubeconfig", kubeconfig, name = "kubelua dev" }
+    local dev = process.spawn { KUBELUA, "dev", path, "--load", loaded, "--write-kubeconfig", kubeconfig,
+      name = "kubelua dev" }
     dev:wait_for_log(60, "applied the definition name=sites.dev.example.com")
     local client = kube.connect { kubeconfig = kubeconfig, cache_dir = false }
     wait.until_true(60, "the kind", function()
-      return pcall(client.create, client, { kind = "dev.example.com/v1/Site", namespace = "default", name = "a",
+      return pcall(client.create, client,
+        { kind = "dev.example.com/v1/Site", namespace = "default", name = "a",
         spec = { host = "www" } })
     end)
     wait.until_true(60, "its status", function()

@@ -60,11 +60,14 @@ local FIELDS = {
     maxProperties = 2 },
 }
 
-local LABEL = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
-  .. "must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
+local LABEL = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \z
+  '.', and "
+  .. "must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', \z
+    regex used "
   .. "for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 local KIND = "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case "
-  .. "alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character "
+  .. "alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric \z
+    character "
   .. "(e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 
 -- A field, its value, and the causes; none: it is taken.

@@ -102,11 +102,13 @@ describe("the embedded server", function()
     local listen = "0.0.0.0:" .. servers.free_port()
     local out, code = process.run(("%s apiserver --listen %s 2>&1"):format(kubelua, listen))
     assert.equal(1, code, out)
-    assert.is_truthy(out:find("does not authenticate its clients: listen on 127.0.0.1, ask for tokens", 1, true), out)
+    assert.is_truthy(out:find("does not authenticate its clients: listen on 127.0.0.1, ask for tokens", 1,
+      true), out)
     local p = process.spawn { kubelua, "apiserver", "--listen", listen, "--insecure-anywhere" }
     finally(function() p:stop() end)
     p:wait_for_log(20, "serving http://127.0.0.1:")
-    assert.is_truthy(p:log():find("listens beyond this machine and does not authenticate its clients", 1, true),
+    assert.is_truthy(p:log():find("listens beyond this machine and does not authenticate its clients", 1,
+      true),
       p:log())
     assert.is_truthy(p:log():find("listen=0.0.0.0:", 1, true), p:log())
   end)

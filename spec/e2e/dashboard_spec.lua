@@ -189,7 +189,8 @@ servers.each(function(name, start)
     end)
 
     it("asks for a token where one would allow changes, and nowhere else", function()
-      local shown = "[...document.querySelectorAll('#token-form label, #token-form button')].filter(e => e.offsetParent).length"
+      local shown = "[...document.querySelectorAll('#token-form label, #token-form button')].filter(e => \z
+        e.offsetParent).length"
       page:until_true(10, shown .. " === 2")
       controller.finish(run)
       begin(SCRIPT, "--dashboard", "127.0.0.1:0")
@@ -200,7 +201,8 @@ servers.each(function(name, start)
 
     it("reads no file that is named to it, with the token either", function()
       local file = process.write(process.tmpname ".conf", "password = (hidden\n")
-      local said = process.run(("curl -s -w ' %%{http_code}' -X POST -H 'Authorization: Bearer %s' -d '{\"path\":\"%s\"}' %s")
+      local said = process.run(("curl -s -w ' %%{http_code}' -X POST -H 'Authorization: Bearer %s' -d \z
+        '{\"path\":\"%s\"}' %s")
         :format(TOKEN, file, process.quote(url .. "v1/shadow")))
       assert.truthy(said:find "start it there, with kubelua shadow CANDIDATE.lua.* 403$", said)
       assert.is_nil(said:find("hidden", 1, true))

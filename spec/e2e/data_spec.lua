@@ -14,7 +14,8 @@ local CRD = { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefi
     names = { plural = "gears", singular = "gear", kind = "Gear" },
     versions = { { name = "v1", served = true, storage = true,
       schema = { openAPIV3Schema = { type = "object",
-        properties = { spec = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } } } } } }
+        properties = { spec = { type = "object",
+          ["x-kubernetes-preserve-unknown-fields"] = true } } } } } } } }
 
 local function map(name, data) return { metadata = { name = name }, data = data or { a = "1" } } end
 

@@ -160,7 +160,8 @@ describe("`make demo` with nobody watching", function()
   it("shows a webhook that makes a batch pod of a new one, and where it runs", function()
     local said = assert(text:match "\nWebhook: (.-)\n\n", text)
     assert.matches("asked for: cpu 2, memory 4Gi\n", said, 1, true)
-    assert.matches("was made:  batch-cpu 2000 (milli-cores), batch-memory 4Gi, priority 5000, QoS BE\n", said, 1, true)
+    assert.matches("was made:  batch-cpu 2000 (milli-cores), batch-memory 4Gi, priority 5000, QoS BE\n", said,
+      1, true)
     assert.truthy(by_name(loaded.Node)[said:match "runs on (%S+),"], said)
   end)
 
@@ -177,7 +178,8 @@ describe("`make demo` with nobody watching", function()
     local moved, from_node = said:match "(checkout%S+) runs on (%S+)\n"
     local place = said:match "a Reservation holds a place on (%S+)\n"
     assert.truthy(said:find(moved .. " was evicted\n", 1, true), said)
-    local other, to_node = said:match "(checkout%S+) took that place on (%S+): the PodMigrationJob has succeeded"
+    local other, to_node = said:match "(checkout%S+) took that place on (%S+): the PodMigrationJob has \z
+      succeeded"
     assert.not_equal(moved, other)
     assert.not_equal(from_node, to_node)
     assert.equal(place, to_node)

@@ -42,7 +42,8 @@ servers.each(function(name, start)
       local function is(word, kind)
         -- Events are of two groups, and the first one counts.
         local full = c:resource(word)
-        assert.equal(("%s%s/%s"):format(full.group ~= "" and full.group .. "/" or "", full.version, full.kind),
+        assert.equal(("%s%s/%s"):format(full.group ~= "" and full.group .. "/" or "", full.version,
+          full.kind),
           kinds.full(word), kind)
         n = n + 1
       end

@@ -29,14 +29,18 @@ local function fill(api)
       uid = owner.metadata.uid } } }, data = { text = "líne\nline\t\"quoted\"" } })
   assert.equal(201, owned.code, owned.text)
   assert.equal(201, api:post(base .. "/secrets", { metadata = { name = "key", annotations = {
-    ["kubectl.kubernetes.io/last-applied-configuration"] = "geheim" } }, stringData = { password = "geheim" } }).code)
+    ["kubectl.kubernetes.io/last-applied-configuration"] = "geheim" } },
+      stringData = { password = "geheim" } }).code)
   assert.equal(201, api:post(base .. "/services", { metadata = { name = "web" },
     spec = { selector = { app = "web" }, ports = { { port = 80 } } } }).code)
-  assert.equal(201, api:post("/apis/apps/v1/namespaces/" .. NS .. "/deployments", { metadata = { name = "web" },
-    spec = { selector = { matchLabels = { app = "web" } }, template = { metadata = { labels = { app = "web" } },
+  assert.equal(201, api:post("/apis/apps/v1/namespaces/" .. NS .. "/deployments",
+    { metadata = { name = "web" },
+    spec = { selector = { matchLabels = { app = "web" } },
+      template = { metadata = { labels = { app = "web" } },
       spec = { containers = { { name = "c", image = "i:1" } } } } } }).code)
   assert.equal(201, api:post("/apis/batch/v1/namespaces/" .. NS .. "/jobs", { metadata = { name = "once" },
-    spec = { template = { spec = { restartPolicy = "Never", containers = { { name = "c", image = "i:1" } } } } } }).code)
+    spec = { template = { spec = { restartPolicy = "Never",
+      containers = { { name = "c", image = "i:1" } } } } } }).code)
 end
 
 -- The objects of our namespace in a dump, by "Kind/name", without what has to differ.
@@ -84,8 +88,10 @@ servers.each(function(name, start)
       local had, has = ours(text), ours((dump(copy)))
       assert.is_not_nil(had["Gear/g"])
       assert.is_true(has["Gear/g"].status.turning)
-      assert.equal(had["ConfigMap/owner"].metadata.uid, has["ConfigMap/owned"].metadata.ownerReferences[1].uid)
-      for _, which in ipairs { "ConfigMap/owner", "ConfigMap/owned", "Secret/key", "Service/web", "Deployment/web",
+      assert.equal(had["ConfigMap/owner"].metadata.uid,
+        has["ConfigMap/owned"].metadata.ownerReferences[1].uid)
+      for _, which in ipairs { "ConfigMap/owner", "ConfigMap/owned", "Secret/key", "Service/web",
+        "Deployment/web",
         "Job/once", "Gear/g" } do
         assert.same(had[which], has[which], which)
       end
@@ -106,7 +112,8 @@ servers.each(function(name, start)
       local copy = servers.embedded { load = { yaml } }
       local has = ours((dump(copy)))
       local had = ours(text)["Deployment/web"]
-      had.metadata.managedFields, has["Deployment/web"].metadata.managedFields = nil, nil   -- kubectl hides them
+      -- kubectl hides them
+      had.metadata.managedFields, has["Deployment/web"].metadata.managedFields = nil, nil
       assert.same(had, has["Deployment/web"])
       copy:stop()
     end)

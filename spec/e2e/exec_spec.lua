@@ -406,7 +406,8 @@ socketserver.ThreadingTCPServer(("127.0.0.1", int(sys.argv[1])), H).serve_foreve
       end)
 
       it("says what is wrong with a port, or with the local one", function()
-        assert.matches("a port must be a number from 1 to 65535", raised(c.port_forward, c, pod, 70000), 1, true)
+        assert.matches("a port must be a number from 1 to 65535", raised(c.port_forward, c, pod, 70000), 1,
+          true)
         assert.matches("got x:y", raised(c.port_forward, c, pod, "x:y"), 1, true)
         assert.matches("name a port", raised(c.port_forward, c, pod, {}), 1, true)
         local f <close> = c:port_forward(pod, port)

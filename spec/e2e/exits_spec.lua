@@ -6,7 +6,8 @@ local json = require "dkjson"
 local process = require "support.process"
 local servers = require "support.servers"
 
-local KUBELUA = process.run("realpath " .. process.quote(os.getenv "KUBELUA" or "build/kubelua")):gsub("%s+$", "")
+local KUBELUA = process.run("realpath " .. process.quote(os.getenv "KUBELUA" or "build/kubelua")):gsub("%s+$",
+  "")
 
 local FILES = {
   ["ok.lua"] = [[local kube = require "kubelua"
@@ -153,7 +154,8 @@ servers.each(function(server_name, start)
           for _, status in ipairs { 0, 1 } do
             local line = CASES[c.name][status]
             if line and not line:find "broken" and not line:find "127.0.0.1:1" then
-              line = line:gsub("$K " .. c.name:gsub("%p", "%%%0"), "%0 -o json"):gsub(" && ", " >/dev/null && ")
+              line = line:gsub("$K " .. c.name:gsub("%p", "%%%0"), "%0 -o json"):gsub(" && ",
+                " >/dev/null && ")
                 :gsub("; ", " >/dev/null; ")
               local out, code = shell("( " .. line .. " ) 2>/dev/null")
               assert.equal(status, code, line .. out)

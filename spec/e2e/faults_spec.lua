@@ -32,7 +32,8 @@ describe("the endpoint of faults", function()
     assert.equal(200, added.code)
     a:post(PATH, { seed = 9, rules = { { path = "/version", half = true } } })
     assert.equal(500, a:get("/api/v1/namespaces/default/configmaps/x").code)
-    assert.same({ seed = 9, rules = { { verb = "get", name = "x", error = "server", times = 3, hits = 1, left = 2 },
+    assert.same({ seed = 9,
+      rules = { { verb = "get", name = "x", error = "server", times = 3, hits = 1, left = 2 },
       { path = "/version", half = true, hits = 0 } } }, a:get(PATH).body)
     assert.same({ seed = 9, rules = {} }, a:delete(PATH).body)
     assert.equal(404, a:get("/api/v1/namespaces/default/configmaps/x").code)
@@ -68,7 +69,8 @@ describe("the endpoint of faults", function()
     a:post(PATH, { verb = "get", error = "conflict" })
     local out, code = s:kubectl("get", "configmap", "patient")
     assert.equal(1, code)
-    assert.matches('Operation cannot be fulfilled on configmaps "patient": the object has been modified', out, 1, true)
+    assert.matches('Operation cannot be fulfilled on configmaps "patient": the object has been modified', out,
+      1, true)
   end)
 end)
 
@@ -80,7 +82,8 @@ servers.only_real(function(_, real)
         local s = start {}
         local a = api(s)
         if i == 1 then
-          a:post(PATH, { rules = { { name = "gone", error = "not_found" }, { verb = "create", kind = "v1/Namespace",
+          a:post(PATH, { rules = { { name = "gone", error = "not_found" },
+            { verb = "create", kind = "v1/Namespace",
             error = "already_exists", message = 'namespaces "default" already exists' } } })
         end
         answers[i] = { a:get("/api/v1/namespaces/default/configmaps/gone"),
@@ -124,13 +127,15 @@ rules:
     s:must_kubectl("create", "-f", process.write(process.tmpname ".json",
       json.encode { apiVersion = "v1", kind = "List", items = cards }))
     local function greeted()
-      local _, n = s:must_kubectl("get", "configmaps", "-o", "jsonpath={.items[*].data.greeting}"):gsub("Hello, n%d+!", "")
+      local _, n = s:must_kubectl("get", "configmaps", "-o",
+        "jsonpath={.items[*].data.greeting}"):gsub("Hello, n%d+!", "")
       return n
     end
     wait.until_true(120, "every card is greeted", function() return greeted() == 40 end)
     s:must_kubectl("label", "configmaps", "--all", "--overwrite", "hello=n0")
     wait.until_true(120, "every card is greeted again", function()
-      local _, n = s:must_kubectl("get", "configmaps", "-o", "jsonpath={.items[*].data.greeting}"):gsub("Hello, n0!", "")
+      local _, n = s:must_kubectl("get", "configmaps", "-o",
+        "jsonpath={.items[*].data.greeting}"):gsub("Hello, n0!", "")
       return n == 40
     end)
     local seen = hits(a)
@@ -141,13 +146,15 @@ rules:
 
   it("names a file that is not there, and a rule that is wrong", function()
     local function fails(path)
-      local out, code = process.run(("%s apiserver --listen 127.0.0.1:0 --faults %s 2>&1"):format(KUBELUA, path))
+      local out, code = process.run(("%s apiserver --listen 127.0.0.1:0 --faults %s 2>&1"):format(KUBELUA,
+        path))
       assert.equal(1, code)
       return out
     end
     assert.matches("/nowhere.yaml", fails "/nowhere.yaml", 1, true)
     local path = process.write(process.tmpname ".yaml", "rules:\n- {cut: now}\n")
-    assert.matches(path .. ': rule 1: cut: must be "end", "reset", "half" or "expired", not "now"', fails(path), 1, true)
+    assert.matches(path .. ': rule 1: cut: must be "end", "reset", "half" or "expired", not "now"',
+      fails(path), 1, true)
   end)
 end)
 
@@ -156,7 +163,8 @@ describe("faults under RBAC", function()
     local users = process.write(process.tmpname ".csv", "t-ann,ann,2,\n")
     local s = servers.embedded { args = { "--authorization-mode", "RBAC", "--token-auth-file", users } }
     local function code(user)
-      local words = "curl -sk -o /dev/null -w '%%{http_code}' -H 'Authorization: Bearer %s' -d '{\"half\":true}' %s%s"
+      local words = "curl -sk -o /dev/null -w '%%{http_code}' -H 'Authorization: Bearer %s' -d \z
+        '{\"half\":true}' %s%s"
       return (process.run(words:format(user, s.url, PATH)))
     end
     assert.equal("403", code "t-ann")

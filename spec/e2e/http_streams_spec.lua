@@ -149,14 +149,16 @@ describe("a stream of kube.http", function()
 
   it("has the words of ctx.http", function()
     local lines = {}
-    local r = kube.http:get(web.url .. "/to?/lines/2", { redirects = 1, on_line = function(l) lines[#lines + 1] = l end })
+    local r = kube.http:get(web.url .. "/to?/lines/2",
+      { redirects = 1, on_line = function(l) lines[#lines + 1] = l end })
     assert.same({ "line 1", "line 2", "the rest" }, lines)
     assert.equal(web.url .. "/lines/2", r.url)
     r = kube.http:get(web.url .. "/flow", { on_chunk = function() return false end })
     assert.is_true(r.stopped)
     assert.error_matches(function() kube.http:get(web.url, { on_line = print, on_chunk = print }) end,
       "on_line and on_chunk are two ways to read one stream")
-    assert.error_matches(function() kube.http:get(web.url, { on_line = 1 }) end, "'on_line' must be a function")
+    assert.error_matches(function() kube.http:get(web.url, { on_line = 1 }) end,
+      "'on_line' must be a function")
   end)
 
   it("cuts lines that are too long, and gives empty ones", function()

@@ -51,7 +51,8 @@ describe("ctx.http", function()
     finally(function() web:stop() end)
     local ns = namespace()
     local path = process.write(process.tmpname ".lua", http.script(ns, { "http://dns.example.com", web.url }))
-    local run = controller.start_with({ "HTTP_PROXY=" .. web.url, "NO_PROXY=127.0.0.1" }, server, path, "--allow-http")
+    local run = controller.start_with({ "HTTP_PROXY=" .. web.url, "NO_PROXY=127.0.0.1" }, server, path,
+      "--allow-http")
     local t = http.of(run, client, ns)
     assert.equal("a text", t:ask "return http:get(url .. '/v1/records').body")
     assert.match("GET http://dns.example.com/v1/records ", web:seen())
@@ -67,7 +68,8 @@ describe("ctx.http", function()
     finally(function() web:stop() end)
     local port, socket, effects = servers.free_port(), process.tmpname ".sock", process.tmpname ".effects"
     local ns = namespace()
-    local t = http.start(server, client, ns, { web.url }, "--allow-http", "--metrics-bind-address", "127.0.0.1:" .. port,
+    local t = http.start(server, client, ns, { web.url }, "--allow-http", "--metrics-bind-address",
+      "127.0.0.1:" .. port,
       "--control", socket, "--effects", effects)
     assert.equal(200, t:ask [[http:get(url .. "/echo?key=hush")
       return http:post(url .. "/echo", { json = { n = 1 } }).status]])
@@ -76,7 +78,8 @@ describe("ctx.http", function()
     local host = web.url:match "//(.*)"
     for _, line in ipairs { '{code="200",host="%s",method="GET"} 1', '{code="200",host="%s",method="POST"} 1',
       '{code="404",host="%s",method="GET"} 1' } do
-      assert.truthy(metrics:find("rest_client_requests_total" .. line:format(host), 1, true), metrics:match("[^\n]*" .. host:gsub("%p", "%%%0") .. ".*"))
+      assert.truthy(metrics:find("rest_client_requests_total" .. line:format(host), 1, true),
+        metrics:match("[^\n]*" .. host:gsub("%p", "%%%0") .. ".*"))
     end
     local why = process.run(("%s why --socket %s cm %s/ask-1 --runs 5"):format(KUBELUA, socket, ns))
     assert.match("GET " .. web.url .. "/echo%?%.%.%.", why)
@@ -108,9 +111,11 @@ return kube.controller { name = "twice", resource = "v1/ConfigMap", namespaces =
 ]]):format(ns, web.url, web.url, more or "", web.url, word, word)
     end
     client:create { kind = "v1/ConfigMap", namespace = ns, name = "a", data = { ask = "x" } }
-    local t = http.start_script(server, client, ns, script "live", "--allow-http", "--control", socket, "--record", tape)
+    local t = http.start_script(server, client, ns, script "live", "--allow-http", "--control", socket,
+      "--record", tape)
     t.run:wait_for_log(60, "done live")
-    local candidate = process.write(process.tmpname ".lua", script("candidate", ("ctx.http:get(%q .. '/text?more')"):format(web.url)))
+    local candidate = process.write(process.tmpname ".lua",
+      script("candidate", ("ctx.http:get(%q .. '/text?more')"):format(web.url)))
     local said = process.run(("%s shadow --socket %s %s --all 2>&1"):format(KUBELUA, socket, candidate))
     assert.truthy(said:find("(1 run)", 1, true), said)
     assert.truthy(web:seen():find("GET /text?more", 1, true))

@@ -48,7 +48,8 @@ describe("kubelua init", function()
     local out, code = in_dir(dir, "annotations elsewhere/here")
     assert.equal(0, code)
     assert.matches("wrote %d+ files to elsewhere/here: name it in .luarc.json", out)
-    assert.truthy(process.read(dir .. "/elsewhere/here/kubelua/kubernetes/init.lua"):find("---@class", 1, true))
+    assert.truthy(process.read(dir .. "/elsewhere/here/kubelua/kubernetes/init.lua"):find("---@class", 1,
+      true))
     out, code = in_dir(dir, "annotations")
     assert.equal(2, code)
     assert.matches("name the directory", out)
@@ -152,8 +153,10 @@ servers.only_real(function(name, start)
       assert.truthy(container.securityContext.readOnlyRootFilesystem)
 
       -- The spec's user instead of the service account: there is nobody here who would make its token.
-      s:must_kubectl("create", "clusterrolebinding", "first-nobody", "--clusterrole", "first", "--user", "nobody")
-      s:must_kubectl("create", "rolebinding", "first-nobody", "-n", "first-system", "--role", "first", "--user",
+      s:must_kubectl("create", "clusterrolebinding", "first-nobody", "--clusterrole", "first", "--user",
+        "nobody")
+      s:must_kubectl("create", "rolebinding", "first-nobody", "-n", "first-system", "--role", "first",
+        "--user",
         "nobody")
       local words = { "env", "POD_NAME=first-0", "POD_NAMESPACE=first-system", KUBELUA }
       for _, arg in ipairs(container.args) do

@@ -44,10 +44,13 @@ widgets.each("kind-names-spec", function(t)
         local _, live = kube.try(function() return ctx.live:list "widgetz.kind-names-spec.kubelua.dev" end)
         return { status = { cached = tostring(cached), kind = tostring(kind), live = tostring(live) } }
       end]]
-    local status = kube.copy(t.await("w", "it ran", function(o) return o and o.status and o end) or t.get "w").status
-    assert.matches('does not keep v1/ConfigMap in its cache: add it to reads = { "v1/ConfigMap" }', status.cached, 1, true)
+    local status = kube.copy(t.await("w", "it ran", function(o) return o and o.status and o end)
+      or t.get "w").status
+    assert.matches('does not keep v1/ConfigMap in its cache: add it to reads = { "v1/ConfigMap" }',
+      status.cached, 1, true)
     assert.matches('the server has no "confimaps"; did you mean "v1/ConfigMap"?', status.kind, 1, true)
-    assert.matches('the server has no "widgetz.kind-names-spec.kubelua.dev"; did you mean ', status.live, 1, true)
+    assert.matches('the server has no "widgetz.kind-names-spec.kubelua.dev"; did you mean ', status.live, 1,
+      true)
     assert.matches(t.KIND, status.live, 1, true)
   end)
 end)

@@ -1,6 +1,6 @@
 -- What kube-apiserver's admission plugins add and refuse: Priority, RuntimeClass, DefaultStorageClass,
--- LimitRanger, ResourceQuota, TaintNodesByCondition. Each has a namespace of its own: the real one hears late of what is deleted.
--- not in tsan: one request after the other
+-- LimitRanger, ResourceQuota, TaintNodesByCondition. Each has a namespace of its own: the real one hears late
+-- of what is deleted. not in tsan: one request after the other
 
 local both = require "support.both"
 local json = require "dkjson"
@@ -14,7 +14,8 @@ local function pods_of(ns, rows)
   local n = 0
   return function(what, code, spec)
     n = n + 1
-    rows[#rows + 1] = { what, "POST", "/api/v1/namespaces/" .. ns .. "/pods", { metadata = { name = "p" .. n },
+    rows[#rows + 1] = { what, "POST", "/api/v1/namespaces/" .. ns .. "/pods",
+      { metadata = { name = "p" .. n },
       spec = both.merge({ containers = { container() } }, spec) }, code }
   end
 end
@@ -45,7 +46,8 @@ both.describe("priorities of pods", function(ns)
   pod("a class", 201, { priorityClassName = class })
   pod("a class and its priority", 201, { priorityClassName = class, priority = 1000 })
   pod("a class and another priority", 403, { priorityClassName = class, priority = 7 })
-  pod("a class and another policy", 403, { priorityClassName = class, preemptionPolicy = "PreemptLowerPriority" })
+  pod("a class and another policy", 403,
+    { priorityClassName = class, preemptionPolicy = "PreemptLowerPriority" })
   rows[#rows + 1] = { "a pod keeps its priority", "PATCH", "/api/v1/namespaces/" .. ns .. "/pods/p6",
     { metadata = { labels = { a = "b" } }, spec = { priority = json.null } }, 200 }
   rows[#rows + 1] = { "the class goes", "DELETE", CLASSES .. "/" .. class, nil, 200 }
@@ -117,7 +119,8 @@ ranges("the ratio", { { type = "Container", maxLimitRequestRatio = { cpu = "2" }
   pod("just so", 201, { cpu = "100m" }, { cpu = "200m" })
   pod("no limit", 403, { cpu = "200m" })
 end)
-ranges("of whole pods", { { type = "Pod", max = { cpu = "1" }, min = { memory = "1Mi" } } }, function(pod, add)
+ranges("of whole pods", { { type = "Pod", max = { cpu = "1" }, min = { memory = "1Mi" } } },
+  function(pod, add)
   pod("nothing is said", 403)
   pod("just so", 201, { memory = "1Mi" }, { cpu = "1" })
   add("two together too much", 403, { containers = {
@@ -127,7 +130,8 @@ ranges("of whole pods", { { type = "Pod", max = { cpu = "1" }, min = { memory = 
     container { requests = { memory = "1Mi" }, limits = { cpu = "600m" } } }, initContainers = {
     { name = "d", image = "i", resources = { limits = { cpu = "600m" } } } } })
 end)
-ranges("of claims", { { type = "PersistentVolumeClaim", min = { storage = "1Gi" }, max = { storage = "2Gi" } } },
+ranges("of claims", { { type = "PersistentVolumeClaim", min = { storage = "1Gi" },
+  max = { storage = "2Gi" } } },
   function(_, _, ns, rows)
     for i, size in ipairs { "1Mi", "3Gi", "1Gi", "2Gi" } do
       rows[#rows + 1] = { size, "POST", "/api/v1/namespaces/" .. ns .. "/persistentvolumeclaims",
@@ -146,8 +150,10 @@ both.describe("quotas", function(ns)
   local used = {}
   for name in pairs(hard) do used[name] = "0" end
   local function cpu(n) return { containers = { container { requests = { cpu = n } } } } end
-  add("the quota", "POST", space .. "/resourcequotas", { metadata = { name = "q" }, spec = { hard = hard } }, 201)
-  add("what is used so far", "PATCH", space .. "/resourcequotas/q/status", { status = { hard = hard, used = used } },
+  add("the quota", "POST", space .. "/resourcequotas", { metadata = { name = "q" }, spec = { hard = hard } },
+    201)
+  add("what is used so far", "PATCH", space .. "/resourcequotas/q/status",
+    { status = { hard = hard, used = used } },
     200)
   pod("a pod must say what is limited", 403)
   pod("a pod", 201, cpu "600m")
@@ -162,13 +168,15 @@ both.describe("quotas", function(ns)
   map("a", 201)
   map("b", 403)
   map("a", 403)
-  add("no deployments", "POST", "/apis/apps/v1/namespaces/" .. ns .. "/deployments", { metadata = { name = "d" },
+  add("no deployments", "POST", "/apis/apps/v1/namespaces/" .. ns .. "/deployments",
+    { metadata = { name = "d" },
     spec = { selector = { matchLabels = { a = "b" } }, template = { metadata = { labels = { a = "b" } },
       spec = { containers = { container() } } } } }, 403)
   local function service(name, kind, ports, code)
     local list = {}
     for i = 1, ports do list[i] = { name = "p" .. i, port = i } end
-    add(("service %s with %d ports"):format(kind, ports), "POST", space .. "/services", { metadata = { name = name },
+    add(("service %s with %d ports"):format(kind, ports), "POST", space .. "/services",
+      { metadata = { name = name },
       spec = { type = kind, ports = list } }, code)
   end
   service("s1", "ClusterIP", 2, 201)
@@ -197,7 +205,8 @@ describe("the embedded server beside its garbage collector", function()
     ask(s, "POST", space .. "/resourcequotas", { metadata = { name = "q" },
       spec = { hard = { configmaps = "2", pods = "1" } } })
     local function status() return ask(s, "GET", space .. "/resourcequotas/q").body.status end
-    assert.same({ hard = { configmaps = "2", pods = "1" }, used = { configmaps = "1", pods = "0" } }, status())
+    assert.same({ hard = { configmaps = "2", pods = "1" }, used = { configmaps = "1", pods = "0" } },
+      status())
     assert.equal(201, ask(s, "POST", space .. "/configmaps", { metadata = { name = "b" } }).code)
     assert.equal(403, ask(s, "POST", space .. "/configmaps", { metadata = { name = "c" } }).code)
     ask(s, "DELETE", space .. "/configmaps/a")

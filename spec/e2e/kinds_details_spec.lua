@@ -15,9 +15,11 @@ both.describe("what drivers write", function(ns)
     rows[#rows + 1] = { "CSINode: " .. what, "POST", nodes .. "?dryRun=All",
       { metadata = { name = "n" .. #rows }, spec = { drivers = list } }, code or 422 }
   end
-  drivers("good", { { name = "A.b", nodeID = "n", topologyKeys = { "a.b/c" }, allocatable = { count = 3 } } }, 201)
+  drivers("good", { { name = "A.b", nodeID = "n", topologyKeys = { "a.b/c" }, allocatable = { count = 3 } } },
+    201)
   drivers("no names", { { name = "", nodeID = "" } })
-  drivers("names", { { name = "a_", nodeID = ("n"):rep(257) }, { name = ("a"):rep(64), nodeID = ("n"):rep(256) } })
+  drivers("names", { { name = "a_", nodeID = ("n"):rep(257) },
+    { name = ("a"):rep(64), nodeID = ("n"):rep(256) } })
   drivers("twice", { { name = "a", nodeID = "n" }, { name = "a", nodeID = "m" } })
   drivers("topology", { { name = "a", nodeID = "n", topologyKeys = { "", "a b", "x", "x" } } })
   drivers("less than nothing", { { name = "a", nodeID = "n", allocatable = { count = -1 } } })
@@ -27,9 +29,11 @@ both.describe("what drivers write", function(ns)
   local function change(what, list, code)
     rows[#rows + 1] = { "CSINode: " .. what, "PATCH", node, { spec = { drivers = list } }, code or 422 }
   end
-  change("another driver", { { name = "a", nodeID = "n" }, { name = "b", nodeID = "n", topologyKeys = { "x" } } }, 200)
+  change("another driver",
+    { { name = "a", nodeID = "n" }, { name = "b", nodeID = "n", topologyKeys = { "x" } } }, 200)
   change("another id", { { name = "a", nodeID = "m" } })
-  change("topology later", { { name = "b", nodeID = "n", topologyKeys = { "x", "y" }, allocatable = { count = 1 } } })
+  change("topology later",
+    { { name = "b", nodeID = "n", topologyKeys = { "x", "y" }, allocatable = { count = 1 } } })
   change("wrong names", { { name = "c_", nodeID = "" } })
   rows[#rows + 1] = { "CSINode: gone", "DELETE", node, nil, 200 }
 
@@ -54,16 +58,19 @@ end)
 both.describe("dry runs in bodies", function(ns)
   local pods = "/api/v1/namespaces/" .. ns .. "/pods"
   local function evict(what, dry, code)
-    return { "an eviction: " .. what, "POST", pods .. "/p/eviction", { apiVersion = "policy/v1", kind = "Eviction",
+    return { "an eviction: " .. what, "POST", pods .. "/p/eviction",
+      { apiVersion = "policy/v1", kind = "Eviction",
       metadata = { name = "p", namespace = ns }, deleteOptions = { dryRun = dry } }, code }
   end
   return {
-    { "a pod", "POST", pods, { metadata = { name = "p" }, spec = { containers = { { name = "c", image = "i" } } } }, 201 },
+    { "a pod", "POST", pods,
+      { metadata = { name = "p" }, spec = { containers = { { name = "c", image = "i" } } } }, 201 },
     evict("another word", { "Some" }, 422),
     evict("two words", { "All", "Some" }, 422),
     evict("All", { "All" }, 201),
     { "a deletion: another word", "DELETE", pods .. "/p", { dryRun = { "Some" } }, 422 },
-    { "a deletion: with a policy of no kind", "DELETE", pods .. "/p", { dryRun = { "Some" }, propagationPolicy = "None" }, 422 },
+    { "a deletion: with a policy of no kind", "DELETE", pods .. "/p",
+      { dryRun = { "Some" }, propagationPolicy = "None" }, 422 },
     { "it is still there", "GET", pods .. "/p", nil, 200 },
   }
 end)
@@ -72,7 +79,8 @@ end)
 local function definition(group, name, extra)
   local crd = { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
     metadata = { name = name .. "s." .. group },
-    spec = { group = group, scope = "Namespaced", names = { plural = name .. "s", kind = name:gsub("^%l", string.upper) },
+    spec = { group = group, scope = "Namespaced",
+      names = { plural = name .. "s", kind = name:gsub("^%l", string.upper) },
       versions = { { name = "v1", served = true, storage = true, subresources = { status = {},
         scale = { specReplicasPath = ".spec.replicas", statusReplicasPath = ".status.replicas" } },
         schema = { openAPIV3Schema = { type = "object", properties = {
@@ -86,7 +94,8 @@ local function installed(crd, unserved)
     local a = api(s)
     local path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     a:delete(path .. "/" .. crd.metadata.name)
-    wait.until_true(60, "the definition is gone", function() return a:get(path .. "/" .. crd.metadata.name).code == 404 end)
+    wait.until_true(60, "the definition is gone",
+      function() return a:get(path .. "/" .. crd.metadata.name).code == 404 end)
     assert.equal(201, a:request("POST", path, (json.encode(crd):gsub("%[%]", "{}"))).code)
     if unserved then return end
     wait.until_true(60, "the definition is served", function()
@@ -125,7 +134,8 @@ servers.only_real(function(_, real)
         local table_of = a:get("/apis/details.example.com/v1/sizeds",
           { "Accept: application/json;as=Table;v=v1;g=meta.k8s.io" }).body
         local columns = {}
-        for k, c in ipairs(table_of.columnDefinitions) do columns[k] = c.name .. " " .. c.type .. " " .. c.format end
+        for k, c in ipairs(table_of.columnDefinitions) do columns[k] = c.name .. " " .. c.type .. " "
+          .. c.format end
         local wrong = definition("wrong.example.com", "wrong", { spec = { conversion = { strategy = "Webhook",
           webhook = { conversionReviewVersions = { "v1" },
             clientConfig = { url = "https://127.0.0.1:1/", caBundle = "YmFk" } } } } })
@@ -138,7 +148,8 @@ servers.only_real(function(_, real)
         end)
         for _, c in ipairs(conditions) do c.lastTransitionTime = nil end
         answers[i] = { columns = columns, conditions = conditions }
-        local mended = a:patch("merge", path, { spec = { conversion = { strategy = "None", webhook = json.null } } })
+        local mended = a:patch("merge", path,
+          { spec = { conversion = { strategy = "None", webhook = json.null } } })
         assert.equal(200, mended.code, mended.text)
         wait.until_true(60, "it is established", function()
           for _, c in ipairs(a:get(path).body.status.conditions) do

@@ -8,7 +8,8 @@ local NONE = both.NONE
 local function adder(rows, kind, path, base)
   return function(what, more, code)
     local o = both.merge({ metadata = { name = ("x%d"):format(#rows) } }, base)
-    rows[#rows + 1] = { kind .. ": " .. what, "POST", path .. "?dryRun=All", both.merge(o, more), code or 422 }
+    rows[#rows + 1] = { kind .. ": " .. what, "POST", path .. "?dryRun=All", both.merge(o, more),
+      code or 422 }
   end
 end
 
@@ -48,16 +49,20 @@ both.describe("Ingresses", function(ns)
   rule("no type of path", at { "/" })
   rule("a type of path", at { "/", "Some" })
   rule("relative", at({ "a", "Exact" }, { "", "Prefix" }, { "a", "ImplementationSpecific" }))
-  rule("odd paths", at({ "/a//b", "Exact" }, { "/a/./b", "Prefix" }, { "/a/../b", "Prefix" }, { "/a%2fb", "Prefix" },
+  rule("odd paths", at({ "/a//b", "Exact" }, { "/a/./b", "Prefix" }, { "/a/../b", "Prefix" },
+    { "/a%2fb", "Prefix" },
     { "/a/..", "Exact" }, { "/a/.", "Exact" }))
-  add("TLS", { spec = { tls = { { hosts = { "a.b", "A_" }, secretName = "S_" } }, defaultBackend = service "s" } })
-  add("TLS of any host", { spec = { tls = { { hosts = { "*.a.b" }, secretName = "s" } }, defaultBackend = service "s" } }, 201)
+  add("TLS", { spec = { tls = { { hosts = { "a.b", "A_" }, secretName = "S_" } },
+    defaultBackend = service "s" } })
+  add("TLS of any host",
+    { spec = { tls = { { hosts = { "*.a.b" }, secretName = "s" } }, defaultBackend = service "s" } }, 201)
   add("a class", { spec = { ingressClassName = "C_", defaultBackend = service "s" } })
   add("two classes", { metadata = { annotations = { ["kubernetes.io/ingress.class"] = "x" } },
     spec = { ingressClassName = "c", defaultBackend = service "s" } })
   add("an old class", { metadata = { annotations = { ["kubernetes.io/ingress.class"] = "x" } },
     spec = { defaultBackend = service "s" } }, 201)
-  rows[#rows + 1] = { "a status", "POST", path, { metadata = { name = "real" }, spec = { defaultBackend = service "s" } }, 201 }
+  rows[#rows + 1] = { "a status", "POST", path,
+    { metadata = { name = "real" }, spec = { defaultBackend = service "s" } }, 201 }
   rows[#rows + 1] = { "a status with an address", "PATCH", path .. "/real/status",
     { status = { loadBalancer = { ingress = { { ip = "a", hostname = "B_" } } } } }, 422 }
 
@@ -69,14 +74,17 @@ both.describe("Ingresses", function(ns)
   class("a domain", { spec = { controller = "A_/b" } })
   class("a path", { spec = { controller = "a.b/x y" } })
   class("a long one", { spec = { controller = "a.b/" .. ("x"):rep(260) } })
-  local function parameters(what, p, code) class(what, { spec = { controller = "a.b/c", parameters = p } }, code) end
+  local function parameters(what, p, code) class(what, { spec = { controller = "a.b/c", parameters = p } },
+    code) end
   parameters("parameters of the cluster", { kind = "k", name = "n" }, 201)
   parameters("no parameters", { kind = "", name = "" })
   parameters("no namespace", { apiGroup = "a.b", kind = "k", name = "n", scope = "Namespace" })
   parameters("a namespace", { apiGroup = "a.b", kind = "k", name = "n", scope = "Cluster", namespace = "x" })
   parameters("all wrong", { apiGroup = "A_", kind = "k/", name = "n%", scope = "Any" })
-  rows[#rows + 1] = { "a class", "POST", classes, { metadata = { name = ns }, spec = { controller = "a.b/c" } }, 201 }
-  rows[#rows + 1] = { "another controller", "PATCH", classes .. "/" .. ns, { spec = { controller = "a.b/d" } }, 422 }
+  rows[#rows + 1] = { "a class", "POST", classes,
+    { metadata = { name = ns }, spec = { controller = "a.b/c" } }, 201 }
+  rows[#rows + 1] = { "another controller", "PATCH", classes .. "/" .. ns,
+    { spec = { controller = "a.b/d" } }, 422 }
   rows[#rows + 1] = { "a class, deleted", "DELETE", classes .. "/" .. ns, nil, 200 }
   return rows
 end)
@@ -89,21 +97,27 @@ both.describe("endpoints", function(ns)
   add("good", v4 { endpoints = { { addresses = { "1.2.3.4" } } }, ports = { { port = 1 } } }, 201)
   add("no type", { endpoints = NONE })
   add("a type", { addressType = "Some", endpoints = NONE })
-  add("addresses", v4 { endpoints = { { addresses = { "a", "::1", "127.0.0.1", "0.0.0.0", "169.254.1.1", "224.0.0.1" } },
+  add("addresses", v4 { endpoints = { { addresses = { "a", "::1", "127.0.0.1", "0.0.0.0", "169.254.1.1",
+    "224.0.0.1" } },
     { addresses = NONE } } })
   add("IPv6", { addressType = "IPv6", endpoints = { { addresses = { "1.2.3.4", "fe80::1", "::" } } } })
   add("names", { addressType = "FQDN", endpoints = { { addresses = { "a_b" } } } })
-  add("ports", v4 { ports = { { name = "a" }, { name = "a" }, { name = "A_", protocol = "X", appProtocol = "%" } } })
+  add("ports", v4 { ports = { { name = "a" }, { name = "a" },
+    { name = "A_", protocol = "X", appProtocol = "%" } } })
   add("ports without names", v4 { ports = { { port = 1 }, { port = 2 } } })
-  add("a host and a node", v4 { endpoints = { { addresses = { "1.2.3.4" }, hostname = "A.b", nodeName = "N_" } } })
-  add("zones", v4 { endpoints = { { addresses = { "1.2.3.4" }, hints = { forZones = { { name = "a" }, { name = "a" },
+  add("a host and a node",
+    v4 { endpoints = { { addresses = { "1.2.3.4" }, hostname = "A.b", nodeName = "N_" } } })
+  add("zones", v4 { endpoints = { { addresses = { "1.2.3.4" },
+    hints = { forZones = { { name = "a" }, { name = "a" },
     { name = "b c" } } } } }, ports = { { name = "A" } } })
-  rows[#rows + 1] = { "a slice", "POST", path, v4 { metadata = { name = "e" }, endpoints = { { addresses = { "1.2.3.4" } } } }, 201 }
+  rows[#rows + 1] = { "a slice", "POST", path,
+    v4 { metadata = { name = "e" }, endpoints = { { addresses = { "1.2.3.4" } } } }, 201 }
   rows[#rows + 1] = { "another type", "PATCH", path .. "/e", { addressType = "IPv6" }, 422 }
   local old = adder(rows, "Endpoints", "/api/v1/namespaces/" .. ns .. "/endpoints")
   old("good", { subsets = { { addresses = { { ip = "1.2.3.4" } }, ports = { { port = 1 } } } } }, 201)
   old("an empty subset", { subsets = { {} } })
-  old("all wrong", { subsets = { { addresses = { { ip = "a", hostname = "A.b", nodeName = "N_" }, { ip = "127.0.0.1" },
+  old("all wrong", { subsets = { { addresses = { { ip = "a", hostname = "A.b", nodeName = "N_" },
+    { ip = "127.0.0.1" },
     { ip = "169.254.0.1" } }, ports = { { port = 0, protocol = "X" }, { port = 1, name = "A_" } } } } })
   return rows
 end)
@@ -121,15 +135,18 @@ both.describe("volumes", function(ns)
   add("topologies", { allowedTopologies = { { matchLabelExpressions = { { key = "a", values = NONE },
     { key = "a", values = { "x", "x" } } } } } })
   local real = classes .. "/" .. ns
-  rows[#rows + 1] = { "a class", "POST", classes, { metadata = { name = ns }, provisioner = "x", parameters = { a = "b" } }, 201 }
-  rows[#rows + 1] = { "another class", "PATCH", real, { provisioner = "y", parameters = { a = "c" }, reclaimPolicy = "Retain",
+  rows[#rows + 1] = { "a class", "POST", classes,
+    { metadata = { name = ns }, provisioner = "x", parameters = { a = "b" } }, 201 }
+  rows[#rows + 1] = { "another class", "PATCH", real,
+    { provisioner = "y", parameters = { a = "c" }, reclaimPolicy = "Retain",
     volumeBindingMode = "WaitForFirstConsumer" }, 422 }
   rows[#rows + 1] = { "expansion", "PATCH", real, { allowVolumeExpansion = true }, 200 }
   rows[#rows + 1] = { "a class, deleted", "DELETE", real, nil, 200 }
 
   local drivers = adder(rows, "CSIDriver", "/apis/storage.k8s.io/v1/csidrivers")
   drivers("good", { spec = {} }, 201)
-  drivers("all wrong", { spec = { volumeLifecycleModes = { "Some" }, fsGroupPolicy = "X", tokenRequests = { { audience = "a" },
+  drivers("all wrong", { spec = { volumeLifecycleModes = { "Some" }, fsGroupPolicy = "X",
+    tokenRequests = { { audience = "a" },
     { audience = "a" }, { audience = "b", expirationSeconds = 1 } } } })
 
   local path = "/api/v1/persistentvolumes"
@@ -141,7 +158,8 @@ both.describe("volumes", function(ns)
       { metadata = { name = ("v%d"):format(#rows) }, spec = claimed(spec) }, code or 422 }
   end
   local here = { path = "/x" }
-  local affinity = { required = { nodeSelectorTerms = { { matchExpressions = { { key = "a", operator = "In", values = { "b" } } } } } } }
+  local affinity = { required = { nodeSelectorTerms = { { matchExpressions = { { key = "a", operator = "In",
+    values = { "b" } } } } } } }
   volume("good", { hostPath = here }, 201)
   rows[#rows + 1] = { "PersistentVolume: no size", "POST", path, { metadata = { name = "v" },
     spec = { accessModes = { "ReadWriteOnce" }, hostPath = here } }, 422 }
@@ -163,7 +181,8 @@ both.describe("volumes", function(ns)
   volume("a class", { hostPath = here, storageClassName = "A_" })
   volume("no nodes", { hostPath = here, nodeAffinity = {} })
   local one = path .. "/" .. ns
-  rows[#rows + 1] = { "a volume", "POST", path, { metadata = { name = ns }, spec = claimed { hostPath = here } }, 201 }
+  rows[#rows + 1] = { "a volume", "POST", path,
+    { metadata = { name = ns }, spec = claimed { hostPath = here } }, 201 }
   rows[#rows + 1] = { "another source", "PATCH", one, { spec = { hostPath = { path = "/y" } } }, 422 }
   rows[#rows + 1] = { "another mode", "PATCH", one, { spec = { volumeMode = "Block" } }, 422 }
   rows[#rows + 1] = { "more room", "PATCH", one, { spec = { capacity = { storage = "2Gi" } } }, 200 }

@@ -19,7 +19,8 @@ both.describe("deletions and their policies", function(ns)
     n = n + 1
     local path = ("%s/m%d"):format(maps, n)
     row(what .. ": made", "POST", maps, { metadata = { name = "m" .. n, finalizers = finalizers } }, 201)
-    for i, options in ipairs { ... } do row(("%s: delete %d"):format(what, i), "DELETE", path, options, codes[i]) end
+    for i, options in ipairs { ... } do row(("%s: delete %d"):format(what, i), "DELETE", path, options,
+      codes[i]) end
     row(what .. ": released", "PATCH", path, { metadata = { finalizers = json.null } }, codes.after or 200)
   end
   local gone = { 200, 200, after = 404 }
@@ -54,7 +55,8 @@ both.describe("deletions and their policies", function(ns)
     nodeName = "n" } }, 201)
   row("a pod stops", "DELETE", pods .. "/p", FOREGROUND, 200)
   row("a stopping pod keeps its policy", "DELETE", pods .. "/p", ORPHAN, 200)
-  row("a pod stops at once", "DELETE", pods .. "/p", { gracePeriodSeconds = 0, propagationPolicy = "Orphan" }, 200)
+  row("a pod stops at once", "DELETE", pods .. "/p", { gracePeriodSeconds = 0, propagationPolicy = "Orphan" },
+    200)
   return rows
 end)
 
@@ -65,10 +67,12 @@ both.describe("owner references", function(ns)
   local function owner(what, code, ...)
     local refs = {}
     for i, more in ipairs { ... } do refs[i] = both.merge(both.merge({}, good), more) end
-    rows[#rows + 1] = { what, "POST", maps, { metadata = { name = "o" .. #rows, ownerReferences = refs } }, code }
+    rows[#rows + 1] = { what, "POST", maps, { metadata = { name = "o" .. #rows, ownerReferences = refs } },
+      code }
   end
   owner("good", 201, {})
-  for _, member in ipairs { "apiVersion", "kind", "name", "uid" } do owner("no " .. member, 422, { [member] = "" }) end
+  for _, member in ipairs { "apiVersion", "kind", "name", "uid" } do owner("no " .. member, 422,
+    { [member] = "" }) end
   owner("a version of three parts", 422, { apiVersion = "a/b/c" })
   owner("a group without a version", 422, { apiVersion = "apps/" })
   owner("an event", 422, { kind = "Event" })
@@ -106,7 +110,8 @@ describe("the garbage collector of the embedded server", function()
     end
     function w.get(name) return ask("GET", w.path .. "/" .. name) end
     function w.delete(name, options) return ask("DELETE", w.path .. "/" .. name, options or {}) end
-    function w.release(name) return ask("PATCH", w.path .. "/" .. name, { metadata = { finalizers = json.null } }) end
+    function w.release(name) return ask("PATCH", w.path .. "/" .. name,
+      { metadata = { finalizers = json.null } }) end
     return w
   end
   local function ref(object, more)
@@ -233,12 +238,14 @@ describe("the garbage collector of the embedded server", function()
     local group = "apis/collect.example.com/v1"
     ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
       metadata = { name = "owners.collect.example.com" },
-      spec = { group = "collect.example.com", scope = "Cluster", names = { plural = "owners", kind = "Owner" },
+      spec = { group = "collect.example.com", scope = "Cluster",
+        names = { plural = "owners", kind = "Owner" },
         versions = { { name = "v1", served = true, storage = true,
           schema = { openAPIV3Schema = { type = "object" } } } } } })
     local o = ask("POST", "/" .. group .. "/owners", { apiVersion = "collect.example.com/v1", kind = "Owner",
       metadata = { name = "o" } })
-    w.make("b", { { apiVersion = "collect.example.com/v1", kind = "Owner", name = "o", uid = o.metadata.uid } })
+    w.make("b", { { apiVersion = "collect.example.com/v1", kind = "Owner", name = "o",
+      uid = o.metadata.uid } })
     assert.is_table(w.get "b")
     ask("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/owners.collect.example.com", {})
     assert.is_nil(w.get "b")
@@ -264,10 +271,13 @@ end)
 describe("the garbage collector and what was loaded", function()
   it("looks at it when its owner goes, and not before", function()
     local process = require "support.process"
-    local file = process.write(process.tmpname ".json", json.encode { apiVersion = "v1", kind = "List", items = {
+    local file = process.write(process.tmpname ".json",
+      json.encode { apiVersion = "v1", kind = "List", items = {
       { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "b", namespace = "x", ownerReferences = {
-        { apiVersion = "v1", kind = "ConfigMap", name = "a", uid = "11111111-1111-1111-1111-111111111111" } } } },
-      { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "lost", namespace = "x", ownerReferences = {
+        { apiVersion = "v1", kind = "ConfigMap", name = "a",
+          uid = "11111111-1111-1111-1111-111111111111" } } } },
+      { apiVersion = "v1", kind = "ConfigMap",
+        metadata = { name = "lost", namespace = "x", ownerReferences = {
         { apiVersion = "v1", kind = "ConfigMap", name = "c", uid = "2" } } } },
       { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "a", namespace = "x",
         uid = "11111111-1111-1111-1111-111111111111" } },

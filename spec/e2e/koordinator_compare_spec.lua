@@ -104,11 +104,13 @@ servers.each(function(name, start)
     end)
 
     it("tells in which fields a node's agent is told otherwise, and writes none of them", function()
-      local there = client:create { kind = SLO, name = NAME, spec = { cpuBurstStrategy = { policy = "auto" } } }
+      local there = client:create { kind = SLO, name = NAME,
+        spec = { cpuBurstStrategy = { policy = "auto" } } }
       run = controller.start({ kubeconfig = kubeconfig("compareagents.lua", "compare-agents") },
         "controllers/koordinator/compareagents.lua", "--param", "patienceSeconds=0")
       local text = report(run, "koordinator-compare-agents")["report.txt"]
-      assert.matches("NodeSLO cpuBurstStrategy.policy, another value: 1\n  compared: there auto, here none", text, 1,
+      assert.matches("NodeSLO cpuBurstStrategy.policy, another value: 1\n  compared: there auto, here none",
+        text, 1,
         true)
       assert.matches("NodeMetric metricCollectPolicy, only here: 1", text, 1, true)
       assert.equal(there.metadata.resourceVersion, client:get(SLO, NAME).metadata.resourceVersion)
@@ -123,7 +125,8 @@ servers.each(function(name, start)
       run = controller.start({ kubeconfig = kubeconfig("comparequota.lua", "compare-quota") },
         "controllers/koordinator/comparequota.lua", "--param", "patienceSeconds=0")
       local data = report(run, "koordinator-compare-quota")
-      assert.matches("runtime of cpu, more there: 1\n  compared: there 7, here 0;", data["report.txt"], 1, true)
+      assert.matches("runtime of cpu, more there: 1\n  compared: there 7, here 0;", data["report.txt"], 1,
+        true)
       local text = run_cases(data, "elastic_quota")
       assert.matches("FAIL elastic_quota.json: the cluster's tree", text, 1, true)
       assert.equal("0 passed, 1 failed", text:match "[^\n]*$", text)
@@ -137,7 +140,8 @@ servers.each(function(name, start)
       run = controller.start({ kubeconfig = kubeconfig("comparescheduler.lua", "compare-scheduler") }, script)
       assert.matches("disagreements: 0", report(run, "koordinator-compare-scheduler")["report.txt"], 1, true)
       local pod = client:create { kind = POD, namespace = SYSTEM, name = NAME,
-        spec = { schedulerName = "koord-scheduler", tolerations = { { operator = "Exists" } }, containers = { { name = "c", image = "i",
+        spec = { schedulerName = "koord-scheduler", tolerations = { { operator = "Exists" } },
+          containers = { { name = "c", image = "i",
           resources = { requests = { cpu = "20" } } } } } }
       client:bind(pod, NAME)
       local data
@@ -148,7 +152,8 @@ servers.each(function(name, start)
       assert.matches("NodeResourcesFit, refused here: 1\n  koordinator-system/compared: there compared, \z
         here none; Insufficient cpu", data["report.txt"], 1, true)
       local text = run_cases(data, "placement")
-      assert.matches("expected compared, got no node: NodeResourcesFit, refused here: Insufficient cpu", text, 1, true)
+      assert.matches("expected compared, got no node: NodeResourcesFit, refused here: Insufficient cpu", text,
+        1, true)
       assert.is_nil(run:log():find("ERROR", 1, true), run:log())
       client:delete(POD, SYSTEM, NAME)
     end)

@@ -110,7 +110,8 @@ function WORLDS.pods(client)
   client:patch_status(room, { phase = "Available", nodeName = "n1", allocatable = { cpu = "2" },
     conditions = { { type = "Scheduled", status = "True", reason = "Scheduled" },
       { type = "Ready", status = "True", reason = "Available" } } })
-  add_pod(client, "guest", { node = "n1", annotations = { ["scheduling.koordinator.sh/reservation-allocated"] =
+  add_pod(client, "guest",
+    { node = "n1", annotations = { ["scheduling.koordinator.sh/reservation-allocated"] =
     ('{"name":"room","uid":"%s"}'):format(room.metadata.uid) } })
   add_pod(client, "fits", { scheduler = "koord-scheduler" })
   add_pod(client, "big", { scheduler = "koord-scheduler", cpu = "20" })
@@ -265,7 +266,8 @@ local POLICIES = {
     goes_on = function(c) return carried(c, POD, "default", "wide2", COST) end },
 }
 
--- Scripts of webhooks: { script, prepare = what is there before, answers = whether each of them has answered }.
+-- Scripts of webhooks: { script, prepare = what is there before, answers = whether each of them has answered
+-- }.
 local PROFILES = "config.koordinator.sh/v1alpha1/ClusterColocationProfile"
 local QUOTA_LABEL = "quota.scheduling.koordinator.sh/"
 local DRY = { dry_run = true }
@@ -283,15 +285,19 @@ end
 local WEBHOOKS = {
   { script = "quotawebhooks",
     prepare = function(c)
-      c:create { kind = QUOTA, namespace = NS, name = "parents", labels = { [QUOTA_LABEL .. "is-parent"] = "true" },
+      c:create { kind = QUOTA, namespace = NS, name = "parents",
+        labels = { [QUOTA_LABEL .. "is-parent"] = "true" },
         spec = { max = { cpu = "2" } } }
     end,
     answers = function(c)
-      local made = c:create({ kind = QUOTA, namespace = NS, name = "asked", spec = { max = { cpu = "2" } } }, DRY)
+      local made = c:create({ kind = QUOTA, namespace = NS, name = "asked", spec = { max = { cpu = "2" } } },
+        DRY)
       return made("metadata.labels", QUOTA_LABEL .. "parent") == "koordinator-root-quota"
-        and refused("its parent none does not exist", c.create, c, { kind = QUOTA, namespace = NS, name = "asked",
+        and refused("its parent none does not exist", c.create, c,
+          { kind = QUOTA, namespace = NS, name = "asked",
           labels = { [QUOTA_LABEL .. "parent"] = "none" }, spec = { max = { cpu = "2" } } }, DRY)
-        and refused("cannot belong to quota parents", c.create, c, pod_with { [QUOTA_LABEL .. "name"] = "parents" },
+        and refused("cannot belong to quota parents", c.create, c,
+          pod_with { [QUOTA_LABEL .. "name"] = "parents" },
           DRY)
         and refused("quota", c.delete, c, QUOTA, NS, "koordinator-default-quota", DRY)
     end },
@@ -301,9 +307,11 @@ local WEBHOOKS = {
         labels = { colocated = "yes" } } }
     end,
     answers = function(c)
-      local bad = { kind = MAP, namespace = NS, name = "slo-controller-config", data = { ["colocation-config"] = "{" } }
+      local bad = { kind = MAP, namespace = NS, name = "slo-controller-config",
+        data = { ["colocation-config"] = "{" } }
       return c:create(pod_with { asked = "yes" }, DRY)("metadata.labels.colocated") == "yes"
-        and refused("cannot be used in combination", c.create, c, pod_with { ["koordinator.sh/qosClass"] = "BE" }, DRY)
+        and refused("cannot be used in combination", c.create, c,
+          pod_with { ["koordinator.sh/qosClass"] = "BE" }, DRY)
         and refused("colocation-config", c.apply, c, bad, { force = true, dry_run = true })
     end },
 }
@@ -468,7 +476,8 @@ end
 local function come_to_rest(client, chosen, path_of)
   wait.until_true(policies.PATIENCE, "new logic writes nothing", function()
     local before, seen = versions(client), {}
-    for _, policy in ipairs(chosen) do seen[policy] = select(2, load_of(leader_of(client, policy), policy)) end
+    for _, policy in ipairs(chosen) do seen[policy] = select(2,
+      load_of(leader_of(client, policy), policy)) end
     reload(client, chosen, path_of)
     each(chosen, "rests", function(policy)
       local idle, n = load_of(leader_of(client, policy), policy)

@@ -113,7 +113,8 @@ servers.each(function(name, start)
       await("a pod within its quota on a node", function() return where "within" ~= nil end)
       local room = client:create { kind = RESERVATION, name = "room", spec = { allocateOnce = false,
         owners = { { labelSelector = { matchLabels = { app = "web" } } } },
-        template = { spec = { schedulerName = "koord-scheduler", nodeSelector = { ["kubernetes.io/hostname"] = "n2" },
+        template = { spec = { schedulerName = "koord-scheduler",
+          nodeSelector = { ["kubernetes.io/hostname"] = "n2" },
           containers = { { name = "c", image = "none", resources = { requests = { cpu = "1" } } } } } } } }
       await("the Reservation on its node", function()
         local status = client:get(RESERVATION, "room").status
@@ -127,7 +128,8 @@ servers.each(function(name, start)
 
       local part = { [CORE] = "50", [RATIO] = "50" }
       client:create { kind = POD, namespace = "default", name = "gpu", spec = {
-        schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0, containers = { { name = "c", image = "none",
+        schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
+          containers = { { name = "c", image = "none",
           resources = { requests = part, limits = part } } } } }
       await("a pod on the node that has GPUs", function() return where "gpu" == "n2" end)
       assert.equal('{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"50",'
@@ -144,7 +146,8 @@ servers.each(function(name, start)
         labels = { ["kubernetes.io/hostname"] = "n3" } }, { allocatable = amounts, capacity = amounts })
       client:patch(client:get(NODE, "n3"), function(n) n.spec.taints = nil end)
       client:create { kind = TOPOLOGY, name = "n3", topologyPolicies = { "SingleNUMANodePodLevel" },
-        zones = { zone(0), zone(1) }, annotations = { ["node.koordinator.sh/cpu-topology"] = kube.encode { detail = {
+        zones = { zone(0), zone(1) },
+          annotations = { ["node.koordinator.sh/cpu-topology"] = kube.encode { detail = {
           { id = 0, core = 0, node = 0, socket = 0 }, { id = 1, core = 0, node = 0, socket = 0 },
           { id = 2, core = 1, node = 1, socket = 0 }, { id = 3, core = 1, node = 1, socket = 0 } } } } }
       client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = "own",
@@ -205,7 +208,8 @@ servers.each(function(name, start)
       for i, class in ipairs { "low", "high" } do
         client:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = class, value = i * 100 }
         client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = class },
-          spec = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0, priorityClassName = class,
+          spec = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
+            priorityClassName = class,
             nodeSelector = { ["kubernetes.io/hostname"] = "n3" }, containers = { { name = "c", image = "none",
               resources = { requests = { cpu = "2" } } } } } }
         await("a pod of priority " .. class, function()

@@ -20,7 +20,8 @@ local function list(item) return "[" .. many(item) .. "]" end
 local function map(value) return "{" .. many('"k@":' .. value) .. "}" end
 
 local POD = '{"containers":[{"name":"a","image":"i"}],%s}'
-local function pod(rest) return { "/api/v1/namespaces/default/pods", "v1", "Pod", '"spec":' .. POD:format(rest) } end
+local function pod(rest) return { "/api/v1/namespaces/default/pods", "v1", "Pod",
+  '"spec":' .. POD:format(rest) } end
 local ADMISSION = "admissionregistration.k8s.io/v1"
 local function hooks(spec)
   return { "/apis/" .. ADMISSION .. "/validatingadmissionpolicies", ADMISSION, "ValidatingAdmissionPolicy",
@@ -42,16 +43,19 @@ local CASES = {
     '"spec":{"scopes":' .. list '"s@"' .. "}" }, 422 },
   { "resources of a quota", { "/api/v1/namespaces/default/resourcequotas", "v1", "ResourceQuota",
     '"spec":{"hard":' .. map '"1"' .. "}" }, 422 },
-  { "texts of a Secret", { "/api/v1/namespaces/default/secrets", "v1", "Secret", '"stringData":' .. map '""' }, 201 },
+  { "texts of a Secret",
+    { "/api/v1/namespaces/default/secrets", "v1", "Secret", '"stringData":' .. map '""' }, 201 },
   { "limits", { "/api/v1/namespaces/default/limitranges", "v1", "LimitRange",
     '"spec":{"limits":[{"type":"Container","max":' .. map '"1"' .. "}]}" }, 422 },
   { "drivers of a node", { "/apis/storage.k8s.io/v1/csinodes", "storage.k8s.io/v1", "CSINode",
     '"spec":{"drivers":' .. list '{"name":"d@","nodeID":"n"}' .. "}" }, 201 },
   { "names in a policy's rule", hooks('{"matchConstraints":{"resourceRules":[{"resourceNames":' .. list '"n@"'
     .. "}]}}"), 422 },
-  { "resources in a policy's rule", hooks('{"matchConstraints":{"resourceRules":[{"resources":' .. list '"r@/s"'
+  { "resources in a policy's rule",
+    hooks('{"matchConstraints":{"resourceRules":[{"resources":' .. list '"r@/s"'
     .. "}]}}"), 422 },
-  { "taints", { "/api/v1/nodes", "v1", "Node", '"spec":{"taints":' .. list '{"key":"k@","effect":"NoSchedule"}'
+  { "taints", { "/api/v1/nodes", "v1", "Node",
+    '"spec":{"taints":' .. list '{"key":"k@","effect":"NoSchedule"}'
     .. "}" }, 201 },
 }
 

@@ -66,7 +66,8 @@ local CASES = {
   { CUSTOMS, "application/cbor", 406, "application/json", ACCEPTED },
   { CUSTOMS, PROTO .. LIST, 200, PROTO },
   { CUSTOMS, "application/json" .. ONE, 406, "application/json",
-    "you requested PartialObjectMetadata, but the requested object is a list (*unstructured.UnstructuredList)" },
+    "you requested PartialObjectMetadata, but the requested object is a list \z
+      (*unstructured.UnstructuredList)" },
 }
 
 local CRD = { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
@@ -122,7 +123,8 @@ servers.each(function(server_name, start)
       local whole = api:get(OBJECT).body
       assert.same(whole, object "?includeObject=Object")
       for _, include in ipairs { "", "?includeObject=Metadata" } do
-        assert.same({ kind = "PartialObjectMetadata", apiVersion = "meta.k8s.io/v1", metadata = whole.metadata },
+        assert.same({ kind = "PartialObjectMetadata", apiVersion = "meta.k8s.io/v1",
+          metadata = whole.metadata },
           object(include))
       end
       local none = api:get(OBJECT .. "?includeObject=None", { "Accept: application/json" .. TABLE }).text
@@ -159,7 +161,8 @@ servers.each(function(server_name, start)
         local r = api:post("/api/v1/namespaces/default/secrets",
           { metadata = { name = "bytes" }, data = { k = text } })
         assert.equal(400, r.code)
-        assert.equal('Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte '
+        assert.equal('Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input \z
+          byte '
           .. at, r.body.message)
       end
     end)
@@ -195,16 +198,21 @@ servers.each(function(server_name, start)
     it("indent JSON for people, and end it with a line feed for programs", function()
       local lines, one = '^{\n  "kind": ".*[^\n]$', '^{"kind":".*}\n$'
       local cases = {
-        { OBJECT, "kubectl/v1", nil, one }, { OBJECT, "curl/8", nil, lines }, { OBJECTS, "Wget/1", nil, lines },
-        { OBJECTS, "Mozilla/5.0 (X11)", nil, lines }, { OBJECT, "Mozilla/4", nil, one }, { OBJECT, "Curl", nil, one },
+        { OBJECT, "kubectl/v1", nil, one }, { OBJECT, "curl/8", nil, lines },
+          { OBJECTS, "Wget/1", nil, lines },
+        { OBJECTS, "Mozilla/5.0 (X11)", nil, lines }, { OBJECT, "Mozilla/4", nil, one },
+          { OBJECT, "Curl", nil, one },
         { OBJECT .. "?pretty=true", "kubectl", nil, lines }, { OBJECT .. "?pretty=t", "kubectl", nil, lines },
         { OBJECT .. "?pretty=0", "curl", nil, one }, { OBJECT .. "?pretty=yes", "curl", nil, one },
-        { OBJECT .. "?pretty=", "curl", nil, lines }, { OBJECT, "kubectl", "application/json;pretty=1", lines },
+        { OBJECT .. "?pretty=", "curl", nil, lines },
+          { OBJECT, "kubectl", "application/json;pretty=1", lines },
         { OBJECT, "kubectl", "application/json;pretty=true", one },
         { OBJECT .. "?pretty=0", "curl", "application/json;pretty=1", lines },
-        { OBJECT, "curl", "application/json" .. TABLE, lines }, { OBJECTS, "curl", "application/json" .. LIST, lines },
+        { OBJECT, "curl", "application/json" .. TABLE, lines },
+          { OBJECTS, "curl", "application/json" .. LIST, lines },
         { OBJECTS .. "/none", "curl", nil, lines }, { OBJECTS .. "/none", "kubectl", nil, one },
-        { "/api", "curl", nil, lines }, { "/api", "kubectl", nil, one }, { "/apis/apps/v1", "curl", nil, lines },
+        { "/api", "curl", nil, lines }, { "/api", "kubectl", nil, one },
+          { "/apis/apps/v1", "curl", nil, lines },
         { "/apis", "curl", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", lines },
         { WATCH .. "&pretty=1", "curl", nil, '^{"type":"ADDED","object":{"kind":".*\n$' },
         { "/version", "kubectl", nil, '^{\n  "major": "1",\n  "minor": "34",\n  "emulationMajor": .*}$' },
@@ -215,7 +223,8 @@ servers.each(function(server_name, start)
         local text = api:get(path, { "User-Agent: " .. agent, "Accept: " .. (accept or "*/*") }).text
         assert.truthy(text:find(like), ("%s of %s, %s: %s"):format(path, agent, accept, text:sub(1, 60)))
       end
-      assert.truthy(api:get("/version").text:find('"emulationMinor": "34",\n  "minCompatibilityMajor": "1"', 1, true))
+      assert.truthy(api:get("/version").text:find('"emulationMinor": "34",\n  "minCompatibilityMajor": "1"',
+        1, true))
     end)
 
     it("tell apart an API without the resource and a path without an API", function()

@@ -24,7 +24,8 @@ describe("what a script counts", function()
   end)
 
   local function start(declarations, body, objects)
-    t = kube.testing.start { source = SOURCE:format(declarations, body or ""), objects = objects or { map "a", map "b" } }
+    t = kube.testing.start { source = SOURCE:format(declarations, body or ""),
+      objects = objects or { map "a", map "b" } }
     return t
   end
   -- What its load says.
@@ -69,9 +70,12 @@ describe("what a script counts", function()
     local C = 'kube.counter { name = %s, help = "x" }'
     for text, why in pairs {
       ["kube.counter()"] = 'kube.counter takes a table, { name = ..., help = ... }, got nothing',
-      [C:format '"a-b"'] = 'counter "a-b": a metric\'s name has letters, digits and _, such as "dns_records_made_total"',
-      [C:format '"kubelua_x"'] = 'counter "kubelua_x": names that begin with kubelua_ are reserved for kubelua',
-      [C:format '"rest_client_x"'] = 'counter "rest_client_x": names that begin with rest_client_ are reserved for kubelua',
+      [C:format '"a-b"'] = 'counter "a-b": a metric\'s name has letters, digits and _, such as \z
+        "dns_records_made_total"',
+      [C:format '"kubelua_x"'] = 'counter "kubelua_x": names that begin with kubelua_ are reserved for \z
+        kubelua',
+      [C:format '"rest_client_x"'] = 'counter "rest_client_x": names that begin with rest_client_ are \z
+        reserved for kubelua',
       [C:format '"x"' .. " " .. C:format '"x"'] =
         'counter "x": it is declared twice; declare it once, in a module that others require',
       ['kube.histogram { name = "x", help = "x" } ' .. C:format '"x_sum"'] =
@@ -83,16 +87,21 @@ describe("what a script counts", function()
         metric',
       ['kube.gauge { name = "x", help = "x", label = {} }'] =
         "gauge \"x\": kube.gauge: unknown key 'label'; did you mean 'labels'?",
-      ['kube.gauge { name = "x", help = "x", buckets = { 1 } }'] = "gauge \"x\": kube.gauge: unknown key 'buckets'; known are: help, labels, name, series",
-      ['kube.gauge { name = "x", help = "x", labels = "zone" }'] = 'gauge "x": labels must be a list, got string',
-      ['kube.gauge { name = "x", help = "x", labels = { zone = "eu" } }'] = 'gauge "x": labels must be a list; it has a zone',
+      ['kube.gauge { name = "x", help = "x", buckets = { 1 } }'] = "gauge \"x\": kube.gauge: unknown key \z
+        'buckets'; known are: help, labels, name, series",
+      ['kube.gauge { name = "x", help = "x", labels = "zone" }'] = 'gauge "x": labels must be a list, got \z
+        string',
+      ['kube.gauge { name = "x", help = "x", labels = { zone = "eu" } }'] = 'gauge "x": labels must be a \z
+        list; it has a zone',
       ['kube.gauge { name = "x", help = "x", labels = { "a b" } }'] =
         'gauge "x": labels[1]: a label\'s name has letters, digits and _, got a b',
       ['kube.gauge { name = "x", help = "x", labels = { "a", "a" } }'] = 'gauge "x": labels[2]: a is there twice',
       ['kube.histogram { name = "x", help = "x", labels = { "le" } }'] =
         'histogram "x": labels[1]: "le" is the label of a histogram\'s buckets',
-      ['kube.histogram { name = "x", help = "x", buckets = { 2, 1 } }'] = 'histogram "x": buckets[2] is 1, after 2: they ascend',
-      ['kube.histogram { name = "x", help = "x", buckets = {} }'] = 'histogram "x": buckets must be a list of numbers',
+      ['kube.histogram { name = "x", help = "x", buckets = { 2, 1 } }'] = 'histogram "x": buckets[2] is 1, \z
+        after 2: they ascend',
+      ['kube.histogram { name = "x", help = "x", buckets = {} }'] = 'histogram "x": buckets must be a list \z
+        of numbers',
       ['kube.gauge { name = "x", help = "x", series = 1e6 }'] =
         'gauge "x": series must be a whole number from 1 to 10000, got 1000000.0',
     } do
@@ -105,9 +114,12 @@ describe("what a script counts", function()
       local g = kube.gauge { name = "g", help = "x" }'
     for body, why in pairs {
       ["c:inc()"] = 'counter "c": inc: the label zone is missing; each call gives all of them',
-      ["c:inc { zone = 'eu' }"] = 'counter "c": inc: give the number first, then the labels: name:inc(1, { ... })',
-      ["c:inc(1, { zone = 'eu', zon = 1 })"] = 'counter "c": inc: there is no label zon; did you mean \'zone\'?',
-      ["c:inc(1, { zone = {} })"] = 'counter "c": inc: the label zone must be a text, a number or a boolean, got table',
+      ["c:inc { zone = 'eu' }"] = 'counter "c": inc: give the number first, then the labels: name:inc(1, { \z
+        ... })',
+      ["c:inc(1, { zone = 'eu', zon = 1 })"] = 'counter "c": inc: there is no label zon; did you mean \z
+        \'zone\'?',
+      ["c:inc(1, { zone = {} })"] = 'counter "c": inc: the label zone must be a text, a number or a \z
+        boolean, got table',
       ["c:inc(-1, { zone = 'eu' })"] =
         'counter "c": inc: a counter only grows, got -1; use kube.gauge for values that go up and down',
       ["g:set(0 / 0)"] = 'gauge "g": set: a number is counted, got ',
@@ -132,7 +144,8 @@ describe("what a script counts", function()
 
   it("is in `kubelua check`", function()
     local path = process.write(process.tmpname ".lua", SOURCE:format(
-      'kube.counter { name = "made_total", help = "Records that were made.", labels = { "zone", "kind" } }', ""))
+      'kube.counter { name = "made_total", help = "Records that were made.", labels = { "zone", "kind" } }',
+        ""))
     local out = process.run((os.getenv "KUBELUA" or "build/kubelua") .. " check " .. path)
     assert.matches("  metric      made_total{zone,kind}, a counter: Records that were made%.", out)
   end)
@@ -186,10 +199,12 @@ servers.each(function(name, start)
         local run = controller.start(server, path, "--metrics-bind-address", "127.0.0.1:0")
         run:wait_for_log(60, "serving metrics")
         for i = 1, 4 do
-          client:create { kind = "v1/ConfigMap", namespace = ns, name = "map-" .. i, data = { a = "1", b = "2", c = "3" } }
+          client:create { kind = "v1/ConfigMap", namespace = ns, name = "map-" .. i,
+            data = { a = "1", b = "2", c = "3" } }
         end
         await(run, "four maps are seen", function(text)
-          assert.matches("\nmaps_size_bucket{le=\"2\"} 0\nmaps_size_bucket{le=\"%+Inf\"} 4\nmaps_size_sum 12\nmaps_size_count 4\n", text)
+          assert.matches("\nmaps_size_bucket{le=\"2\"} 0\nmaps_size_bucket{le=\"%+Inf\"} 4\nmaps_size_sum \z
+            12\nmaps_size_count 4\n", text)
           assert.matches('\nkubelua_custom_metric_dropped_total{metric="maps_seen_total"} 1\n', text)
         end)
         run:wait_for_log(60, "reached its limit of series")
@@ -202,7 +217,8 @@ servers.each(function(name, start)
         end)
         controller.finish(run)
         for i = 1, 4 do client:delete("v1/ConfigMap", ns, "map-" .. i) end
-        wait.until_true(60, "the maps are gone", function() return not client:get("v1/ConfigMap", ns, "map-4") end)
+        wait.until_true(60, "the maps are gone",
+          function() return not client:get("v1/ConfigMap", ns, "map-4") end)
       end)
     end
 

@@ -25,7 +25,8 @@ local function rights(name, verbs)
     { "", "POST", RBAC .. "/clusterroles", { metadata = { name = name }, rules = {
       { apiGroups = { "admissionregistration.k8s.io" }, resources = { "*" }, verbs = { "*" } },
       { apiGroups = { "" }, resources = { "secrets" }, verbs = verbs } } } },
-    { "", "POST", RBAC .. "/clusterrolebindings", { metadata = { name = name }, roleRef = { name = name, kind = "ClusterRole",
+    { "", "POST", RBAC .. "/clusterrolebindings",
+      { metadata = { name = name }, roleRef = { name = name, kind = "ClusterRole",
       apiGroup = "rbac.authorization.k8s.io" }, subjects = { { kind = "User", name = "nobody" } } } },
   }
 end
@@ -53,7 +54,8 @@ local function answers(s, name)
     binding("d", name, nil),
   })
   s.token = admin
-  both.ask(s, { { "", "DELETE", RBAC .. "/clusterroles/" .. name }, { "", "DELETE", RBAC .. "/clusterrolebindings/" .. name },
+  both.ask(s, { { "", "DELETE", RBAC .. "/clusterroles/" .. name },
+    { "", "DELETE", RBAC .. "/clusterrolebindings/" .. name },
     { "", "DELETE", GROUP .. "/validatingadmissionpolicies/" .. name } })
   local said = {}
   for i, answer in ipairs(list) do said[i] = ("%d %s"):format(answer.code, answer.body.message or "") end
@@ -64,13 +66,17 @@ servers.only_real(function(_, real)
   busted.describe("Parameters of policies", function()
     busted.it("are for those who may read them, on both servers", function()
       local name = "rights-" .. os.time() % 100000
-      local users = process.write(process.tmpname ".csv", 'admin-token,admin,admin,"system:masters"\nnobody-token,nobody,nobody\n')
-      local ours, theirs = servers.embedded { args = { "--authorization-mode", "RBAC", "--token-auth-file", users } }, real {}
+      local users = process.write(process.tmpname ".csv",
+        'admin-token,admin,admin,"system:masters"\nnobody-token,nobody,nobody\n')
+      local ours, theirs = servers.embedded { args = { "--authorization-mode", "RBAC", "--token-auth-file",
+        users } }, real {}
       ours.token, ours.tokens, ours.ca = "admin-token", { nobody = "nobody-token" }, process.tmpname ".ca"
-      process.write(ours.ca, process.run("sed -n 's/.*certificate-authority-data: //p' " .. ours.kubeconfig .. " | base64 -d"))
+      process.write(ours.ca,
+        process.run("sed -n 's/.*certificate-authority-data: //p' " .. ours.kubeconfig .. " | base64 -d"))
       local expected, said = answers(theirs, name), answers(ours, name)
       ours:stop()
-      busted.assert.matches('must have "get" permission on all objects of the referenced paramKind', expected[1])
+      busted.assert.matches('must have "get" permission on all objects of the referenced paramKind',
+        expected[1])
       busted.assert.matches("^201", expected[3])
       busted.assert.same(expected, said)
     end)

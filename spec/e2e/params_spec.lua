@@ -44,7 +44,8 @@ servers.each(function(name, start)
       end)
     end
 
-    local function map_of(data) return { kind = "v1/ConfigMap", namespace = ns, name = "given", data = data } end
+    local function map_of(data) return { kind = "v1/ConfigMap", namespace = ns, name = "given",
+      data = data } end
     it("come from the command line over the environment, and from that over files, of which the last wins", function()
       local file, other = process.tmpname ".yaml", process.tmpname ".yaml"
       process.write(file, "replicas: 3\nregion: us\nlimits: { cpu: 4 }\n")
@@ -65,7 +66,8 @@ servers.each(function(name, start)
 
       client:patch(map_of(), { data = { replicas = "many" } })
       p:wait_for_log(30, "the new params were refused; the old ones stay")
-      assert.truthy(p:log():find('configmap/' .. ns .. '/given: param replicas of params must be a whole number, got \\"many\\"', 1, true), p:log())
+      assert.truthy(p:log():find('configmap/' .. ns .. '/given: param replicas of params must be a whole \z
+        number, got \\"many\\"', 1, true), p:log())
       client:patch(map_of(), { data = { replicas = "5", limits = "memory: 9" } })
       await_got "us 5 1/9"
       assert.truthy(p:log():find('loaded the next generation[^\n]*changes="params: params changed"'), p:log())
@@ -95,16 +97,19 @@ servers.each(function(name, start)
     end)
 
     it("come from a Secret, whose values nothing shows, whatever their types", function()
-      client:create { kind = "v1/Secret", namespace = ns, name = "given", stringData = { region = "asia", replicas = "7" } }
+      client:create { kind = "v1/Secret", namespace = ns, name = "given",
+        stringData = { region = "asia", replicas = "7" } }
       local socket = process.tmpname ".sock"
       local p = run("--params", "secret/" .. ns .. "/given", "--control", socket)
       await_got "asia 7 1/2"
       local out = process.run(("%s why --socket %s cm %s/asks"):format(KUBELUA, socket, ns))
       assert.truthy(out:find('params given: {"region":"***","replicas":"***"}', 1, true), out)
-      client:patch({ kind = "v1/Secret", namespace = ns, name = "given" }, { stringData = { replicas = "many-42" } })
+      client:patch({ kind = "v1/Secret", namespace = ns, name = "given" },
+        { stringData = { replicas = "many-42" } })
       p:wait_for_log(30, "param replicas of params must be a whole number, got a string")
       assert.falsy(p:log():find("many-42", 1, true), p:log())
-      client:patch({ kind = "v1/Secret", namespace = ns, name = "given" }, { stringData = { replicas = "7" } })
+      client:patch({ kind = "v1/Secret", namespace = ns, name = "given" },
+        { stringData = { replicas = "7" } })
       client:patch({ kind = "v1/Secret", namespace = ns, name = "given" }, { stringData = { region = "us" } })
       await_got "us 7 1/2"
       assert.falsy(p:log():find("asia", 1, true), p:log())
@@ -112,8 +117,10 @@ servers.each(function(name, start)
 
     it("are shown by why, but for secrets", function()
       local socket = process.tmpname ".sock"
-      local script = SCRIPT:gsub("home = \"\",", 'home = { type = "secret", optional = true },'):gsub("p%.home%)", 'tostring(ctx.secret "home"))')
-      local p = begin(script, "--namespace", ns, "--control", socket, "--param", "home=s3cret", "--param", "replicas=4")
+      local script = SCRIPT:gsub("home = \"\",",
+        'home = { type = "secret", optional = true },'):gsub("p%.home%)", 'tostring(ctx.secret "home"))')
+      local p = begin(script, "--namespace", ns, "--control", socket, "--param", "home=s3cret", "--param",
+        "replicas=4")
       await_got "eu 4 1/2***"
       local out, code = process.run(("%s why --socket %s cm %s/asks"):format(KUBELUA, socket, ns))
       assert.equal(0, code, out)
@@ -148,10 +155,12 @@ servers.each(function(name, start)
       controller.finish(p)
       local said, code = process.run(("%s replay %s %s"):format(KUBELUA, recording, p.script_path))
       assert.equal(0, code, said)
-      said, code = process.run(("%s replay %s %s --param region=us"):format(KUBELUA, recording, p.script_path))
+      said, code = process.run(("%s replay %s %s --param region=us"):format(KUBELUA, recording,
+        p.script_path))
       assert.equal(1, code, said)
       assert.truthy(said:find('"eu 9 1/2" -> "us 9 1/2"', 1, true), said)
-      said, code = process.run(("%s replay %s %s --param regoin=us 2>&1"):format(KUBELUA, recording, p.script_path))
+      said, code = process.run(("%s replay %s %s --param regoin=us 2>&1"):format(KUBELUA, recording,
+        p.script_path))
       assert.equal(2, code, said)
       assert.truthy(said:find("no controller here has a param regoin (did you mean region?)", 1, true), said)
     end)
@@ -169,10 +178,12 @@ describe("params on the command line", function()
     ["--param region=moon"] = '--param: param region of params must be "eu", "us" or "asia", got "moon"',
     ["--param region"] = "--param region: write --param NAME=VALUE",
     ["--param =x"] = "--param =x: write --param NAME=VALUE",
-    ["--param-env region=NO_SUCH_VARIABLE"] = "--param-env region=NO_SUCH_VARIABLE: there is no environment variable NO_SUCH_VARIABLE",
+    ["--param-env region=NO_SUCH_VARIABLE"] = "--param-env region=NO_SUCH_VARIABLE: there is no \z
+      environment variable NO_SUCH_VARIABLE",
     ["--param-env region="] = "--param-env region=: write --param-env NAME=VARIABLE",
     ["--params none.yaml"] = "none.yaml: No such file or directory",
-    ["--params configmap/given"] = "--params configmap/given: write configmap/NAMESPACE/NAME, secret/NAMESPACE/NAME or the path of a YAML file",
+    ["--params configmap/given"] = "--params configmap/given: write configmap/NAMESPACE/NAME, \z
+      secret/NAMESPACE/NAME or the path of a YAML file",
     ["--params /dev/null/x"] = "/dev/null/x: Not a directory",
   } do
     it("are refused when they are " .. words, function()
@@ -186,7 +197,8 @@ describe("params on the command line", function()
     local file = process.write(process.tmpname ".yaml", "- region\n")
     local out, code = process.run(("%s dev %s --control off --params %s"):format(KUBELUA, script, file))
     assert.equal(1, code, out)
-    assert.truthy(out:find('params are names and values, such as "region: eu"; this is an array', 1, true), out)
+    assert.truthy(out:find('params are names and values, such as "region: eu"; this is an array', 1, true),
+      out)
   end)
 end)
 

@@ -67,7 +67,8 @@ describe("kubelua rbac", function()
       for _, role in ipairs(kube.decode(out).items) do
         for _, rule in ipairs(role.rules) do
           for _, r in ipairs(rule.resources) do
-            if r == resource then found[role("metadata.namespace") or ""] = table.concat(kube.copy(rule.verbs), " ") end
+            if r == resource then found[role("metadata.namespace")
+              or ""] = table.concat(kube.copy(rule.verbs), " ") end
           end
         end
       end
@@ -180,7 +181,8 @@ end }
     assert.matches("%- apiGroups: %[\"example.com\"%]\n  resources: %[\"oxen\"%]", out)
     out, code = rbac(path, "--recorded", path)
     assert.equal(1, code)
-    assert.matches("served.lua is not a recording; kubelua run or dev --record FILE writes recordings", out, 1, true)
+    assert.matches("served.lua is not a recording; kubelua run or dev --record FILE writes recordings", out,
+      1, true)
     out, code = rbac(path, "--recorded", dir .. "/absent")
     assert.equal(1, code)
     assert.matches("cannot read " .. dir .. "/absent: No such file", out, 1, true)

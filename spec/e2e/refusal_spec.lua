@@ -30,8 +30,10 @@ local REFUSALS = {
   { "has an unknown key", spec_of "onwer = 1", 2, "controller \"sound\": unknown key 'onwer'; " },
   { "reaches for files", HEAD .. "io.open 'x'\n", 2, "'io' is not available to scripts: scripts do no I/O" },
   { "calls the API", HEAD .. "return require 'kubelua.client'\n", 2, "is not there for scripts" },
-  { "spends the load's processor time", HEAD .. "while true do end\n", 2, "loading takes longer than 2s of processor time" },
-  { "spends the load's memory", HEAD .. "local t, x = {}, ('x'):rep(1e3):rep(1e3) while true do t[#t + 1] = x .. #t end\n", 2,
+  { "spends the load's processor time", HEAD .. "while true do end\n", 2,
+    "loading takes longer than 2s of processor time" },
+  { "spends the load's memory", HEAD .. "local t, x = {}, ('x'):rep(1e3):rep(1e3) while true do t[#t + 1] \z
+    = x .. #t end\n", 2,
     "loading needs more than 256Mi of memory" },
   { "has a construct that Lua gets wrong", HEAD .. "local t = {}\nlocal function f(a) return t[a == 1] end\n",
     3, "a comparison is the index of a variable of an outer function" },
@@ -75,7 +77,8 @@ servers.each(function(name, start)
     for n, case in ipairs(REFUSALS) do
       local what, text, line, why = table.unpack(case)
       it("is told everywhere in the same words: it " .. what, function()
-        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["main.lua"] = text } })
+        client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" },
+          { data = { ["main.lua"] = text } })
         local event = wait.until_true(60, "an Event that says " .. why, function() return event_with(why) end)
         assert.same({ "Warning", "logic" }, { event.type, event.regarding.name })
         local said, code = process.run(("%s reload --pid %d"):format(KUBELUA, run.pid))
@@ -86,7 +89,8 @@ servers.each(function(name, start)
         message = untimed(message)
         assert.truthy(untimed(event.note):find(message, 1, true), event.note .. "\n" .. message)
         local quoted = kube.encode(message):sub(2, -2)
-        local logged = untimed(run:log()):find("the new script was refused; the old one keeps running script=configmap/" .. ns
+        local logged = untimed(run:log()):find("the new script was refused; the old one keeps running \z
+          script=configmap/" .. ns
           .. "/logic error=\"" .. quoted, 1, true)
         assert.truthy(logged, quoted .. "\n" .. run:log())
         assert.equal("1", refused_metric())

@@ -104,7 +104,8 @@ servers.each(function(name, start)
 
     it("what a StatefulSet keeps for life", function()
       local path = apps .. "/statefulsets"
-      assert.equal(201, api:post(path, workload("it", { matchLabels = { app = "w" } }, { app = "w" }, "s")).code)
+      assert.equal(201, api:post(path,
+        workload("it", { matchLabels = { app = "w" } }, { app = "w" }, "s")).code)
       path = path .. "/it"
       refused(api:patch("merge", path, { spec = { serviceName = "q" } }), "spec: " .. STATEFUL_SET)
       refused(api:patch("merge", path, { spec = { selector = { matchLabels = { app = "q" } },

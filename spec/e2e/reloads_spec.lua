@@ -135,7 +135,8 @@ servers.each(function(name, start)
         says = { ":1: ", "'io' is not available to scripts" } },
       { "in a key of the spec", text "worker = 3,", says = {
         "unknown key 'worker'; did you mean 'workers'?" } },
-      { "in a kind's name", text 'reads = { "Secrets" },', says = { 'no built-in kind has the name', 'v1/Secret' } },
+      { "in a kind's name", text 'reads = { "Secrets" },',
+        says = { 'no built-in kind has the name', 'v1/Secret' } },
       { "that never ends loading", "while true do end", says = { "loading takes longer than" } },
       { "in a module's name", 'require "nowhere"', says = { ":1: ", "nowhere" } },
       { "in what is returned", "return 42", says = { "return" } },

@@ -16,7 +16,8 @@ local function scaler(name, spec)
 end
 
 local function resource(name, part, target)
-  return { type = "Resource", resource = { name = name, target = { type = part == "averageValue" and "AverageValue"
+  return { type = "Resource",
+    resource = { name = name, target = { type = part == "averageValue" and "AverageValue"
     or "Utilization", [part] = target } } }
 end
 
@@ -27,7 +28,8 @@ local function owners(object)
     local fields = {}
     for field in pairs(entry.fieldsV1["f:spec"] or {}) do fields[#fields + 1] = field:sub(3) end
     table.sort(fields)
-    list[#list + 1] = ("%s %s: %s"):format(entry.manager, entry.apiVersion:match "v%d$", table.concat(fields, " "))
+    list[#list + 1] = ("%s %s: %s"):format(entry.manager, entry.apiVersion:match "v%d$",
+      table.concat(fields, " "))
   end
   table.sort(list)
   return list
@@ -52,7 +54,8 @@ servers.each(function(name, start)
     it("loses fields of v2 to a writer of v1, and the reverse", function()
       local at1, at2 = V1 .. "/owned", V2 .. "/owned"
       made(201, api:post(V2 .. "?fieldManager=new", scaler("owned", { minReplicas = 1,
-        metrics = { resource("memory", "averageValue", "1Gi"), resource("cpu", "averageUtilization", 40) } })))
+        metrics = { resource("memory", "averageValue", "1Gi"),
+          resource("cpu", "averageUtilization", 40) } })))
       local o = made(200, api:patch("merge", at1 .. "?fieldManager=old", { spec = { [CPU] = 44 } }))
       assert.same({ "new v2: maxReplicas minReplicas scaleTargetRef", "old v1: " .. CPU }, owners(o))
       o = made(200, api:patch("merge", at2 .. "?fieldManager=third", { spec = { metrics = {
@@ -69,7 +72,8 @@ servers.each(function(name, start)
       end
       apply("v2", "new", { metrics = { resource("cpu", "averageUtilization", 40) } })
       local o = apply("v1", "old", { [CPU] = 61 })
-      assert.same({ "new v2: maxReplicas scaleTargetRef", "old v1: maxReplicas scaleTargetRef " .. CPU }, owners(o))
+      assert.same({ "new v2: maxReplicas scaleTargetRef", "old v1: maxReplicas scaleTargetRef " .. CPU },
+        owners(o))
       o = apply("v2", "new", { metrics = { resource("cpu", "averageUtilization", 61) } })
       assert.same({ "new v2: maxReplicas metrics scaleTargetRef",
         "old v1: maxReplicas scaleTargetRef " .. CPU }, owners(o))
@@ -82,7 +86,8 @@ servers.each(function(name, start)
         type = "AverageValue", averageValue = average } } } end
       local function outside(part, value) return { type = "External", external = { metric = { name = "e" },
         target = { type = part == "value" and "Value" or "AverageValue", [part] = value } } } end
-      local function current(of, key, what) return { type = of, [key] = { name = key == "resource" and "cpu" or nil,
+      local function current(of, key, what) return { type = of,
+        [key] = { name = key == "resource" and "cpu" or nil,
         metric = key ~= "resource" and { name = "m" } or nil, current = what } } end
       local share, average = { averageUtilization = 20 }, { averageUtilization = 20, averageValue = "10m" }
       local cases = {
@@ -90,12 +95,15 @@ servers.each(function(name, start)
           current("Resource", "resource", average) }, "memory: 10m/1Gi, <unknown>/3" },
         { { resource("memory", "averageValue", "1Gi") }, { current("Resource", "resource", share) },
           "memory: <nil>/1Gi" },
-        { { resource("cpu", "averageUtilization", 40) }, { current("Resource", "resource", { averageValue = "1" }) },
+        { { resource("cpu", "averageUtilization", 40) },
+          { current("Resource", "resource", { averageValue = "1" }) },
           "cpu: <unknown>/40%" },
         { { pods "3" }, { current("Pods", "pods", { averageValue = "2" }) }, "2/3" },
         { { outside("value", "7"), outside("averageValue", "8"), pods "1" }, { current("External", "external",
-          { value = "6" }), current("External", "external", { value = "6" }) }, "6/7, <unknown>/8 (avg) + 1 more..." },
-        { { outside("averageValue", "8") }, { current("External", "external", { averageValue = "5" }) }, "5/8 (avg)" },
+          { value = "6" }), current("External", "external", { value = "6" }) },
+            "6/7, <unknown>/8 (avg) + 1 more..." },
+        { { outside("averageValue", "8") }, { current("External", "external", { averageValue = "5" }) },
+          "5/8 (avg)" },
         { { outside("value", "8") }, { current("External", "external", { averageValue = "5" }) }, "<nil>/8" },
       }
       made(201, api:post(V2, scaler("shown", {})))

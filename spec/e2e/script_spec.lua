@@ -719,7 +719,8 @@ servers.each(function(server_name, start)
       ["a coroutine of a replacement"] = "('x'):gsub('x', function() return coroutine.wrap(call)() end)",
       ["a message handler"] = "local _, e = xpcall(error, call) error(e, 0)",
       ["a metamethod"] = "tostring(setmetatable({}, { __tostring = call }))",
-      ["an index that ipairs asks"] = "ipairs(setmetatable({}, { __index = call }))(setmetatable({}, { __index = call }), 0)",
+      ["an index that ipairs asks"] = "ipairs(setmetatable({}, { __index = call }))(setmetatable({}, { \z
+        __index = call }), 0)",
       ["what a closed coroutine closes"] = [[
           local co = coroutine.create(function()
             local x <close> = setmetatable({}, { __close = call })

@@ -71,8 +71,10 @@ describe("a secret param", function()
   it("is not text, and says how it is asked for", function()
     for body, why in pairs {
       ["local _ = 'Bearer ' .. secret 'token'"] = "attempt to concatenate a kubelua.secret value",
-      ["secret('token'):format('%s %s', {})"] = "secret:format: %s number 2 must be a text or a secret, got table",
-      ["secret('token'):format('%s %s')"] = "secret:format: %s number 2 must be a text or a secret, got no value",
+      ["secret('token'):format('%s %s', {})"] = "secret:format: %s number 2 must be a text or a secret, \z
+        got table",
+      ["secret('token'):format('%s %s')"] = "secret:format: %s number 2 must be a text or a secret, got no \z
+        value",
       ["secret('token'):format('x')"] = "secret:format: the text has no %s, where the secret goes",
       ["secret('token'):format('%s', 'x')"] = "secret:format: more texts than %s",
       ["secret('token'):format('%d')"] = "secret:format: %s stands for the secret, and %% for a %",
@@ -81,7 +83,8 @@ describe("a secret param", function()
       ["local _ = ('x'):rep(1, secret 'token')"] = "string expected, got kubelua.secret",
       ["local _ = #secret 'token'"] = "attempt to get length of a kubelua.secret value",
       ["secret('token').text = 1"] = "attempt to index a kubelua.secret value",
-      ["ctx:secret 'token'"] = "ctx.secret is called with a dot and a name, ctx.secret \"token\", got userdata",
+      ["ctx:secret 'token'"] = "ctx.secret is called with a dot and a name, ctx.secret \"token\", got \z
+        userdata",
       ["secret 'tokn'"] = 'ctx.secret "tokn": unknown secret; did you mean \'token\'?',
       ["secret 'plain'"] = 'ctx.secret "plain": the param is not a secret; it is ctx.params.plain',
     } do
@@ -120,7 +123,8 @@ servers.each(function(name, start)
             ctx:patch({ kind = "v1/Secret", name = ctx.name, namespace = ctx.namespace }, { stringData = { patched = secret("token"):format "<%%s>" } })
             ctx.log:info("it arrived: %%s, %%s", arrived, secret "token")
           ]]):format(key, web.url .. "/echo", TOKEN, TOKEN))
-        local run = controller.start(server, script, "--allow-http", "--param", "token=" .. TOKEN, "--record", recording)
+        local run = controller.start(server, script, "--allow-http", "--param", "token=" .. TOKEN, "--record",
+          recording)
         client:create { kind = "v1/ConfigMap", namespace = ns, name = key }
         run:wait_for_log(60, "it arrived: true, ***")
         wait.until_true(30, "the Secret is patched", function()

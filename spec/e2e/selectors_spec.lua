@@ -2,9 +2,12 @@
 
 local both = require "support.both"
 
-local LABELS = { "a=b=", "=a", "a,,b", ",", "a,", "a in", "a in (", "a in (b", "a in (b,", "a in b", "a notin (b", "!",
-  "!!a", "a b", "a!b", "a>b", "a>", "a>1.5", "a>-b", "a<99999999999999999999", "(a)", "a in (b) c", "a=b c", "-a=b",
-  "-a b", "a/b/c=d", "/a", "X/a=b", "x/=a", "a=-b", "a in (-c,b,-b)", "!a=b", "a===b", "a=>b", "!=", ")", "é=b",
+local LABELS = { "a=b=", "=a", "a,,b", ",", "a,", "a in", "a in (", "a in (b", "a in (b,", "a in b",
+  "a notin (b", "!",
+  "!!a", "a b", "a!b", "a>b", "a>", "a>1.5", "a>-b", "a<99999999999999999999", "(a)", "a in (b) c", "a=b c",
+    "-a=b",
+  "-a b", "a/b/c=d", "/a", "X/a=b", "x/=a", "a=-b", "a in (-c,b,-b)", "!a=b", "a===b", "a=>b", "!=", ")",
+    "é=b",
   'a"b=c', "a=" .. ("b"):rep(70), "!a,!", "b=c,a exists", ("x"):rep(64) .. "=y" }
 
 local FIELDS = { "a", "a=b", "metadata.name", "metadata.name=a=b", "metadata.name=a\\", "metadata.name=a\\x",

@@ -17,7 +17,8 @@ local function definition(group, name)
     spec = { group = group, scope = "Namespaced",
       names = { plural = name .. "s", kind = name:gsub("^%l", string.upper) },
       versions = { { name = "v1", served = true, storage = true,
-        schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } } } }
+        schema = { openAPIV3Schema = { type = "object",
+          ["x-kubernetes-preserve-unknown-fields"] = true } } } } } }
 end
 
 local GROUP = "doors.test.dev"
@@ -80,14 +81,16 @@ both.describe("applied configurations", function(ns)
   end
   all "new"
   apply("without a name, new", { apiVersion = "v1", kind = "ConfigMap", data = { a = "b" } })
-  apply("whole", { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "a" }, data = { a = "b" } }, 201)
+  apply("whole", { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "a" }, data = { a = "b" } },
+    201)
   apply("without a name, over one", { apiVersion = "v1", kind = "ConfigMap", data = { a = "c" } }, 200)
   all "over one"
   return rows
 end)
 
 both.describe("definitions", function(ns)
-  return { { "are answered before their names are judged", "POST", DEFINITIONS, definition(ns .. ".dev", "gadget"), 201 } }
+  return { { "are answered before their names are judged", "POST", DEFINITIONS,
+    definition(ns .. ".dev", "gadget"), 201 } }
 end)
 
 both.describe("claims", function(ns)
@@ -96,15 +99,18 @@ both.describe("claims", function(ns)
   local classes = "/apis/storage.k8s.io/v1/storageclasses"
   local function row(...) rows[#rows + 1] = { ... } end
   local function class(name, grows)
-    row("class " .. name, "POST", classes, { metadata = { name = ns .. name }, provisioner = "x", allowVolumeExpansion = grows }, 201)
+    row("class " .. name, "POST", classes,
+      { metadata = { name = ns .. name }, provisioner = "x", allowVolumeExpansion = grows }, 201)
   end
   class("grow", true)
   class("fixed", false)
   local function claim(name, class_name)
     local size = function(s) return { spec = { resources = { requests = { storage = s } } } } end
-    row(name .. ": made", "POST", claims, { metadata = { name = name }, spec = { storageClassName = class_name,
+    row(name .. ": made", "POST", claims,
+      { metadata = { name = name }, spec = { storageClassName = class_name,
       accessModes = { "ReadWriteOnce" }, resources = { requests = { storage = "1Gi" } } } }, 201)
-    row(name .. ": bound", "PATCH", claims .. "/" .. name .. "/status", { status = { phase = "Bound", capacity = { storage = "1Gi" } } }, 200)
+    row(name .. ": bound", "PATCH", claims .. "/" .. name .. "/status",
+      { status = { phase = "Bound", capacity = { storage = "1Gi" } } }, 200)
     row(name .. ": of a volume", "PATCH", claims .. "/" .. name, { spec = { volumeName = "pv" } }, 200)
     row(name .. ": grows", "PATCH", claims .. "/" .. name, size "2Gi", name == "grow" and 200 or 403)
     row(name .. ": shrinks", "PATCH", claims .. "/" .. name, size "512Mi", 422)
@@ -122,10 +128,13 @@ end)
 
 both.describe("zones of schedules", function(ns)
   local rows = {}
-  for zone, code in pairs { ["Europe/Nope"] = 422, ["europe/berlin"] = 422, ["America/Argentina/Buenos_Aires"] = 201, CET = 201,
-    ["Etc/GMT+5"] = 201, ["GMT+1"] = 422, ["US/Pacific"] = 201, ["Asia/Calcutta"] = 201, ["Europe/"] = 422, ["Etc//UTC"] = 422,
+  for zone, code in pairs { ["Europe/Nope"] = 422, ["europe/berlin"] = 422,
+    ["America/Argentina/Buenos_Aires"] = 201, CET = 201,
+    ["Etc/GMT+5"] = 201, ["GMT+1"] = 422, ["US/Pacific"] = 201, ["Asia/Calcutta"] = 201, ["Europe/"] = 422,
+      ["Etc//UTC"] = 422,
     Europe = 422, ["America/Argentina"] = 422, ["zone.tab"] = 422, Local = 422, ["local"] = 422 } do
-    rows[#rows + 1] = { zone, "POST", "/apis/batch/v1/namespaces/" .. ns .. "/cronjobs?dryRun=All", { metadata = { name = "x" },
+    rows[#rows + 1] = { zone, "POST", "/apis/batch/v1/namespaces/" .. ns .. "/cronjobs?dryRun=All",
+      { metadata = { name = "x" },
       spec = { schedule = "* * * * *", timeZone = zone, jobTemplate = { spec = { template = { spec = {
         restartPolicy = "Never", containers = { { name = "a", image = "a" } } } } } } } }, code }
   end
@@ -170,15 +179,18 @@ servers.each(function(name, start)
     end
 
     it("tells its health", function()
-      for _, path in ipairs { "/healthz", "/livez", "/readyz", "/healthz/ping", "/livez/etcd", "/readyz/informer-sync", "/readyz?exclude=nope",
-        "/readyz/poststarthook/rbac/bootstrap-roles", "/livez/autoregister-completion", "/readyz/shutdown" } do
+      for _, path in ipairs { "/healthz", "/livez", "/readyz", "/healthz/ping", "/livez/etcd",
+        "/readyz/informer-sync", "/readyz?exclude=nope",
+        "/readyz/poststarthook/rbac/bootstrap-roles", "/livez/autoregister-completion",
+          "/readyz/shutdown" } do
         local body, code = get(path)
         assert.same({ "ok", 200 }, { body, code }, path)
       end
       for _, door in ipairs { "healthz", "livez", "readyz" } do
         local body = get("/" .. door .. "?verbose&exclude=etcd&exclude=nope")
         assert.truthy(body:find("^%[%+%]ping ok\n%[%+%]log ok\n%[%+%]etcd excluded: ok\n"), body)
-        assert.truthy(body:find("\nwarn: some health checks cannot be excluded: no matches for \"nope\"\n" .. door .. " check passed\n", 1, true), body)
+        assert.truthy(body:find("\nwarn: some health checks cannot be excluded: no matches for \"nope\"\n"
+          .. door .. " check passed\n", 1, true), body)
         assert.equal(door == "readyz", body:find("\n[+]shutdown ok\n", 1, true) ~= nil)
       end
     end)
@@ -194,7 +206,8 @@ servers.each(function(name, start)
 
     it("takes slashes behind most pages", function()
       for path, code in pairs { ["/api//"] = 200, ["/api/v1//"] = 200, ["/apis/"] = 200, ["/apis//"] = 404,
-        ["/apis/apps//"] = 200, ["/apis/apps/v1//"] = 200, ["/version//"] = 200, ["/openid/v1/jwks//"] = 200, ["/openapi/v3/"] = 404,
+        ["/apis/apps//"] = 200, ["/apis/apps/v1//"] = 200, ["/version//"] = 200, ["/openid/v1/jwks//"] = 200,
+          ["/openapi/v3/"] = 404,
         ["/openapi/v2/"] = 404, ["/healthz/"] = 404, ["/metrics/"] = 404, ["//"] = 404 } do
         assert.equal(code, (select(2, get(path))), path)
       end
@@ -207,7 +220,8 @@ servers.each(function(name, start)
       local rows, listed = {}, {}
       for _, path in ipairs(json.decode(body).paths) do
         listed[path] = true
-        if path ~= "/openapi/v3/" and path:sub(1, 6) ~= "/apis/" then rows[#rows + 1] = { "", "GET", path } end
+        if path ~= "/openapi/v3/"
+          and path:sub(1, 6) ~= "/apis/" then rows[#rows + 1] = { "", "GET", path } end
       end
       for _, path in ipairs { "/api/v1", "/apis/apps/v1", "/apis/batch", "/version",
         "/livez/poststarthook/crd-informer-synced", "/readyz/shutdown", "/openid/v1/jwks" } do
@@ -222,7 +236,8 @@ servers.each(function(name, start)
       assert.truthy(kind:find("^text/plain; version=0.0.4"), kind)
       assert.truthy(body:find("\n# TYPE apiserver_resource_objects gauge\n", 1, true))
       -- the real one counts once a minute
-      local count = tonumber(body:match '\napiserver_resource_objects{group="",resource="namespaces"} (%-?%d+)\n')
+      local count = tonumber(body:match '\napiserver_resource_objects{group="",resource="namespaces"} \z
+        (%-?%d+)\n')
       assert.truthy(count and (s.name ~= "embedded" or count >= 4), count)
     end)
 
@@ -250,7 +265,8 @@ servers.each(function(name, start)
       assert.equal(200, code)
       assert.truthy(kind:find("^text/plain; version=0.0.4"), kind)
       assert.truthy(body:find("\n# TYPE kubernetes_healthcheck gauge\n", 1, true), body)
-      assert.truthy(body:find('\nkubernetes_healthcheck{name="etcd-readiness",type="readyz"} 1\n', 1, true), body)
+      assert.truthy(body:find('\nkubernetes_healthcheck{name="etcd-readiness",type="readyz"} 1\n', 1, true),
+        body)
       local names = {}
       for check in body:gmatch '\nkubernetes_healthcheck{name="([^"]+)",type="readyz"} 1' do
         names[#names + 1] = check
@@ -291,12 +307,15 @@ servers.each(function(name, start)
         return answer.body.status.token
       end
       local function review(text, audiences)
-        return ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", { spec = { token = text, audiences = audiences } }).body.status
+        return ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews",
+          { spec = { token = text, audiences = audiences } }).body.status
       end
-      local function bound(kind, object) return { boundObjectRef = { kind = kind, apiVersion = "v1", name = object } } end
+      local function bound(kind,
+        object) return { boundObjectRef = { kind = kind, apiVersion = "v1", name = object } } end
       lazy_setup(function()
         ask("POST", "/api/v1/namespaces", { metadata = { name = ns } })
-        for _, account in ipairs { "a", "b" } do ask("POST", core .. "/serviceaccounts", { metadata = { name = account } }) end
+        for _, account in ipairs { "a", "b" } do ask("POST", core .. "/serviceaccounts",
+          { metadata = { name = account } }) end
       end)
       lazy_teardown(function() ask("DELETE", "/api/v1/namespaces/" .. ns) end)
 
@@ -305,7 +324,8 @@ servers.each(function(name, start)
         return ("[invalid bearer token, token audiences [%s] is invalid for the target audiences [%s]]"):format(own, asked)
       end
       it("honours their audiences", function()
-        local default, vault, two = token("a", {}), token("a", { audiences = { "vault", "x" } }), token("a", { audiences = { API, "vault" } })
+        local default, vault, two = token("a", {}), token("a", { audiences = { "vault", "x" } }),
+          token("a", { audiences = { API, "vault" } })
         assert.same({ API }, review(default).audiences)
         assert.equal("system:serviceaccount:" .. ns .. ":a", review(default).user.username)
         assert.equal(others('"vault" "x"', '"' .. API .. '"'), review(vault).error)
@@ -319,7 +339,8 @@ servers.each(function(name, start)
         local letters, i = text:gsub("[-_]", { ["-"] = "+", ["_"] = "/" }), 0
         for one in letters:gmatch "[^.]+" do
           i = i + 1
-          if i == n then return process.run(("printf %%s '%s' | base64 -d"):format(one .. ("="):rep(-#one % 4))) end
+          if i == n then return process.run(("printf %%s '%s' | base64 -d"):format(one
+            .. ("="):rep(-#one % 4))) end
         end
       end
       local function claims(text) return json.decode(part(text, 2)) end
@@ -341,14 +362,16 @@ servers.each(function(name, start)
           end))))
         local head = json.decode(part(text, 1))
         assert.same({ alg = "RS256", kid = keys[1].kid }, { alg = head.alg, kid = head.kid })
-        local answer = process.run(("cd %s && openssl asn1parse -genconf key -noout -out der && openssl dgst -sha256 "
+        local answer = process.run(("cd %s && openssl asn1parse -genconf key -noout -out der && openssl \z
+          dgst -sha256 "
           .. "-verify der -keyform DER -signature signature text; rm -r %s"):format(dir, dir))
         assert.equal("Verified OK\n", answer)
       end)
 
       it("says in them what they are for", function()
         ask("POST", "/api/v1/nodes", { metadata = { name = ns } })
-        local pods = ask("POST", core .. "/pods", { metadata = { name = "p" }, spec = { serviceAccountName = "a",
+        local pods = ask("POST", core .. "/pods",
+          { metadata = { name = "p" }, spec = { serviceAccountName = "a",
           nodeName = ns, containers = { { name = "c", image = "c" } } } })
         assert.equal(201, pods.code)
         local plain, pod = claims(token("a", {})), token("a", bound("Pod", "p"))
@@ -357,12 +380,14 @@ servers.each(function(name, start)
         assert.equal(plain.iat, plain.nbf)
         local node = ask("GET", "/api/v1/nodes/" .. ns).body.metadata.uid
         local said = claims(pod)
-        assert.same({ namespace = ns, node = { name = ns, uid = node }, pod = { name = "p", uid = pods.body.metadata.uid },
+        assert.same({ namespace = ns, node = { name = ns, uid = node },
+          pod = { name = "p", uid = pods.body.metadata.uid },
           serviceaccount = { name = "a", uid = ask("GET", core .. "/serviceaccounts/a").body.metadata.uid } },
           said["kubernetes.io"])
         local function extra(key) return "authentication.kubernetes.io/" .. key end
         assert.same({ [extra "credential-id"] = { "JTI=" .. said.jti }, [extra "node-name"] = { ns },
-          [extra "node-uid"] = { node }, [extra "pod-name"] = { "p" }, [extra "pod-uid"] = { pods.body.metadata.uid } },
+          [extra "node-uid"] = { node }, [extra "pod-name"] = { "p" },
+            [extra "pod-uid"] = { pods.body.metadata.uid } },
           review(pod).user.extra)
         local kubelets = bound("Pod", "p")
         kubelets.expirationSeconds = 3607
@@ -381,7 +406,8 @@ servers.each(function(name, start)
         ask("DELETE", core .. "/secrets/s")
         assert.equal("[invalid bearer token, service account token has been invalidated]", review(text).error)
         local other = ask("POST", core .. "/secrets", { metadata = { name = "s" } }).body.metadata.uid
-        assert.truthy(review(again).error:find("[invalid bearer token, secret UID (" .. other .. ") does not match service account secret ref claim (", 1, true))
+        assert.truthy(review(again).error:find("[invalid bearer token, secret UID (" .. other
+          .. ") does not match service account secret ref claim (", 1, true))
       end)
 
       it("refuses one whose account is gone", function()
@@ -389,7 +415,8 @@ servers.each(function(name, start)
         ask("DELETE", core .. "/serviceaccounts/b")
         assert.equal('[invalid bearer token, serviceaccounts "b" not found]', review(text).error)
         local other = ask("POST", core .. "/serviceaccounts", { metadata = { name = "b" } }).body.metadata.uid
-        assert.truthy(review(again).error:find("[invalid bearer token, service account UID (" .. other .. ") does not match claim (", 1, true))
+        assert.truthy(review(again).error:find("[invalid bearer token, service account UID (" .. other
+          .. ") does not match claim (", 1, true))
       end)
     end)
   end)

@@ -127,8 +127,10 @@ describe("what a script remembers", function()
       refusal "kube.shared.get 'x'")
     assert.matches("^kube%.shared has no gett; read values with kube%.shared:get%(\"gett\"%); did you \z
       mean 'get'%?$", refusal "return kube.shared.gett")
-    assert.equal('kube.shared.x cannot be assigned: use kube.shared:set("x", value)', refusal "kube.shared.x = 1")
-    assert.equal("kube.shared:get: the name of a value must be a string, got nil", refusal "kube.shared:get()")
+    assert.equal('kube.shared.x cannot be assigned: use kube.shared:set("x", value)',
+      refusal "kube.shared.x = 1")
+    assert.equal("kube.shared:get: the name of a value must be a string, got nil",
+      refusal "kube.shared:get()")
     assert.equal('kube.shared:incr("x"): expected a number, got a string',
       refusal "kube.shared:incr('x', 'y')")
     assert.error_matches(function() return kube.shared:get "x" end, "a standalone program has variables")

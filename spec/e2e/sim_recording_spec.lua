@@ -130,7 +130,8 @@ servers.each(function(name, start)
     it("decides as was decided", function()
       local tape = process.tmpname ".tape"
       local function apply(text, subresource)
-        server:must_kubectl("apply", "--server-side", "--force-conflicts", "--subresource", subresource or "", "-f",
+        server:must_kubectl("apply", "--server-side", "--force-conflicts", "--subresource", subresource or "",
+          "-f",
           process.write(process.tmpname ".json", text))
       end
       server:must_kubectl("apply", "--server-side", "-f", KOORDINATOR .. "crds")

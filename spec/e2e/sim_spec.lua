@@ -41,7 +41,8 @@ describe("kubelua sim", function()
   end)
 
   it("names the object of a snapshot that it cannot take", function()
-    local node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {cpu: %q, memory: %q}}\n"
+    local node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {cpu: %q, memory: \z
+      %q}}\n"
     local pod = [[
 ---
 apiVersion: v1
@@ -52,8 +53,10 @@ spec:
   containers: [{name: a, image: b, resources: {requests: {cpu: '9223372036854775807'}}}]
 ]]
     for text, why in pairs {
-      [node:format("1e999999999", "1Gi")] = 'the snapshot: Node "n1": .*"1e999999999": more than 10000 digits',
-      [node:format("4", "8Gi") .. pod] = 'the snapshot: Pod "p": quantity 9223372036854775807 in units of 1/1000',
+      [node:format("1e999999999",
+        "1Gi")] = 'the snapshot: Node "n1": .*"1e999999999": more than 10000 digits',
+      [node:format("4", "8Gi") .. pod] = 'the snapshot: Pod "p": quantity 9223372036854775807 in units of \z
+        1/1000',
     } do
       local out, code = sim(("%s --snapshot %s --for 1m"):format(SCRIPT,
         process.write(process.tmpname ".yaml", text)))
@@ -70,7 +73,8 @@ spec:
     ]])
     local out, code = sim(script .. " --generate nodes=1 --for 1m")
     assert.equal(0, code, out)
-    assert.matches("stopped after 10000 requests and sleeps at one moment: a loop of restless does not end", out)
+    assert.matches("stopped after 10000 requests and sleeps at one moment: a loop of restless does not end",
+      out)
   end)
 
   it("finds the first decision that differs", function()
@@ -114,12 +118,14 @@ spec:
     assert.matches("NOT KEPT: batch_lent>=1000, it is %d", out)
     assert.matches("nothing keeps the budget", out)
     local dir = process.tmpname ".sim"
-    out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'evictions<=3,batch_lent>=1000' --set cpu=16,32 --out " .. dir)
+    out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'evictions<=3,batch_lent>=1000' --set \z
+      cpu=16,32 --out " .. dir)
     assert.equal(1, code, out)
     local xml = process.read(dir .. "/junit.xml")
     assert.matches('<testsuite name="cpu=32" tests="2" failures="1" skipped="0" time="0.000">', xml)
     assert.matches('<testcase classname="cpu=16" name="evictions&lt;=3" time="0.000"/>', xml)
-    assert.matches('name="batch_lent&gt;=1000" time="0.000">\n      <failure message="exceeded: it is %d', xml)
+    assert.matches('name="batch_lent&gt;=1000" time="0.000">\n      <failure message="exceeded: it is %d',
+      xml)
     out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'evictions<=3'")
     assert.equal(0, code, out)
     assert.matches("best within the budget: as given", out)
@@ -177,7 +183,8 @@ spec:
     local out, code = sim(args)
     assert.equal(0, code, out)
     assert.matches("ranking by batch_used, within the budget:\n +batch_used +%w+\n[* ]  [1-] cpuReclaim", out)
-    assert.matches("\n[* ]  %- cpuReclaimThresholdPercent=95 .- breaks violation<=1%%: [%d.]+ ?[±%d.]*, kept by 0 of 2 seeds",
+    assert.matches("\n[* ]  %- cpuReclaimThresholdPercent=95 .- breaks violation<=1%%: [%d.]+ ?[±%d.]*, \z
+      kept by 0 of 2 seeds",
       out)
     local json = core.decode((sim(args .. " -o json")))
     assert.same({ true, false }, { json.ranking[1].keeps, json.ranking[2].keeps })

@@ -21,7 +21,8 @@ local function start_beside(name, start)
   for path in process.run("ls " .. DIR .. "/*.lua"):gmatch "%S+" do
     if not path:find "_test%.lua$" then words[#words + 1] = path end
   end
-  for _, word in ipairs { "--kubeconfig", server.kubeconfig, "--param", "simulate-cluster.nodes=2", "--control",
+  for _, word in ipairs { "--kubeconfig", server.kubeconfig, "--param", "simulate-cluster.nodes=2",
+    "--control",
     "off" } do words[#words + 1] = word end
   server.beside = process.spawn(words)
   table.insert(server.children, server.beside)
@@ -37,7 +38,8 @@ describe("the stand-ins", function()
     end
     assert.equal('kubelua apiserver: --simulate: there is no stand-in "pod"; did you mean "pods"?\n',
       refused "--simulate=nodes,pod")
-    assert.matches('^kubelua apiserver: %-%-simulate: there is no stand%-in "xyzzy"; the stand%-ins are .*nodes, .*pods',
+    assert.matches('^kubelua apiserver: %-%-simulate: there is no stand%-in "xyzzy"; the stand%-ins are \z
+      .*nodes, .*pods',
       refused "--simulate=xyzzy")
     assert.matches("%-%-simulate%-nodes needs %-%-simulate\n", refused "--simulate-nodes 4")
   end)
@@ -65,7 +67,8 @@ servers.each(function(name, start)
     local s
     lazy_setup(function()
       s = start_beside(name, start)
-      wait.until_true(60, "two nodes are there", function() return select(2, s:kubectl("get", "node", "node-2")) == 0 end)
+      wait.until_true(60, "two nodes are there",
+        function() return select(2, s:kubectl("get", "node", "node-2")) == 0 end)
       s:must_kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
     end)
     lazy_teardown(function() if s then s:stop() end end)
@@ -120,7 +123,8 @@ servers.each(function(name, start)
       s:must_kubectl("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=3")
       s:must_kubectl("wait", "pdb/web", "--for=jsonpath={.status.currentHealthy}=3", "--timeout=60s")
       local pod = s:must_kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].spec.nodeName}")
-      assert.matches("would violate the pod's disruption budget", (s:kubectl("drain", pod, "--force", "--timeout=1s")))
+      assert.matches("would violate the pod's disruption budget",
+        (s:kubectl("drain", pod, "--force", "--timeout=1s")))
       s:must_kubectl("patch", "pdb", "web", "-p", '{"spec":{"minAvailable":1}}')
       s:must_kubectl("drain", pod, "--force", "--timeout=60s")
       s:must_kubectl("uncordon", pod)
@@ -137,7 +141,8 @@ servers.each(function(name, start)
       s:must_kubectl("wait", "cronjob/often", "--for=jsonpath={.status.lastSuccessfulTime}", "--timeout=60s")
       s:must_kubectl("delete", "cronjob", "often")
       s:must_kubectl("create", "-f", process.write(process.tmpname ".json", json.encode {
-        apiVersion = "batch/v1", kind = "Job", metadata = { name = "bad" }, spec = { backoffLimit = 0, template = {
+        apiVersion = "batch/v1", kind = "Job", metadata = { name = "bad" },
+          spec = { backoffLimit = 0, template = {
           metadata = { annotations = { ["simulate.kubelua.dev/exit-code"] = "1" } },
           spec = { restartPolicy = "Never", containers = { { name = "c", image = "i" } } } } } }))
       s:must_kubectl("wait", "--for=condition=Failed", "job/bad", "--timeout=60s")

@@ -34,8 +34,10 @@ describe("a watcher that does not read", function()
       end
       reader:kill()
     end)
-    assert.equal(201, api:post("/api/v1/namespaces/default/configmaps", { metadata = { name = "first" } }).code)
-    wait.until_true(30, "the first event", function() return (process.read(out) or ""):find('"first"', 1, true) end)
+    assert.equal(201, api:post("/api/v1/namespaces/default/configmaps",
+      { metadata = { name = "first" } }).code)
+    wait.until_true(30, "the first event",
+      function() return (process.read(out) or ""):find('"first"', 1, true) end)
     local before = resident()
     for _, child in ipairs(stopped) do child:signal "STOP" end
 
@@ -58,7 +60,8 @@ describe("a watcher that does not read", function()
       assert.truthy(grown < sent / 2, ("it grew by %.0f MiB, %.0f MiB were sent"):format(grown, sent))
     end
 
-    assert.equal(201, api:post("/api/v1/namespaces/default/configmaps", { metadata = { name = "last" } }).code)
+    assert.equal(201, api:post("/api/v1/namespaces/default/configmaps",
+      { metadata = { name = "last" } }).code)
     wait.until_true(60, "the last event for who reads", function()
       return (process.read(out) or ""):find('"name":"last"', 1, true)
     end)

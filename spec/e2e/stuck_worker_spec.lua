@@ -170,7 +170,8 @@ servers.each(function(name, start)
       end
 
       map("good", "none")
-      for _, who in ipairs { "sticks", "neighbour" } do run:wait_for_log(60, "one: " .. who .. " sees good") end
+      for _, who in ipairs { "sticks", "neighbour" } do run:wait_for_log(60,
+        "one: " .. who .. " sees good") end
       local said, code = process.run(("%s why v1/ConfigMap %s/good --pid %d"):format(KUBELUA, ns, run.pid))
       assert.equal(0, code, said)
 
@@ -178,7 +179,8 @@ servers.each(function(name, start)
       local told, status = process.run(("%s reload --pid %d"):format(KUBELUA, run.pid))
       assert.equal(0, status, told)
       map("better", "none")
-      for _, who in ipairs { "sticks", "neighbour" } do run:wait_for_log(60, "two: " .. who .. " sees better") end
+      for _, who in ipairs { "sticks", "neighbour" } do run:wait_for_log(60,
+        "two: " .. who .. " sees better") end
 
       local ended = run
       run = nil

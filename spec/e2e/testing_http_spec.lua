@@ -69,7 +69,8 @@ describe("kube.testing.http", function()
       ["GET " .. API .. "/off"] = { error = "unreachable", message = "nobody at home" },
     }
     for body, answer in pairs {
-      ["return http:get(API .. '/gone')"] = "not_found: GET https://dns.example.com/gone: the answer is 404: no such record",
+      ["return http:get(API .. '/gone')"] = "not_found: GET https://dns.example.com/gone: the answer is \z
+        404: no such record",
       ["return http:get(API .. '/gone', { expect = 404 }).status"] = "404",
       ["return http:get(API .. '/moved')"] = "server: .*leads elsewhere",
       ["return http:get(API .. '/moved', { redirects = 1 }).url"] = API .. "/text",
@@ -116,7 +117,8 @@ describe("kube.testing.http", function()
       said(nil, "return http:get(API .. '/a')"))
     for why, fn in pairs {
       ["a method and a URL"] = function() kube.testing.http { [API] = 200 } end,
-      ["a pattern cannot contain a query"] = function() kube.testing.http():on("GET", API .. "/?a=b", 200) end,
+      ["a pattern cannot contain a query"] = function() kube.testing.http():on("GET", API .. "/?a=b",
+        200) end,
       ["must begin with http"] = function() kube.testing.http():on("GET", "dns", 200) end,
       ["status must be from 200 to 599, got 42"] = function() kube.testing.http():on("GET", API, 42) end,
       ["error must be"] = function() kube.testing.http():on("GET", API, { error = "oops" }) end,

@@ -59,8 +59,10 @@ end }]], params = { word = "was" } }
 
   it("refuses an object with a field that its kind does not have, given as a table or as a file", function()
     local labels = { app = "a" }
-    local typo = { kind = "apps/v1/Deployment", name = "d", spec = { replicsa = 5, selector = { matchLabels = labels },
-      template = { metadata = { labels = labels }, spec = { containers = { { name = "a", image = "a" } } } } } }
+    local typo = { kind = "apps/v1/Deployment", name = "d",
+      spec = { replicsa = 5, selector = { matchLabels = labels },
+      template = { metadata = { labels = labels },
+        spec = { containers = { { name = "a", image = "a" } } } } } }
     local file = process.write(process.tmpname ".yaml", kube.encode(kube.merge(typo, { apiVersion = "apps/v1",
       kind = "Deployment", name = kube.null, metadata = { name = "d" } })))
     for _, opts in ipairs { { objects = { typo } }, { files = file } } do
@@ -82,7 +84,8 @@ end }]], params = { word = "was" } }
       "apiVersion: v1\nkind: Pod\nmetadata: {name: q}\nspec: {containers: [{name: a, image: a, args: {}}]}\n")
     local ok, why = pcall(t.load, t, file)
     assert.is_false(ok)
-    assert.matches("cannot unmarshal object into Go struct field Container.spec.containers.args", tostring(why))
+    assert.matches("cannot unmarshal object into Go struct field Container.spec.containers.args",
+      tostring(why))
   end)
 
   it("keeps the empty lists of a kind of a definition", function()
@@ -184,7 +187,8 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
   it("stops a reconcile that wakes itself for ever, and names what it writes", function()
     local counts = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
     assert.error_matches(function() start { source = source(counts), objects = { CARD } } end,
-      "default/a never rests: its own writes triggered it 200 times in a row, .- v1/ConfigMap default/a, data.n%. ")
+      "default/a never rests: its own writes triggered it 200 times in a row, .- v1/ConfigMap default/a, \z
+        data.n%. ")
     local appends = 'ctx:patch(o, function(c) table.insert(c.metadata.finalizers, \z
       "example.com/x" .. #c.metadata.finalizers) end)'
     local t = start { source = source(appends) }
@@ -199,9 +203,11 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
       return kube.controller { name = "x", resource = "csr", reconcile = function(csr, ctx)
         ctx:patch(csr, { metadata = { annotations = { by = csr.spec.username .. " of " .. csr.spec.groups[1] } } })
       end }]] }
-    local request, key = kube.certificate_request { cn = "jane", o = "developers", dns = { "jane.example.com" } }
+    local request, key = kube.certificate_request { cn = "jane", o = "developers",
+      dns = { "jane.example.com" } }
     assert.matches("^%-%-%-%-%-BEGIN EC PRIVATE KEY", key)
-    t:as("jane", "developers"):create { kind = CSR, name = "one", spec = { request = kube.base64_encode(request),
+    t:as("jane", "developers"):create { kind = CSR, name = "one",
+      spec = { request = kube.base64_encode(request),
       signerName = "kubernetes.io/kube-apiserver-client", usages = { "client auth" } } }
     assert.equal("jane of developers", t:get(CSR, "one").metadata.annotations.by)
     assert.error_matches(function() kube.certificate_request { cnn = "x" } end, "did you mean 'cn'")
@@ -413,7 +419,8 @@ end)
     assert.equal(1, code)
     local xml = out:match "<%?xml.*</testsuites>\n$"
     assert.truthy(xml, out)
-    assert.matches('<testsuite name="[^"]*x_test.lua" tests="3" failures="1" skipped="1" time="%d+%.%d+">', xml)
+    assert.matches('<testsuite name="[^"]*x_test.lua" tests="3" failures="1" skipped="1" time="%d+%.%d+">',
+      xml)
     assert.matches('<testcase classname="[^"]*x_test.lua" name="first &lt;1&gt;" time="[%d.]+"/>', xml)
     assert.matches('name="second" time="[%d.]+">\n      <failure message="[^"]*no &amp; %?">', xml)
     assert.matches('name="third" time="[%d.]+">\n      <skipped message="', xml)

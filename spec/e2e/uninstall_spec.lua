@@ -6,7 +6,8 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local GROUP = "admissionregistration.k8s.io/v1/"
-local MUTATING, VALIDATING = GROUP .. "MutatingWebhookConfiguration", GROUP .. "ValidatingWebhookConfiguration"
+local MUTATING, VALIDATING = GROUP .. "MutatingWebhookConfiguration",
+  GROUP .. "ValidatingWebhookConfiguration"
 
 servers.each(function(server_name, start)
   describe("kubelua uninstall, against " .. server_name, function()
@@ -34,7 +35,8 @@ servers.each(function(server_name, start)
     -- As run makes them (core/webhook/webhook_config.c), of a webhook that nobody is asked about.
     local function configuration(kind, called, maker)
       client:create { kind = kind, name = called, labels = { ["app.kubernetes.io/managed-by"] = maker },
-        webhooks = { { name = called .. ".webhooks.kubelua", admissionReviewVersions = { "v1" }, sideEffects = "None",
+        webhooks = { { name = called .. ".webhooks.kubelua", admissionReviewVersions = { "v1" },
+          sideEffects = "None",
           clientConfig = { url = "https://127.0.0.1:1/x" },
           namespaceSelector = { matchLabels = { nobody = called } } } } }
     end
@@ -86,11 +88,13 @@ servers.each(function(server_name, start)
       -- As run does it (core/webhook/conversion.c), of a webhook that nobody listens to.
       local function point(plural, manager)
         client:apply({ apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
-          metadata = { name = plural .. "." .. group }, spec = { conversion = { strategy = "Webhook", webhook = {
+          metadata = { name = plural .. "." .. group },
+            spec = { conversion = { strategy = "Webhook", webhook = {
             conversionReviewVersions = { "v1" }, clientConfig = { url = "https://127.0.0.1:1/x" } } } } },
           { manager = manager, force = true })
       end
-      local function strategy(plural) return client:get(DEFINITION, plural .. "." .. group)("spec.conversion.strategy") end
+      local function strategy(plural) return client:get(DEFINITION,
+        plural .. "." .. group)("spec.conversion.strategy") end
       point("mines", "kubelua-webhooks")
       point("others", "somebody")
       client:create { kind = group .. "/v1/Mine", namespace = "default", name = "one", spec = { size = "3" } }
@@ -101,7 +105,8 @@ servers.each(function(server_name, start)
 
       for _, how in ipairs { "--dry-run", "--dry-run=server" } do
         out = uninstall(script, how)
-        assert.match("customresourcedefinition[%w.]*/mines[^\n]* no longer has a conversion webhook %(dry run%)", out)
+        assert.match("customresourcedefinition[%w.]*/mines[^\n]* no longer has a conversion webhook %(dry \z
+          run%)", out)
         assert.equal("Webhook", strategy "mines")
       end
       out, code = uninstall(script, "--yes")

@@ -405,7 +405,8 @@ servers.each(function(name, start)
           { of = "apps/v1/Deployment", subresource = "status" })
       end)
       for pattern, fn in pairs {
-        ["c:scale: the number of replicas is missing"] = function() c:scale("apps/v1/Deployment", NS, "x") end,
+        ["c:scale: the number of replicas is missing"] = function() c:scale("apps/v1/Deployment", NS,
+          "x") end,
         ["c:scale: the number of replicas must be an integer from 0 on, got %-1"] = function()
           c:scale("apps/v1/Deployment", "x", -1)
         end,

@@ -17,7 +17,8 @@ local function sim(args) return process.run(("%s sim %s"):format(KUBELUA, args))
 describe("docs/whatif.md", function()
   -- A part of what a command of the page prints, or writes into a file.
   local PRINTED = { { "prometheus:help", "query_range" }, { "%-%-export", "wrote on%-" },
-    { "%-%-bisect", "the next one differs" }, { "predictors", "oracle" }, { "%-%-explain", "batchAllocatable" } }
+    { "%-%-bisect", "the next one differs" }, { "predictors", "oracle" },
+      { "%-%-explain", "batchAllocatable" } }
   local function printed(args)
     for _, p in ipairs(PRINTED) do
       if args:find(p[1]) then return p[2] end
@@ -74,7 +75,8 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
       end
       for row in (rows:match "\n| %-%-%-[^\n]*\n(.*)" .. "\n"):gmatch "([^\n]+)\n" do
         for cell in row:match "^|.-|(.*)$":gmatch "%s*(.-)%s*|" do
-          assert.truthy(said:find("[ ]" .. cell:gsub("%p", "%%%0")), ("%q of %s is not in:\n%s"):format(cell, row, said))
+          assert.truthy(said:find("[ ]" .. cell:gsub("%p", "%%%0")),
+            ("%q of %s is not in:\n%s"):format(cell, row, said))
         end
       end
       tables = tables + 1
@@ -139,7 +141,8 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
         for (let i = 0; i < %d; i++) f.dispatchEvent(new KeyboardEvent("keydown", { key: "%s", bubbles: true }));]])
         :format(figure, times or 1, name))
     end
-    local said = "return document.querySelector('#why').open && document.querySelector('#why pre').textContent"
+    local said = "return document.querySelector('#why').open && document.querySelector('#why \z
+      pre').textContent"
 
     -- the crosshair stands in all charts over time, and reads what the CSV file has
     assert.equal(4, js "return document.querySelectorAll('figure.time').length")
@@ -158,7 +161,8 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     assert.is_false(js(said))
     key("pick", "ArrowDown")
     key("pick", "Enter")
-    assert.matches("^node%-002 at 2026%-01%-01T01:00:00Z:\n.-\nnoderesource, last run .-batchAllocatable", js(said))
+    assert.matches("^node%-002 at 2026%-01%-01T01:00:00Z:\n.-\nnoderesource, last run .-batchAllocatable",
+      js(said))
     page:screenshot "sim-report-told"
     js "document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }))"
     assert.is_false(js(said))
@@ -167,7 +171,8 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     -- an evicted pod says who wanted it gone, a team what it may use
     js [[document.querySelector("[aria-label='evictions by node'] [data-why]").dispatchEvent(
       new MouseEvent("click", { bubbles: true }))]]
-    assert.matches("^default/app%-.-\npodmigrationjob, run of .-\n  wrote: create v1/Pod/eviction .-its node node%-00", js(said))
+    assert.matches("^default/app%-.-\npodmigrationjob, run of .-\n  wrote: create v1/Pod/eviction .-its \z
+      node node%-00", js(said))
     js [[document.querySelector("[data-why='team ads']").dispatchEvent(new MouseEvent("click", { bubbles: true }))]]
     assert.matches("^team ads at the end:\n +min, cores +4%.0\n +max, cores +80%.0\n", js(said))
     assert.equal(0, js "return document.querySelectorAll('[src],link').length")

@@ -283,9 +283,11 @@ users: [{name: u, user: {}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 ]]):format(servers.free_port()))
-    local run = controller.start({ kubeconfig = kubeconfig }, (SCRIPT:gsub("NAMESPACE", '"a"')), "--control", socket)
+    local run = controller.start({ kubeconfig = kubeconfig }, (SCRIPT:gsub("NAMESPACE", '"a"')), "--control",
+      socket)
     run:wait_for_log(60, "control socket")
-    local function asked(kind) return process.run(("%s why --socket %s %s a/b 2>&1"):format(KUBELUA, socket, kind)) end
+    local function asked(kind) return process.run(("%s why --socket %s %s a/b 2>&1"):format(KUBELUA, socket,
+      kind)) end
     local said, code = asked "cm"
     assert.equal(1, code)
     assert.truthy(said:find('"cm" cannot be resolved yet: discovery has not finished', 1, true), said)

@@ -112,7 +112,8 @@ local function learn(module, text)
       local param, optional, type = line:match "^%-%-%-@param%s+([%w_.]+)(%??)%s+(.+)"
       type = type and take_type(type)
       if type then
-        params[#params + 1] = { name = param, type = type, optional = optional == "?" or type:find "%?$" ~= nil }
+        params[#params + 1] = { name = param, type = type,
+          optional = optional == "?" or type:find "%?$" ~= nil }
       end
     elseif line:find "^%-%-%-@return%s" then
       result = result or take_type(line:match "^%-%-%-@return%s+(.+)")

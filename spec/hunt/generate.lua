@@ -294,7 +294,8 @@ end
 local PLAIN = {
   any = function(depth) return expr(depth) end,
   T = function(depth) return chance(50) and "obj" or expr(depth) end,
-  string = function(_, name) return NAMED[name] and chance(80) and ("%q"):format(pick(NAMED[name])) or str() end,
+  string = function(_, name) return NAMED[name] and chance(80) and ("%q"):format(pick(NAMED[name]))
+    or str() end,
   number = function() return pick(NUMBERS) end,
   integer = function() return pick(NUMBERS) end,
   boolean = function() return pick { "true", "false" } end,
@@ -321,7 +322,8 @@ function typed(kind, depth, name)
   if chance(20) then return expr(depth) end
   kind = kind:gsub("%?$", "")
   local parts = annotations.split(kind, "|")
-  kind = annotations.aliases[parts[1]] and #parts == 1 and not PLAIN[parts[1]] and annotations.aliases[parts[1]]
+  kind = annotations.aliases[parts[1]] and #parts == 1 and not PLAIN[parts[1]]
+    and annotations.aliases[parts[1]]
     or pick(parts)
   if #annotations.split(kind, "|") > 1 then kind = pick(annotations.split(kind, "|")) end
   local bare = kind:match "^(%b())$"
@@ -574,7 +576,8 @@ local statements = {
     local function closed()
       return ("H.mt({}, { __close = %s })"):format(fn(depth - 1, "..."):gsub("^[^f].*$", "H.nothing"))
     end
-    local leave = pick { "if held() then break end", "break", "goto out", "if H.enough() then return held end" }
+    local leave = pick { "if held() then break end", "break", "goto out",
+      "if H.enough() then return held end" }
     return ("P(function(...)\nfor k in next, H.wide(3), nil, %s do\nlocal function held() return k end\ndo %s \z
       end\nend\n::out::\nlocal y <close> = %s\nreturn y\nend, ...)"):format(closed(), leave, closed())
   end },
@@ -671,7 +674,8 @@ function H.tower(n, f) local function g(i) if i == 0 then return f() end return 
 
 local function body(params, names, ctx)
   local was = scope
-  scope = { names = { table.unpack(declared.names) }, classes = copied(declared.classes), ctx = ctx, locals = 0,
+  scope = { names = { table.unpack(declared.names) }, classes = copied(declared.classes), ctx = ctx,
+    locals = 0,
     depth = 1 }
   for name in names:gmatch "[%a_]+" do scope.names[#scope.names + 1] = name end
   local depth = upto(3) + 1
@@ -853,7 +857,8 @@ local function top(kind)
       "return H.mt({ c }, { __ipairs = H.raise, __pairs = H.raise })",
     }
   end
-  return PRELUDE .. "local obj, ctx = { metadata = {}, spec = {} }, nil\n" .. made .. load_phase .. "\n" .. text
+  return PRELUDE .. "local obj, ctx = { metadata = {}, spec = {} }, nil\n" .. made .. load_phase .. "\n"
+    .. text
     .. "\n" .. last .. "\n"
 end
 

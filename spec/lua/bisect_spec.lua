@@ -11,7 +11,8 @@ local POLICIES = "controllers/koordinator/"
 local function cell(script, colocation)
   local s = settings.defaults()
   settings.words("the spec", "nodes=2", s)
-  return { scripts = { POLICIES .. script }, crds = { POLICIES .. "crds" }, snapshot = {}, load = {}, settings = s,
+  return { scripts = { POLICIES .. script }, crds = { POLICIES .. "crds" }, snapshot = {}, load = {},
+    settings = s,
     params = {}, colocation = colocation or {}, seconds = 300, seed = 1 }
 end
 
@@ -34,7 +35,8 @@ describe("a bisection", function()
     assert.same(bisect.decision(cell(BEFORE), found.n - 1), bisect.decision(cell(AFTER), found.n - 1))
     local words = bisect.text(found, { "old", "new" })
     assert.match(("^the first %d decisions are the same"):format(found.n - 1), words)
-    assert.match("\nold: noderesource node%-00%d at .-\n  wrote: patch v1/Node/status node%-00%d {.-\nnew: ", words)
+    assert.match("\nold: noderesource node%-00%d at .-\n  wrote: patch v1/Node/status node%-00%d {.-\nnew: ",
+      words)
   end)
 
   it("compares settings as well", function()

@@ -52,7 +52,8 @@ describe("a terminal", function()
       return kube.controller { name = "web", resource = "v1/Pod", reconcile = function() end }]])
     local tape = process.write(process.tmpname ".tape",
       '{"t":"tape","format":1,"version":"1","recording":"a","file":1,"at":5,"scripts":[]}\n' ..
-      '{"t":"kind","kind":"v1/Pod","group":"","version":"v1","is":"Pod","plural":"pods","namespaced":true}\n' ..
+      '{"t":"kind","kind":"v1/Pod","group":"","version":"v1","is":"Pod","plural":"pods","namespaced":true}\n'
+        ..
       '{"t":"cache","c":1,"label":"v1/Pod","kind":"v1/Pod"}\n' ..
       '{"t":"put","c":1,"o":1,"v":{"metadata":{"name":"a","namespace":"b"}}}\n' ..
       '{"t":"began","r":"r1","at":100,"controller":"web","worker":1,"key":"b/a","o":1}\n' ..

@@ -20,7 +20,8 @@ describe("kube.schema", function()
         labels = { type = "object", additionalProperties = { type = "string" } },
         free = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true },
         size = kube.schema { x = "quantity" }.properties.x,
-        ports = { type = "array", ["x-kubernetes-list-type"] = "map", ["x-kubernetes-list-map-keys"] = { "name" },
+        ports = { type = "array", ["x-kubernetes-list-type"] = "map",
+          ["x-kubernetes-list-map-keys"] = { "name" },
           items = { type = "object", required = { "name" },
             properties = { name = { type = "string" }, port = { type = "integer" } } } },
         backup = { type = "object", properties = { keep = { type = "integer",
@@ -32,7 +33,8 @@ describe("kube.schema", function()
       ttl = { "integer", default = 300, min = 60, doc = "seconds" },
       tags = { "string[]", set = true }, labels = "string{}", free = {}, size = "quantity",
       ports = { { name = "string!", port = "integer" }, list = true, key = "name" },
-      backup = { keep = { "integer", immutable = true, rules = { { rule = "self > 0", message = "more" } } } },
+      backup = { keep = { "integer", immutable = true,
+        rules = { { rule = "self > 0", message = "more" } } } },
     })
   end)
 
@@ -67,32 +69,37 @@ describe("kube.crd", function()
     local all = crd.declared()
     local d = kube.copy(all[#all])
     assert.equal("policies.example.com", d.metadata.name)
-    assert.same({ kind = "Policy", listKind = "PolicyList", plural = "policies", singular = "policy", shortNames = { "pol" } },
+    assert.same({ kind = "Policy", listKind = "PolicyList", plural = "policies", singular = "policy",
+      shortNames = { "pol" } },
       d.spec.names)
     local v = d.spec.versions[1]
     assert.same({ "v1", true, true }, { v.name, v.served, v.storage })
     assert.same({ specReplicasPath = ".spec.n", statusReplicasPath = ".status.n" }, v.subresources.scale)
     assert.same({}, v.subresources.status)
-    assert.same({ "Host", "Ready", "Age" }, { v.additionalPrinterColumns[1].name, v.additionalPrinterColumns[2].name,
+    assert.same({ "Host", "Ready", "Age" },
+      { v.additionalPrinterColumns[1].name, v.additionalPrinterColumns[2].name,
       v.additionalPrinterColumns[3].name })
   end)
 
   it("gives columns of numbers and booleans the type of their field", function()
     kube.crd { group = "example.com", kind = "Typed", schema = kube.schema {
       spec = { size = "integer", on = "boolean", host = "string", tags = { "string" } } },
-      columns = { "spec.size", "spec.on", ".spec.host", ".spec.tags[0]", ".spec.none", { path = "spec.size", type = "string" } } }
+      columns = { "spec.size", "spec.on", ".spec.host", ".spec.tags[0]", ".spec.none",
+        { path = "spec.size", type = "string" } } }
     local all, types = crd.declared(), {}
     for i, column in ipairs(all[#all].spec.versions[1].additionalPrinterColumns) do types[i] = column.type end
     assert.same({ "integer", "boolean", "string", "string", "string", "string", "date" }, types)
   end)
 
   it("has several versions, one of which is stored", function()
-    assert.equal("example.com/v1beta1/Site", kube.crd { group = "example.com", kind = "Site", scope = "Cluster",
+    assert.equal("example.com/v1beta1/Site",
+      kube.crd { group = "example.com", kind = "Site", scope = "Cluster",
       versions = { v1 = { schema = kube.schema {} }, v1beta1 = { storage = true, deprecated = "use v1" } } })
     local all = crd.declared()
     local d = kube.copy(all[#all])
     assert.equal("Cluster", d.spec.scope)
-    assert.same({ "v1", false, "v1beta1", true, "use v1" }, { d.spec.versions[1].name, d.spec.versions[1].storage,
+    assert.same({ "v1", false, "v1beta1", true, "use v1" },
+      { d.spec.versions[1].name, d.spec.versions[1].storage,
       d.spec.versions[2].name, d.spec.versions[2].storage, d.spec.versions[2].deprecationWarning })
   end)
 
@@ -106,7 +113,8 @@ describe("kube.crd", function()
     assert.match("unknown key 'shema'; did you mean 'schema'", wrong { shema = {} })
     assert.match("scope must be", wrong { scope = "cluster" })
     assert.match("one of them needs storage", wrong { versions = { v1 = {}, v2 = {} } })
-    assert.match("both have storage = true", wrong { versions = { v1 = { storage = true }, v2 = { storage = true } } })
+    assert.match("both have storage = true",
+      wrong { versions = { v1 = { storage = true }, v2 = { storage = true } } })
     assert.match("schema must be in one of the versions", wrong { schema = {}, versions = { v1 = {} } })
     assert.match("schema must describe the whole object", wrong { schema = { type = "string" } })
     assert.match("a name must be like v1", wrong { versions = { one = {} } })

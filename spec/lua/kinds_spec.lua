@@ -12,11 +12,13 @@ describe("a kind that a script defines", function()
   end)
 
   it("has its names, with its group and without", function()
-    for _, word in ipairs { "Site", "sites", "site", "si", "sites.example.com", "si.example.com", "example.com/Site",
+    for _, word in ipairs { "Site", "sites", "site", "si", "sites.example.com", "si.example.com",
+      "example.com/Site",
       "example.com/v1/Site" } do
       assert.equal("example.com/v1/Site", kinds.full(word, words), word)
     end
-    assert.same({ nil, 'no built-in kind has the name "sitez"; write a kind of a CRD in full: "group/version/Kind"' },
+    assert.same({ nil, 'no built-in kind has the name "sitez"; write a kind of a CRD in full: \z
+      "group/version/Kind"' },
       { kinds.full("sitez", words) })
   end)
 
@@ -31,7 +33,8 @@ describe("a kind that a script defines", function()
     kinds.define("a.example.com/v1/Site", { "sites", "site" }, words)
     assert.same({ nil, '"jobs" is in several API groups: name one of "batch/v1/Job" or "example.com/v1/Job"' },
       { kinds.full("jobs", words) })
-    assert.same({ nil, '"site" is in several API groups: name one of "example.com/v1/Site" or "a.example.com/v1/Site"' },
+    assert.same({ nil, '"site" is in several API groups: name one of "example.com/v1/Site" or \z
+      "a.example.com/v1/Site"' },
       { kinds.full("site", words) })
     assert.equal("example.com/v1/Job", (kinds.full("jobs.example.com", words)))
   end)

@@ -44,7 +44,8 @@ describe("MessagePack", function()
   end)
 
   it("that ends early, goes on, or is nested without end is refused with the byte", function()
-    for text, why in pairs { [""] = "byte 1: the file ends too early", ["\xa3ab"] = "byte 2: the file ends too early",
+    for text, why in pairs { [""] = "byte 1: the file ends too early",
+      ["\xa3ab"] = "byte 2: the file ends too early",
       ["\xdd\xff\xff\xff\xff"] = "byte 6: the file ends too early", ["\xc1"] = "byte 2: unknown type 0xc1",
       ["\x01\x02"] = "byte 2: the value ends here, the file does not",
       [("\x91"):rep(300) .. "\x01"] = "byte 202: values are nested more than 200 deep" } do

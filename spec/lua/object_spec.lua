@@ -12,7 +12,8 @@ describe("the short form of an object", function()
       metadata = { name = "a", namespace = "b", labels = { c = "d" }, annotations = { e = "f" } },
     }, object.normalize(short))
     assert.equal("apps/v1/Deployment", short.kind)
-    assert.same({ apiVersion = "batch/v1", kind = "Job", metadata = { generateName = "a-", finalizers = { "example.com/f" } } },
+    assert.same({ apiVersion = "batch/v1", kind = "Job",
+      metadata = { generateName = "a-", finalizers = { "example.com/f" } } },
       object.normalize { kind = "batch/v1/Job", generateName = "a-", finalizers = { "example.com/f" } })
     assert.same({ apiVersion = "v1", kind = "Secret", metadata = { name = "a" } },
       object.normalize { kind = "v1/Secret", name = "a" })
@@ -71,7 +72,8 @@ describe("kube.from_template", function()
   end)
 
   it("does with a template of a spec alone", function()
-    assert.same({ apiVersion = "batch/v1", kind = "Job", metadata = { name = "a" }, spec = { parallelism = 2 } },
+    assert.same({ apiVersion = "batch/v1", kind = "Job", metadata = { name = "a" },
+      spec = { parallelism = 2 } },
       kube.from_template({ spec = { parallelism = 2 } }, { apiVersion = "batch/v1", kind = "Job",
         metadata = { name = "a" } }))
   end)

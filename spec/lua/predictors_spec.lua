@@ -138,7 +138,8 @@ describe("predictors over what was recorded", function()
     local dir = process.tmpdir() .. "/predicted"
     process.run("mkdir -p " .. dir)
     process.write(dir .. "/machine_meta.csv", "m_1,0,1,1,16,100,USING\nm_2,0,1,1,16,100,USING\n")
-    process.write(dir .. "/container_meta.csv", "c_1,m_1,0,a,started,400,400,1\nc_2,m_2,0,a,started,400,400,1\n")
+    process.write(dir .. "/container_meta.csv",
+      "c_1,m_1,0,a,started,400,400,1\nc_2,m_2,0,a,started,400,400,1\n")
     process.write(dir .. "/batch_task.csv", "")
     local lines = {}
     for t = 0, SECONDS, 300 do lines[#lines + 1] = ("c_1,m_1,%d,%d,3,,,,,,\n"):format(t, use(t) * 25) end
@@ -188,7 +189,8 @@ describe("predictors over what was recorded", function()
     local dir = process.tmpdir() .. "/unused"
     process.run("mkdir -p " .. dir)
     process.write(dir .. "/node.csv", "sn,cpu_milli,memory_mib\na,16000,65536\n")
-    process.write(dir .. "/pod.csv", "name,cpu_milli,memory_mib,qos,creation_time,deletion_time\np,1000,1024,LS,0,\n")
+    process.write(dir .. "/pod.csv",
+      "name,cpu_milli,memory_mib,qos,creation_time,deletion_time\np,1000,1024,LS,0,\n")
     local ok, why = pcall(judged, { trace = { format = "openb", dir = dir, from = 0 } })
     assert.is_false(ok)
     assert.matches("no prod pod was there all the time with its use", tostring(why))

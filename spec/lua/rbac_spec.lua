@@ -39,7 +39,8 @@ describe("a script's source", function()
   end)
 
   it("knows subresources, by the call or by its options", function()
-    assert.same({ "apps/v1/Deployment get", "apps/v1/Deployment/scale get", "apps/v1/Deployment/scale get,patch",
+    assert.same({ "apps/v1/Deployment get", "apps/v1/Deployment/scale get",
+      "apps/v1/Deployment/scale get,patch",
       "apps/v1/Deployment/scale patch", "certificates.k8s.io/v1/CertificateSigningRequest get",
       "certificates.k8s.io/v1/CertificateSigningRequest/approval update", "v1/Pod/eviction create",
       "v1/Service get", "v1/Service/status patch" }, (needs_of [[
@@ -70,7 +71,8 @@ describe("a script's source", function()
       for i in ipairs(ctx:owned(POD)) do ctx:delete(i) end
       for _, other in pairs(found) do ctx:delete(other) end
     ]]
-    assert.same({ "apps/v1/Deployment create", "batch/v1/Job delete", "batch/v1/Job delete", "v1/Endpoints delete",
+    assert.same({ "apps/v1/Deployment create", "batch/v1/Job delete", "batch/v1/Job delete",
+      "v1/Endpoints delete",
       "v1/Pod delete", "v1/Secret delete" }, needs)
     assert.same({ "10 ctx:delete(i)", "11 ctx:delete(other)" }, unknown)
   end)
@@ -154,7 +156,8 @@ describe("the texts of a program", function()
   local function read_all(step, ...)
     local now, found, sources = 0, {}, {}
     for i, text in ipairs { ... } do sources[i] = { path = i .. ".lua", text = text } end
-    local whole = source.read_all(sources, {}, function(need, path) found[#found + 1] = path .. " " .. need.kind end,
+    local whole = source.read_all(sources, {},
+      function(need, path) found[#found + 1] = path .. " " .. need.kind end,
       function(path, line, what) found[#found + 1] = ("%s:%d %s"):format(path, line, what) end, function()
         now = now + step
         return now
@@ -203,7 +206,8 @@ describe("rules", function()
 
   it("have the signers of whoever approves certificates", function()
     local function of(verb)
-      return text(rbac.rules({ { kind = "CSR", subresource = "approval", verbs = { verb }, why = "x" } }, resolve)[""])
+      return text(rbac.rules({ { kind = "CSR", subresource = "approval", verbs = { verb }, why = "x" } },
+        resolve)[""])
     end
     assert.equal("certificatesigningrequests/approval patch; signers approve", of "patch")
     assert.equal("certificatesigningrequests/approval get", of "get")

@@ -118,28 +118,38 @@ describe("kubelua check", function()
     ["a function of kube that is none"] = { "", "return kube.qyt '1'", "unknown%-kube: kube.qyt: .*'qty'" },
     ["a kind that is not declared"] = { "", "local kind = 'v1/Secret'\nctx:list(kind)",
       "4: error undeclared%-kind: ctx:list: .*reads = { \"v1/Secret\" }" },
-    ["a kind by another word"] = { "", "ctx:get('po', 'a')", "error undeclared%-kind: ctx:get: .*keep v1/Pod in its cache" },
+    ["a kind by another word"] = { "", "ctx:get('po', 'a')",
+      "error undeclared%-kind: ctx:get: .*keep v1/Pod in its cache" },
     ["a kind by a word that is nearly one"] = { "", "ctx:get('podds', 'a')",
       "error undeclared%-kind: ctx:get: no built%-in kind has the name \"podds\"; did you mean \"v1/Pod\"" },
-    ["a param that is not declared"] = { "params = { region = 'eu' },", "return ctx.params.regoin, ctx.params.region",
+    ["a param that is not declared"] = { "params = { region = 'eu' },",
+      "return ctx.params.regoin, ctx.params.region",
       "undeclared%-param: ctx.params.regoin: .*'region'" },
     ["a param where there is none"] = { "", "return ctx.params 'a.b'", "declare it: params = { a = ... }" },
     ["a secret among the params"] = { "params = { token = { type = 'secret' } },", "return ctx.params.token",
       "secret%-param: .*read it with ctx.secret \"token\"" },
     ["a param among the secrets"] = { "params = { region = 'eu' },", "return ctx.secret 'region'",
       "secret%-param: .*it is ctx.params.region" },
-    ["a secret that is not declared"] = { "", "return ctx.secret 'token'", "params = { token = { type = \"secret\" } }" },
+    ["a secret that is not declared"] = { "", "return ctx.secret 'token'",
+      "params = { token = { type = \"secret\" } }" },
     ["a server that is not allowed"] = { "http = 'https://a.example.com',",
       "local A = 'https://b.example.com'\nctx.http:get(A .. '/x')",
       "4: error http%-not%-allowed: ctx.http:get: https://b.example.com/x is not in `http`" },
-    ["servers where none is allowed"] = { "", "ctx.http:post(o.data.url)", "may not reach any server; add http = " },
-    ["a method of ctx.http that is none"] = { "http = 'https://a.example.com',", "ctx.http:gt 'https://a.example.com'",
+    ["servers where none is allowed"] = { "", "ctx.http:post(o.data.url)",
+      "may not reach any server; add http = " },
+    ["a method of ctx.http that is none"] = { "http = 'https://a.example.com',",
+      "ctx.http:gt 'https://a.example.com'",
       "ctx.http:gt: unknown method; did you mean 'get'" },
-    ["a key of a result"] = { "", "if o then return { statuss = {} } end", "unknown%-result%-key: .*'status'" },
-    ["a param that nothing reads"] = { "params = { region = 'eu' },", "", "5: warning unused%-param: params.region" },
-    ["a kind that nothing reads"] = { "reads = { 'v1/Secret' },", "", "warning unused%-kind: reads: .*v1/Secret" },
-    ["a kind by another name that nothing reads"] = { "reads = { 'secrets' },", "", "5: warning unused%-kind: reads: v1/Secret" },
-    ["an index that nothing asks"] = { "indexes = { src = 'data.src' },", "", "warning unused%-index: .*src" },
+    ["a key of a result"] = { "", "if o then return { statuss = {} } end",
+      "unknown%-result%-key: .*'status'" },
+    ["a param that nothing reads"] = { "params = { region = 'eu' },", "",
+      "5: warning unused%-param: params.region" },
+    ["a kind that nothing reads"] = { "reads = { 'v1/Secret' },", "",
+      "warning unused%-kind: reads: .*v1/Secret" },
+    ["a kind by another name that nothing reads"] = { "reads = { 'secrets' },", "",
+      "5: warning unused%-kind: reads: v1/Secret" },
+    ["an index that nothing asks"] = { "indexes = { src = 'data.src' },", "",
+      "warning unused%-index: .*src" },
   } do
     it("finds " .. what, function()
       local said, code = findings(case[1], case[2])
@@ -156,8 +166,10 @@ describe("kubelua check", function()
       ["reads = { 'v1/Secret' },"] = "return ctx:list(o.data.kind)",
       ["indexes = { src = 'data.src' },"] = "return ctx:list('v1/ConfigMap', { index = { src = 'a' } })",
       ["reads = { 'v1/Pod' },"] = "local ctx = {} return ctx.anything, ctx:other('v1/Secret')",
-      ["http = 'https://a.example.com/v1',"] = "return ctx.http:get('https://a.example.com/v1/' .. o.metadata.name)",
-      ["watches = { ['v1/Secret'] = 'same-name' },"] = "return ctx:get('v1/Secret', 'a'), ctx.live:get('v1/Pod', 'a')",
+      ["http = 'https://a.example.com/v1',"] = "return ctx.http:get('https://a.example.com/v1/' .. \z
+        o.metadata.name)",
+      ["watches = { ['v1/Secret'] = 'same-name' },"] = "return ctx:get('v1/Secret', 'a'), \z
+        ctx.live:get('v1/Pod', 'a')",
       [""] = "local function g() return { anything = 1 } end return g()",
     } do
       local said = findings(keys, body)
@@ -178,7 +190,8 @@ describe("kubelua check", function()
 return kube.controller { name = "x", resource = "v1/ConfigMap",
   params = { num = { type = "integer", default = 1, max = 5 }, token = { type = "secret" } },
   reconcile = function(_, ctx) return ctx.params.num, ctx.secret "token" end }]])
-    local function check(...) return process.run(("%s check %s %s 2>&1"):format(KUBELUA, path, table.concat({ ... }, " "))) end
+    local function check(...) return process.run(("%s check %s %s 2>&1"):format(KUBELUA, path,
+      table.concat({ ... }, " "))) end
     local said, code = check "--param num=3 --param token=sesame"
     assert.equal(0, code, said)
     assert.match("x: num = 3", said)
@@ -186,8 +199,10 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.is_nil(said:find("sesame", 1, true))
     local file = process.write(process.tmpname ".yaml", "num: 9\ntoken: a\n")
     local bare = process.write(process.tmpname ".yaml", "n: 3\n")
-    for words, why in pairs { ["--param num=9 --param token=a"] = "num of x must be at most 5", ["--param m=9"] = "no controller here has a param m",
-      ["--params " .. bare] = "no controller here has a param false; YAML reads a name such as n, y or on as this",
+    for words, why in pairs { ["--param num=9 --param token=a"] = "num of x must be at most 5",
+      ["--param m=9"] = "no controller here has a param m",
+      ["--params " .. bare] = "no controller here has a param false; YAML reads a name such as n, y or on \z
+        as this",
       ["--param num=2"] = "token", ["--params " .. file] = "num of x must be at most 5",
       ["--params secret/a/b"] = "a check does not contact a cluster" } do
       said, code = check(words)
@@ -203,7 +218,8 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.equal(1, code)
     assert.equal("load", run.results[1].ruleId)
     assert.equal(2, run.results[1].locations[1].physicalLocation.region.startLine)
-    for _, rule in ipairs(run.tool.driver.rules) do assert.equal(lint.RULES[rule.id], rule.shortDescription.text) end
+    for _, rule in ipairs(run.tool.driver.rules) do assert.equal(lint.RULES[rule.id],
+      rule.shortDescription.text) end
   end)
 
   it("ends where a text takes too long, and says so", function()
@@ -220,7 +236,8 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
 
   it("knows every field of ctx", function()
     local body = {}
-    for _, name in ipairs { "key", "namespace", "name", "params", "attempt", "generation", "id", "object", "epoch",
+    for _, name in ipairs { "key", "namespace", "name", "params", "attempt", "generation", "id", "object",
+      "epoch",
       "cluster", "trigger", "memo", "log", "live", "http" } do body[#body + 1] = "ctx." .. name end
     assert.equal("", (findings("", "local x = { " .. table.concat(body, ", ") .. " } return x and nil")))
   end)

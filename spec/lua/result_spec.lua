@@ -132,7 +132,8 @@ describe("a result", function()
       ["result.events[1].type must be Normal or Warning, got Bad"] = {
         events = { { type = "Bad", reason = "R", message = "m" } } },
       ["result.events[1].message must be a text, got nil"] = { events = { { reason = "R" } } },
-      ["result.events[2]: the reason must be one word in UpperCamelCase such as \"SourceMissing\", got not so"] = {
+      ["result.events[2]: the reason must be one word in UpperCamelCase such as \"SourceMissing\", got not \z
+        so"] = {
         events = { { reason = "R", message = "m" }, { reason = "not so", message = "m" } },
       },
       ["reconcile returned a function"] = print,

@@ -46,7 +46,8 @@ describe("a trace of SimKube", function()
       metadata = { name = name, namespace = "shop" }, spec = spec }
   end
   local function template(cpu, labels)
-    return { metadata = { labels = labels or core.object {} }, spec = { containers = { { name = "m", image = "i",
+    return { metadata = { labels = labels or core.object {} },
+      spec = { containers = { { name = "m", image = "i",
       resources = { requests = { cpu = cpu, memory = "1Gi" } } } } } }
   end
   local function owner(name) return { "batch/v1.Job", "shop/" .. name } end
@@ -100,10 +101,12 @@ describe("a trace of SimKube", function()
     fails({ events = { { ts = 5, applied_objs = { { kind = "Pod" } }, deleted_objs = core.array {} } } },
       "event 1, applied object 1: metadata: expected a list or an object, got nil")
     fails({ events = { { ts = "x" } } }, "event 1: ts: expected a number, got string")
-    fails({ pod_lifecycles = msgpack.map { { owner "report", msgpack.map { { 7, { { Finished = { "x", 1 } } } } } } } },
+    fails({ pod_lifecycles = msgpack.map { { owner "report",
+      msgpack.map { { 7, { { Finished = { "x", 1 } } } } } } } },
       "pod_lifecycles 1: a start: expected a number, got string")
     fails({ events = { { ts = BEGAN, deleted_objs = core.array {},
-      applied_objs = { object("apps/v1.Deployment", "web", { replicas = -1, template = template "1" }) } } } },
+      applied_objs = { object("apps/v1.Deployment", "web",
+        { replicas = -1, template = template "1" }) } } } },
       "event 1, applied object 1: spec.replicas: expected a number from 0 to 1000000")
     fails({ events = { { ts = BEGAN, deleted_objs = core.array {},
       applied_objs = { object("apps/v1.Deployment", "web", { template = template "much" }) } } } },
@@ -111,7 +114,8 @@ describe("a trace of SimKube", function()
     local path = file(".sktrace", "{}")
     local ok, why = pcall(simkube.open, path)
     assert.is_false(ok)
-    assert.equal(path .. ": not a trace of SimKube (MessagePack): byte 2: the value ends here, the file does not", why)
+    assert.equal(path .. ": not a trace of SimKube (MessagePack): byte 2: the value ends here, the file \z
+      does not", why)
   end)
 end)
 
@@ -138,7 +142,8 @@ describe("an export", function()
       last[e.gone or e.object.metadata.name] = e.object or false
     end
     local node = last["node-002"]
-    assert.same({ true, "node.kubernetes.io/unreachable" }, { node.spec.unschedulable, node.spec.taints[1].key })
+    assert.same({ true, "node.kubernetes.io/unreachable" },
+      { node.spec.unschedulable, node.spec.taints[1].key })
     assert.same({ "Ready", "Unknown", 1 }, { node.status.conditions[1].type, node.status.conditions[1].status,
       #node.status.conditions })
   end)

@@ -51,7 +51,8 @@ describe("a trace", function()
 
   it("with a line that stands for too many pods, or is cut, is refused with file and line", function()
     local options, dir = alibaba("m1,0,1,1,96,100\n", "", "t1,1e9,j1,1,Terminated,10,100,50,0.5\n")
-    refused(options, dir .. "/batch_task.csv:1: that is more than 1000000 pods: --cut from=DURATION,nodes=N takes a "
+    refused(options, dir .. "/batch_task.csv:1: that is more than 1000000 pods: --cut \z
+      from=DURATION,nodes=N takes a "
       .. "part of the trace")
     options, dir = alibaba("m1,0,1,1,96,100\n", "", "t1\n")
     refused(options, dir .. "/batch_task.csv:1: the job is missing")

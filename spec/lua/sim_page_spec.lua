@@ -41,7 +41,8 @@ describe("a chart", function()
     assert.match('<g data%-why="team a&lt;" data%-at="0"><title>a&lt;: uses 15 of 30 cores</title>\z
       <rect class="may" x="12" y="10" width="415.6" height="40"/>\z
       <rect class="uses" x="12" y="10" width="206.8"', chart)
-    assert.match('<g><title>b: uses 20 of 10 cores</title><rect class="may" x="429.6" y="10" width="276.4"', chart)
+    assert.match('<g><title>b: uses 20 of 10 cores</title><rect class="may" x="429.6" y="10" width="276.4"',
+      chart)
     assert.match('<title>a1: .-x="12" y="54" width="415.6"', chart)
     assert.match('^<figure class="pick" tabindex="0" data%-columns="3">', chart)
   end)

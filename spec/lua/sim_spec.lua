@@ -64,7 +64,8 @@ describe("a simulation", function()
     local scheduler, dice = require "kubelua.sim.scheduler", require "kubelua.sim.dice"
     -- 300 nodes in a few sizes, so that some are alike; pods of `shapes` sizes come in turn.
     local function placed(shapes, pods_n)
-      local nodes, pods, order = { n = 300, ready = {} }, { class = {}, cpu = {}, memory = {}, state = {} }, {}
+      local nodes, pods, order = { n = 300, ready = {} }, { class = {}, cpu = {}, memory = {}, state = {} },
+        {}
       for _, name in ipairs { "prod_asked", "prod_memory_asked", "batch_asked", "batch_memory_asked",
         "reported_memory", "since_cpu", "since_memory", "reported_cpu", "cpu", "memory", "batch_cpu",
         "batch_memory" } do nodes[name] = {} end
@@ -73,7 +74,8 @@ describe("a simulation", function()
         nodes.ready[i], nodes.cpu[i], nodes.memory[i] = i % 7 ~= 0, 100 + 50 * (i % 3), 100
         nodes.batch_cpu[i], nodes.batch_memory[i], nodes.reported_cpu[i] = 20, 20, 10 * (i % 4)
       end
-      local w = { nodes = nodes, pods = pods, settings = { load_cpu = 0.65, load_memory = 0.95 }, pending = {},
+      local w = { nodes = nodes, pods = pods, settings = { load_cpu = 0.65, load_memory = 0.95 },
+        pending = {},
         is_for_others = function() return false end }
       for p = 1, pods_n do
         pods.class[p], pods.state[p], w.pending[p] = p % 3 == 0 and "batch" or "prod", "pending", p
@@ -100,7 +102,8 @@ describe("a simulation", function()
       return n, #w.pending
     end
     assert.equal(400, (placed(1, 400)))
-    assert.equal(400, (placed(9, 400))) -- more pods between two of a shape than are worth to be looked at singly
+    -- more pods between two of a shape than are worth to be looked at singly
+    assert.equal(400, (placed(9, 400)))
     local some, wait = placed(60, 2000)
     assert.is_true(some > 300 and wait > 0)
   end)
@@ -144,8 +147,10 @@ describe("a simulation", function()
       local order, left = {}, {}
       for i = 1, nodes.n do
         order[i] = i
-        left[i] = { prod = { nodes.cpu[i] - nodes.prod_asked[i], nodes.memory[i] - nodes.prod_memory_asked[i] },
-          batch = { nodes.batch_cpu[i] - nodes.batch_asked[i], nodes.batch_memory[i] - nodes.batch_memory_asked[i] } }
+        left[i] = { prod = { nodes.cpu[i] - nodes.prod_asked[i],
+          nodes.memory[i] - nodes.prod_memory_asked[i] },
+          batch = { nodes.batch_cpu[i] - nodes.batch_asked[i],
+            nodes.batch_memory[i] - nodes.batch_memory_asked[i] } }
       end
       table.sort(order, function(a, b)
         local x, y = nodes.prod_asked[a] + nodes.batch_asked[a], nodes.prod_asked[b] + nodes.batch_asked[b]
@@ -195,7 +200,8 @@ describe("a simulation", function()
     local said = {}
     local s = settings.defaults()
     s.start_time, s.system_memory = 0, 0
-    local one = { cpu = { 1000 }, memory = { 10 }, system = { 0 }, ready = { true }, pods = { { 1, 2 } }, n = 1 }
+    local one = { cpu = { 1000 }, memory = { 10 }, system = { 0 }, ready = { true }, pods = { { 1, 2 } },
+      n = 1 }
     for _, name in ipairs { "prod_used", "batch_used", "batch_wanted", "unmet", "allowed", "memory_used" } do
       one[name] = {}
     end
@@ -638,7 +644,8 @@ describe("an explanation", function()
     assert.is_true(fact(a, "waits, seconds") >= 540)
     a = about("batch/job-1", "nodes=1,batch_rate=60,batch_cpu=31", { scheduler = "koord-scheduler",
       scripts = { POLICIES .. "noderesource.lua", POLICIES .. "scheduler.lua" } })
-    assert.matches("^0/1 nodes are available: 1 Insufficient kubernetes.io/batch%-cpu", fact(a, "the scheduler says"))
+    assert.matches("^0/1 nodes are available: 1 Insufficient kubernetes.io/batch%-cpu",
+      fact(a, "the scheduler says"))
     assert.equal("scheduler", a.controllers[1].controller)
   end)
 
@@ -736,7 +743,8 @@ describe("a trace of Alibaba's form of 2018", function()
   lazy_setup(function()
     dir = process.tmpdir() .. "/alibaba2018"
     process.run("mkdir -p " .. dir)
-    process.write(dir .. "/machine_meta.csv", "m_1,0,1,1,96,100,USING\nm_1,500,1,1,96,100,USING\nm_2,0,1,1,64,50,USING\n")
+    process.write(dir .. "/machine_meta.csv",
+      "m_1,0,1,1,96,100,USING\nm_1,500,1,1,96,100,USING\nm_2,0,1,1,64,50,USING\n")
     process.write(dir .. "/container_meta.csv",
       "c_1,m_1,0,app_5,started,400,400,1.56\nc_1,m_1,700,app_5,started,400,400,1.56\nc_2,m_2,0,app_6,started,800,800,3.12\n")
     process.write(dir .. "/container_usage.csv",
@@ -837,7 +845,8 @@ local function with_teams(words, key)
       end,
     } }
   ]])
-  return run.run(cell(words or "nodes=1,batch_rate=0", { scenario = path, scene = { big = 2 }, explain = key }))
+  return run.run(cell(words or "nodes=1,batch_rate=0",
+    { scenario = path, scene = { big = 2 }, explain = key }))
 end
 
 describe("teams", function()
@@ -1015,7 +1024,8 @@ describe("a ranking", function()
   end
 
   it("has those that keep the budget first, says which seeds cannot tell apart, and who keeps what", function()
-    local variants = { variant("a", { 10, 11, 12 }, { 0, 0, 0 }), variant("b", { 20, 21, 22 }, { 0.5, 0.5, 0.5 }),
+    local variants = { variant("a", { 10, 11, 12 }, { 0, 0, 0 }),
+      variant("b", { 20, 21, 22 }, { 0.5, 0.5, 0.5 }),
       variant("c", { 20, 20, 22.5 }, { 0, 0, 0 }), variant("d", { 30, 31, 32 }, { 0.9, 1.5, 2 }) }
     local limit = measure.limit("--budget", "violation<=1%")
     variants[4].broken[limit.text] = true

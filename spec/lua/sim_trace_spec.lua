@@ -52,8 +52,10 @@ describe("a trace of Prometheus", function()
       result = core.array { ... } } }, "an answer"))
   end
   local function info(name, node, class, from, to, uid)
-    return series({ __name__ = "kube_pod_info", namespace = "shop", pod = name, node = node, priority_class = class,
-      uid = uid or name, created_by_kind = "ReplicaSet", created_by_name = name:match "^(.*)%-" }, { from, to, 1 })
+    return series({ __name__ = "kube_pod_info", namespace = "shop", pod = name, node = node,
+      priority_class = class,
+      uid = uid or name, created_by_kind = "ReplicaSet", created_by_name = name:match "^(.*)%-" },
+        { from, to, 1 })
   end
   local function of(pod) return { namespace = "shop", pod = pod } end
   local function asks(pod, resource, amount)
@@ -68,7 +70,8 @@ describe("a trace of Prometheus", function()
         series({ node = "b", resource = "memory" }, { 0, 1800, 32 << 30 })),
       ["allocatable.json"] = answer(series({ node = "a", resource = "cpu" }, { 0, 1800, 15.5 }),
         series({ node = "a", resource = "memory" }, { 0, 1800, 60 << 30 })),
-      ["pods.json"] = answer(info("web-7d9-x", "a", "koord-prod", 0, 1800), info("db-0", "b", "", 0, 600, "first"),
+      ["pods.json"] = answer(info("web-7d9-x", "a", "koord-prod", 0, 1800),
+        info("db-0", "b", "", 0, 600, "first"),
         info("db-0", "b", "", 660, 1800, "second"), info("job-1", "", "koord-batch", 300, 300),
         info("job-1", "a", "koord-batch", 360, 900)),
       ["requests.json"] = answer(asks("web-7d9-x", "cpu", 4), asks("web-7d9-x", "memory", 8 << 30),
@@ -76,10 +79,12 @@ describe("a trace of Prometheus", function()
         asks("job-1", "kubernetes_io_batch_memory", 1 << 30)),
       -- two answers of one query, the second of which begins where the first ends
       ["cpu-1.json"] = answer(series(of "web-7d9-x", { 0, 600, 1.5 }), series(of "db-0", { 0, 600, "NaN" })),
-      ["cpu-2.json"] = answer(series(of "web-7d9-x", { 600, 1800, 3 }), series(of "db-0", { 660, 1800, 0.5 })),
+      ["cpu-2.json"] = answer(series(of "web-7d9-x", { 600, 1800, 3 }),
+        series(of "db-0", { 660, 1800, 0.5 })),
       ["memory.json"] = answer(series(of "web-7d9-x", { 0, 1800, 2 << 30 })),
       -- as promtool prints it
-      ["system.json"] = core.encode(core.value({ series({ node = "a" }, { 0, 900, 0.25 }, { 960, 1800, 0.75 }) },
+      ["system.json"] = core.encode(core.value({ series({ node = "a" }, { 0, 900, 0.25 },
+        { 960, 1800, 0.75 }) },
         "an answer")),
     }
     for name, content in pairs(changes or {}) do files[name] = content or nil end
@@ -104,7 +109,8 @@ describe("a trace of Prometheus", function()
 
   it("begins at its time; nodes report what pods held and what they used for themselves", function()
     local s = settings.defaults()
-    local r = run.run { scripts = { POLICIES .. "noderesource.lua" }, crds = { POLICIES .. "crds" }, snapshot = {},
+    local r = run.run { scripts = { POLICIES .. "noderesource.lua" }, crds = { POLICIES .. "crds" },
+      snapshot = {},
       load = {}, settings = s, params = {}, colocation = {}, seconds = 1500, seed = 1, explain = "a",
       trace = sample() }
     local a = r.explanation
@@ -143,11 +149,13 @@ describe("a trace of Prometheus", function()
     fails({ ["pods.json"] = answer() }, "has no pods")
     fails({ ["pods.json"] = "{" }, "pods.json: ")
     fails({ ["pods.json"] = "5" }, "pods.json: expected an answer of Prometheus")
-    fails({ ["pods.json"] = "{}" }, "pods.json: expected the answer of query_range (a matrix), got no data.resultType")
+    fails({ ["pods.json"] = "{}" }, "pods.json: expected the answer of query_range (a matrix), got no \z
+      data.resultType")
     fails({ ["nodes.json"] = answer() }, "has no nodes")
     fails({ ["cpu-2.json"] = answer(series({ pod = "x" }, { 0, 0, 1 })) },
       'cpu-2.json: series 1: the label "namespace" is missing; the query is: ' .. cpu)
-    fails({ ["cpu-2.json"] = answer(series(of "web-7d9-x", { 0, 0, 1 }), series(of "web-7d9-x", { 0, 0, "many" })) },
+    fails({ ["cpu-2.json"] = answer(series(of "web-7d9-x", { 0, 0, 1 }),
+      series(of "web-7d9-x", { 0, 0, "many" })) },
       'cpu-2.json: series 2: values[1] is not a number: "many"')
     fails({ ["cpu-2.json"] = answer { metric = of "x", values = { 5 } } },
       'cpu-2.json: series 1: values[1]: expected [seconds, "number"]')
@@ -155,7 +163,8 @@ describe("a trace of Prometheus", function()
   end)
 
   it("with bytes that changed is read, or refused with its file", function()
-    local whole, seed, read = answer(info("web-1", "a", "", 0, 300), info("job-1", "a", "koord-batch", 0, 120)), 3, 0
+    local whole, seed, read = answer(info("web-1", "a", "", 0, 300),
+      info("job-1", "a", "koord-batch", 0, 120)), 3, 0
     local function up_to(n)
       seed = (seed * 1103515245 + 12345) % (1 << 31)
       return 1 + (seed >> 16) % n
@@ -164,7 +173,8 @@ describe("a trace of Prometheus", function()
     local trace = sample()
     for _ = 1, 300 do
       local at = up_to(#whole)
-      process.write(trace.dir .. "/pods.json", whole:sub(1, at - 1) .. odd[up_to(#odd)] .. whole:sub(at + up_to(3)))
+      process.write(trace.dir .. "/pods.json",
+        whole:sub(1, at - 1) .. odd[up_to(#odd)] .. whole:sub(at + up_to(3)))
       local ok, why = pcall(prometheus.open, trace.dir)
       if ok then read = read + 1 else assert.matches("pods%.json", tostring(why)) end
     end
@@ -178,7 +188,8 @@ describe("a trace of Prometheus", function()
       assert.truthy(page:find(q[1] .. ".json", 1, true), q[1])
       for metric in q[2]:gmatch "kube_[%l_]+" do assert.truthy(page:find(metric, 1, true), metric) end
     end
-    assert.equal(0, select(2, process.run("sh -n " .. process.write(process.tmpname ".sh", prometheus.commands()))))
+    assert.equal(0, select(2,
+      process.run("sh -n " .. process.write(process.tmpname ".sh", prometheus.commands()))))
   end)
 end)
 
@@ -235,7 +246,8 @@ describe("a trace of Alibaba's form of 2023", function()
       assert.truthy(tostring(why):find(pattern, 1, true), tostring(why))
     end
     fails({ ["pod_meta_info.csv"] = false }, "has no file *pod_meta_info*.csv")
-    fails({ ["pod_meta_info.csv"] = "pod,cpu\n" }, 'pod_meta_info.csv:1: the column "create_timestamp" is missing')
+    fails({ ["pod_meta_info.csv"] = "pod,cpu\n" },
+      'pod_meta_info.csv:1: the column "create_timestamp" is missing')
     fails({ ["pod_meta_info.csv"] = META .. "1,web,2,0,0,0,0,0,LS\nx,web,0,0,0,0,0,0,LS\n" },
       'pod_meta_info.csv:7: create_timestamp is not a number: "x"')
     fails({ ["node_resource_usage_0.csv"] = NODES .. "0,n4,0,0,1,0,0,0,2,0\n" },

@@ -25,7 +25,8 @@ M.NONE = setmetatable({}, { __jsontype = "array" })
 
 local function objects(value)
   if type(value) ~= "table" then return value end
-  if next(value) == nil then return getmetatable(value) and value or setmetatable({}, { __jsontype = "object" }) end
+  if next(value) == nil then return getmetatable(value) and value
+    or setmetatable({}, { __jsontype = "object" }) end
   local copy = {}
   for key, x in pairs(value) do copy[key] = objects(x) end
   return copy
@@ -34,7 +35,8 @@ end
 --- `more` over `base`, which is changed: tables with keys are merged, lists and all else replaced.
 function M.merge(base, more)
   for key, value in pairs(more or {}) do
-    local deep = type(value) == "table" and type(base[key]) == "table" and #value == 0 and not getmetatable(value)
+    local deep = type(value) == "table" and type(base[key]) == "table" and #value == 0
+      and not getmetatable(value)
     base[key] = deep and M.merge(base[key], value) or value
   end
   return base
@@ -63,7 +65,8 @@ function M.ask(s, rows)
       add("cacert = %s", quote(s.ca))
     end
     if body then
-      local file = process.write(process.tmpname ".json", type(body) == "table" and json.encode(objects(body)) or body)
+      local file = process.write(process.tmpname ".json",
+        type(body) == "table" and json.encode(objects(body)) or body)
       add("header = %s", quote("Content-Type: " .. (TYPES[method] or "application/json")))
       add("data-binary = %s", quote("@" .. file))
     end
@@ -74,7 +77,8 @@ function M.ask(s, rows)
   for i, path in ipairs(out) do
     local text = process.read(path) or ""
     local head, body = text:match "^(.-)\r\n\r\n(.*)$"
-    local answer = { code = tonumber(text:match "^HTTP/%S+ (%d+)"), warnings = {}, body = json.decode(body, 1, nil) }
+    local answer = { code = tonumber(text:match "^HTTP/%S+ (%d+)"), warnings = {},
+      body = json.decode(body, 1, nil) }
     for line in (head or ""):gmatch "[^\r\n]+" do
       local warning = line:match "^[Ww]arning: (.*)"
       if warning then answer.warnings[#answer.warnings + 1] = warning end
@@ -127,7 +131,8 @@ end
 local function differences(path, theirs, ours, found)
   if type(theirs) ~= "table" or type(ours) ~= "table" then
     if theirs ~= ours then
-      found[#found + 1] = ("%s: the real one says %s, ours %s"):format(path, json.encode(theirs), json.encode(ours))
+      found[#found + 1] = ("%s: the real one says %s, ours %s"):format(path, json.encode(theirs),
+        json.encode(ours))
     end
     return
   end

@@ -18,7 +18,8 @@ function M.start()
   local cert = identities.certificate(ca, "/CN=converter", "IP:127.0.0.1")
   local hook = process.spawn { "python3", "spec/support/converter.py", cert.crt, cert.key }
   wait.until_true(20, "the conversion webhook", function() return hook:log():match "^%d+\n" end)
-  local self = { url = ("https://127.0.0.1:%s/convert"):format(hook:log():match "^%d+"), ca = process.run("base64 -w0 " .. ca.crt) }
+  local self = { url = ("https://127.0.0.1:%s/convert"):format(hook:log():match "^%d+"),
+    ca = process.run("base64 -w0 " .. ca.crt) }
   local seen = #hook:log():match "^%d+\n"
   function self.calls()
     local log = hook:log()
@@ -35,14 +36,17 @@ local function version(name, storage, fields)
   return { name = name, served = true, storage = storage,
     subresources = { status = setmetatable({}, { __jsontype = "object" }),
       scale = { specReplicasPath = ".spec.replicas", statusReplicasPath = ".status.replicas" } },
-    schema = { openAPIV3Schema = { type = "object", properties = { spec = { type = "object", properties = fields },
-      status = { type = "object", properties = { replicas = { type = "integer" }, seen = { type = "string" } } } } } } }
+    schema = { openAPIV3Schema = { type = "object",
+      properties = { spec = { type = "object", properties = fields },
+      status = { type = "object",
+        properties = { replicas = { type = "integer" }, seen = { type = "string" } } } } } } }
 end
 
 --- The definition; v1 is stored.
 function M.definition(group, hook)
   local int = { type = "integer" }
-  return { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition", metadata = { name = "gizmos." .. group },
+  return { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+    metadata = { name = "gizmos." .. group },
     spec = { group = group, scope = "Namespaced", names = { plural = "gizmos", kind = "Gizmo" },
       versions = { version("v1", true, { size = { type = "string" } }),
         version("v2", false, { width = int, height = int, depth = { type = "integer", default = 7 } }) },

@@ -20,7 +20,8 @@ function M.describe(what, o)
     local there = process.read(o.program) ~= nil
 
     local function passes(env)
-      local out, code = process.run(("env %s RUST_BACKTRACE=0 %s"):format(env, o.program .. " " .. (o.words or "")))
+      local out, code = process.run(("env %s RUST_BACKTRACE=0 %s"):format(env,
+        o.program .. " " .. (o.words or "")))
       assert.equal(0, code, out)
       assert.matches(o.passed, out, 1, true)
     end

@@ -56,7 +56,8 @@ M.arrows = {
   ["core/run"] = set "base value model schema client cache queue metrics election events sharding run",
   ["core/isolate"] = set "base value model run isolate",
   ["core/observe"] = set "base httpd value model client queue metrics informers events run observe",
-  ["core/controller"] = set "base value model client queue informers election sharding run observe controller",
+  ["core/controller"] = set "base value model client queue informers election sharding run observe \z
+    controller",
   ["core/webhook"] = set "base httpd value model auth client metrics run controller webhook",
   ["core/lab"] = set "base value model client informers events run controller lab",
   ["core/manager"] = set "base httpd value model client metrics election events run observe controller webhook \z
@@ -75,7 +76,8 @@ M.arrows = {
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema show check builtin",
   ["core/policy"] = set "base value model store cel rules schema show check builtin policy",
-  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin policy custom verbs",
+  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin policy custom \z
+    verbs",
   ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show openapi builtin policy \z
     custom discovery verbs server",
 }
@@ -83,7 +85,8 @@ M.arrows = {
 --- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the
 --- bindings from those, beside themselves.
 local BINDINGS = {
-  state = "", values = "state", api = "state values", script = "state values api", cli = "state values api script terminal",
+  state = "", values = "state", api = "state values", script = "state values api",
+    cli = "state values api script terminal",
   terminal = "state api",
 }
 do

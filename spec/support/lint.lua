@@ -96,7 +96,8 @@ function M.functions(path, text)
       if head:find "KL_REQUIRES" then name, params = head:match "([%w_]+)(%b()) KL_REQUIRES" end
       local n, most = count_params((params or "()"):sub(2, -2)), HOT[path] or MOST_PARAMS
       if n > most then
-        found[#found + 1] = ("%s:%d: %s takes %d parameters, %d at most: give it a struct"):format(path, number, name,
+        found[#found + 1] = ("%s:%d: %s takes %d parameters, %d at most: give it a struct"):format(path,
+          number, name,
           n, most)
       end
     elseif line == "}" and from then
@@ -124,11 +125,11 @@ function M.lua_functions(path, text)
   return found
 end
 
--- Columns of a line; and how many lines of Lua are wider below a directory: to be lowered, never to be raised.
--- What is aligned in a comment counts, too; texts that others wrote (spec/fixtures) and the annotations of
--- kinds, which are generated, do not, nor does `---@`, which knows no second line.
+-- Columns of a line; and how many lines of Lua are wider below a directory: to be lowered, never to be
+-- raised. What is aligned in a comment counts, too; texts that others wrote (spec/fixtures) and the
+-- annotations of kinds, which are generated, do not, nor does `---@`, which knows no second line.
 local COLUMNS, SHOWN = 110, 20
-local MOST_WIDE = { bindings = 0, controllers = 12, deploy = 1, lua = 34, spec = 1240 }
+local MOST_WIDE = { bindings = 0, controllers = 12, deploy = 1, lua = 34, spec = 510 }
 local NOT_OURS = { "^spec/fixtures/", "^lua/kubelua/kubernetes/", "^lua/kubelua/koordinator/" }
 
 --- The lines of a Lua file that are wider, each as "path:line: ...".

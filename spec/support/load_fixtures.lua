@@ -150,7 +150,8 @@ return function(calcs, tools)
   -- A pod and some nodes: the expected one fits, and no other scores more.
   calcs.placement = function(input, expect)
     local wrong = placement.verdict(input, expect.node)
-    return wrong and ("expected %s, got %s: %s, %s%s"):format(expect.node, wrong.ours or "no node", wrong.name,
+    return wrong and ("expected %s, got %s: %s, %s%s"):format(expect.node, wrong.ours or "no node",
+      wrong.name,
       wrong.reason, wrong.why and ": " .. wrong.why or "")
   end
 end

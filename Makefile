@@ -243,6 +243,7 @@ versions: assets ## the oldest and newest kube-apiserver that README promises, f
 	@sh spec/realserver/build.sh build/assets/rust rust || echo "kubelua: no programs of kube-rs here: their spec is skipped" >&2
 	@sh spec/realserver/build.sh build/assets/python python || echo "kubelua: no Python client here: its spec is skipped" >&2
 	@sh spec/realserver/build.sh build/assets/definitions definitions || echo "kubelua: no sets of definitions here: their spec is skipped" >&2
+	@sh spec/realserver/build.sh build/assets/celspec celspec || echo "kubelua: no conformance tests of CEL here: theirs is skipped" >&2
 	@sh spec/realserver/build.sh build/assets/koordinator koordinator || echo "kubelua: none of Koordinator's functions here: ours are not held against them" >&2
 
 check: specs ## the fast part of the specs, below a minute: no real API server

@@ -4,8 +4,6 @@
 
 #include "cel/cel_impl.h"
 
-#define SECONDS_MIN (-62135596800) /* 0001-01-01T00:00:00Z */
-#define SECONDS_MAX 253402300799   /* 9999-12-31T23:59:59Z */
 #define NS 1000000000
 
 static kl__cval overflow(kl__cev *e, const char *what) { return kl__cval_err(e, "%s overflow", what); }
@@ -26,7 +24,7 @@ static kl__cval time_plus(kl__cev *e, kl__cval t, int64_t ns, bool minus)
         rest -= NS;
         sec++;
     }
-    if (__builtin_add_overflow(t.t.sec, sec, &sec) || sec < SECONDS_MIN || sec > SECONDS_MAX)
+    if (__builtin_add_overflow(t.t.sec, sec, &sec) || sec < KL__CEL_SECONDS_MIN || sec > KL__CEL_SECONDS_MAX)
         return overflow(e, "timestamp");
     return (kl__cval){.kind = KL_C_TIME, .t = {sec, (int32_t)rest}};
 }
@@ -109,7 +107,7 @@ static kl__cval minus(kl__cev *e, const kl__cval *a, size_t n)
     r = (kl__cval){.kind = KL_C_DURATION};
     if (__builtin_mul_overflow(a[0].t.sec - a[1].t.sec, (int64_t)NS, &r.i)
         || __builtin_add_overflow(r.i, (int64_t)a[0].t.ns - a[1].t.ns, &r.i))
-        return overflow(e, "duration");
+        return overflow(e, "integer");
     return r;
 }
 
@@ -256,7 +254,11 @@ static bool look(kl__cev *e, kl__cval from, kl__cval key, kl__cval *out)
     int64_t i;
     if (from.kind == KL_C_LIST) {
         if (!place(key, &i)) {
-            *out = kl__cval_err(e, "no such overload");
+            bool number = key.kind == KL_C_DOUBLE || key.kind == KL_C_UINT;
+            kl__cval_show(e, key, &b);
+            *out = number ? kl__cval_err(e, "unsupported index value %s in list", kl_buf_str(&b))
+                          : kl__cval_err(e, "unsupported index type '%s' in list", kl__cval_type(key)->name);
+            kl_buf_fini(&b);
             return false;
         }
         there = i >= 0 && (uint64_t)i < kl__clist_len(from.list);
@@ -462,7 +464,7 @@ const kl__cfunc kl__cel_core[] = {
     {"size", ".y>i", size, NULL},
     {"size", ".LA>i", size, NULL},
     {"size", ".MAB>i", size, NULL},
-    {"type", "A>T", type, NULL},
+    {"type", "A>TA", type, NULL},
     {"dyn", "A>*", same, NULL},
     {"optional.of", "A>OA", of, NULL},
     {"optional.ofNonZeroValue", "A>OA", of_non_zero, NULL},

@@ -88,8 +88,9 @@ void kl__cmap_at(kl__cev *e, const kl__cmap *m, size_t i, kl__cval *key, kl__cva
 bool kl__cmap_get(kl__cev *e, const kl__cmap *m, kl__cval key, kl__cval *out);
 kl__cmap *kl__cmap_new(kl__cev *e, size_t cap);
 bool kl__cmap_add(kl__cev *e, kl__cmap *m, kl__cval key, kl__cval value); /* false: it is there */
+void kl__cmap_set(kl__cev *e, kl__cmap *m, kl__cval key, kl__cval value); /* of a key that is there */
 bool kl__cval_equal(kl__cev *e, kl__cval a, kl__cval b);
-/* -1, 0, 1; 2: not comparable; 3: NaN */
+/* -1, 0, 1; 2: not comparable; 3: NaN. Numbers of two kinds are compared as cel-go does it, as doubles. */
 int kl__cval_compare(kl__cval a, kl__cval b);
 uint64_t kl__cval_size(kl__cval v); /* as costs count it */
 const kl__ctype *kl__cval_type(kl__cval v);
@@ -102,6 +103,10 @@ void kl__cel_double(double d, kl_buf *out);    /* as string(double) */
 void kl__cel_time(kl__cval v, kl_buf *out);    /* RFC 3339 */
 void kl__cel_seconds(int64_t ns, kl_buf *out); /* "1.5s", as string(duration) */
 kl__cval kl__cel_format(kl__cev *e, const kl__cval *a, size_t n);
+
+/* 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the times that there are. */
+#define KL__CEL_SECONDS_MIN (-62135596800)
+#define KL__CEL_SECONDS_MAX 253402300799
 
 #define KL__CBOOL(x) ((kl__cval){.kind = KL_C_BOOL, .b = (x)})
 #define KL__CINT(x) ((kl__cval){.kind = KL_C_INT, .i = (x)})

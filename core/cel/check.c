@@ -194,7 +194,8 @@ static void check_literal(checker *c, const kl__cexpr *e)
     } else if (!strcmp(e->name, "duration"))
         bad = kl_duration_parse(x->value.s.p, &d, NULL) != KL_OK;
     else if (!strcmp(e->name, "timestamp"))
-        bad = kl_time_parse(x->value.s.p, &sec, &ns, NULL) != KL_OK;
+        bad = kl_time_parse(x->value.s.p, &sec, &ns, NULL) != KL_OK || sec < KL__CEL_SECONDS_MIN
+            || sec > KL__CEL_SECONDS_MAX;
     else
         known = false;
     if (known && bad)
@@ -264,7 +265,7 @@ static const kl__ctype *entry(checker *c, const kl__cexpr *e, size_t i, const kl
     t = kl__cbind_resolve(&c->b, t, false);
     if (t->kind == KL_C_OPTIONAL)
         return t->p[0];
-    if (t->kind > KL_C_DYN)
+    if (t->kind != KL_C_DYN)
         mismatch(c, e->arg[i]->at, kl__ctype_of(c->s->a, KL_C_OPTIONAL, t), t);
     return t;
 }

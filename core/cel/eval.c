@@ -128,7 +128,7 @@ static bool get(kl__cev *e, kl__cval from, const char *name, kl__cval *out)
 static uint64_t step_cost(const kl__cexpr *operand)
 {
     bool attribute = operand->node == KL_E_IDENT || operand->node == KL_E_SELECT
-        || (operand->node == KL_E_CALL && !operand->member && !strcmp(operand->name, "_[_]"));
+        || (operand->node == KL_E_CALL && !operand->member && !strncmp(operand->name, "_[", 2));
     return attribute ? 1 : 2;
 }
 
@@ -138,13 +138,15 @@ static kl__cval select_field(kl__cev *e, const kl__cexpr *x)
     if (failed(from) || e->over)
         return from;
     bool optional = from.kind == KL_C_OPTIONAL;
-    if (optional && !from.opt)
+    uint64_t cost = step_cost(x->arg[0]);
+    if (optional && !from.opt) {
+        kl__cev_charge(e, cost - 1);
         return x->test ? KL__CBOOL(false) : from;
+    }
     if (optional)
         from = *from.opt;
     bool there = get(e, from, x->name, &v);
-    if (!x->test && (there || (!optional && !x->opt)))
-        kl__cev_charge(e, step_cost(x->arg[0]));
+    kl__cev_charge(e, x->test || (!there && (optional || x->opt)) ? cost - 1 : cost);
     if (x->test) {
         bool container = from.kind == KL_C_MAP || from.kind == KL_C_OBJECT;
         return container || optional ? KL__CBOOL(there) : v;
@@ -153,19 +155,54 @@ static kl__cval select_field(kl__cev *e, const kl__cexpr *x)
         return v;
     if (there)
         return failed(v) ? v : some(e, v);
-    return from.kind == KL_C_MAP || from.kind == KL_C_OBJECT ? (kl__cval){.kind = KL_C_OPTIONAL} : v;
+    bool container = optional || from.kind == KL_C_MAP || from.kind == KL_C_OBJECT;
+    return container ? (kl__cval){.kind = KL_C_OPTIONAL} : v;
 }
 
 /* ---------------------------------------------------------------- calls */
 
-static kl__cval no_overload(kl__cev *e, const kl__cexpr *x)
+/* Whether values of this kind have the operator at all. */
+static bool operates(const char *name, kl__ckind k)
 {
-    bool operator= strchr("_@!-", x->name[0]) != NULL;
+    bool number = k == KL_C_INT || k == KL_C_UINT || k == KL_C_DOUBLE,
+         time = k == KL_C_TIME || k == KL_C_DURATION, text = k == KL_C_STRING || k == KL_C_BYTES;
+    switch (name[0] == '_' ? name[1] : 0) {
+    case '<':
+    case '>': return number || time || text || k == KL_C_BOOL;
+    case '+': return number || time || text || k == KL_C_LIST;
+    case '-': return (number && k != KL_C_UINT) || time || k == KL_C_UINT;
+    case '*':
+    case '/': return number;
+    case '%': return number && k != KL_C_DOUBLE;
+    default: return true;
+    }
+}
+
+static kl__cval no_overload(kl__cev *e, const kl__cexpr *x, kl__ckind first)
+{
+    bool operator= strchr("_@!-", x->name[0]) != NULL &&operates(x->name, first);
     return kl__cval_err(e, "no such overload%s%s", operator? "" : ": ", operator? "" : x->name);
+}
+
+/* x.or(y), x.orValue(y): y is evaluated only where x has no value. */
+static kl__cval alternative(kl__cev *e, const kl__cexpr *x)
+{
+    kl__cval v = eval(e, x->arg[0]);
+    if (failed(v) || e->over)
+        return v;
+    if (v.kind != KL_C_OPTIONAL) {
+        kl__cev_charge(e, 1);
+        return no_overload(e, x, v.kind);
+    }
+    if (!v.opt)
+        return eval(e, x->arg[1]);
+    return x->name[2] ? *v.opt : v;
 }
 
 static kl__cval call(kl__cev *e, const kl__cexpr *x)
 {
+    if (x->member && x->n == 2 && (!strcmp(x->name, "or") || !strcmp(x->name, "orValue")))
+        return alternative(e, x);
     kl__cval few[4], *a = x->n <= 4 ? few : kl__carena_alloc(e->a, x->n * sizeof *a);
     for (size_t i = 0; i < x->n; i++) {
         a[i] = eval(e, x->arg[i]);
@@ -176,20 +213,22 @@ static kl__cval call(kl__cev *e, const kl__cexpr *x)
     }
     for (size_t i = 0; i < x->nfn; i++) {
         const kl__cfunc *f = x->fn[i];
-        if (!kl__cfunc_fits(f, a, x->n, x->member))
+        bool index = x->name[0] == '_' && x->name[1] == '[';
+        if (!kl__cfunc_fits(f, a, x->n, x->member) && !(index && a[0].kind == KL_C_LIST))
             continue;
         kl__cval v = f->call(e, a, x->n);
-        bool index = x->name[0] == '_' && x->name[1] == '[';
         if (e->over)
             return v;
-        if (index && v.kind == KL_C_OPTIONAL && !v.opt)
+        if (index && v.kind == KL_C_OPTIONAL && !v.opt) {
+            kl__cev_charge(e, step_cost(x->arg[0]) - 1);
             return v;
+        }
         if (!x->constant)
             kl__cev_charge(e, index ? step_cost(x->arg[0]) : f->cost ? f->cost(a, x->n, v) : 1);
         return v;
     }
     kl__cev_charge(e, 1);
-    return no_overload(e, x);
+    return no_overload(e, x, x->n ? a[0].kind : KL_C_NULL);
 }
 
 /* ---------------------------------------------------------------- literals */
@@ -240,7 +279,11 @@ static kl__cval map(kl__cev *e, const kl__cexpr *x)
             continue;
         if (failed(v) || e->over)
             return v;
-        if (!kl__cmap_add(e, m, k, v)) {
+        if (kl__cmap_add(e, m, k, v))
+            continue;
+        if (x->constant) /* cel-go makes these at once, and the last one wins */
+            kl__cmap_set(e, m, k, v);
+        else {
             kl_buf b = KL_BUF_INIT;
             kl__cval_show(e, k, &b);
             v = kl__cval_err(e, "Failed with repeated key %s", kl_buf_str(&b));
@@ -375,7 +418,7 @@ static kl__cval optional(kl__cev *e, const kl__cexpr *x, kl__cval from)
 {
     if (from.kind != KL_C_OPTIONAL)
         return kl__cval_err(e, "no such overload: hasValue");
-    kl__cev_charge(e, 3);
+    kl__cev_charge(e, from.opt ? 3 : 2);
     if (!from.opt)
         return from;
     e->local[x->slot] = *from.opt;
@@ -455,7 +498,7 @@ static kl__cval eval(kl__cev *e, const kl__cexpr *x)
     case KL_E_FOLD: return fold(e, x);
     case KL_E_OBJECT: break;
     }
-    return no_overload(e, x);
+    return no_overload(e, x, KL_C_NULL);
 }
 
 kl__cval kl__cel_run(kl__cev *e, const kl__cexpr *x) { return eval(e, x); }

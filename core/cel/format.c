@@ -30,29 +30,32 @@ static void show_list(form *f, kl__cval v, int depth)
     kl_buf_putc(&f->out, ']');
 }
 
-static int by_key(const void *a, const void *b)
-{
-    const kl__cval *x = a, *y = b;
-    int c = kl__cval_compare(x[0], y[0]);
-    return c == 2 ? (int)x[0].kind - (int)y[0].kind : c;
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
+/* Entries in the order of their texts. */
 static void show_map(form *f, kl__cval v, int depth)
 {
-    size_t n = kl__cmap_len(v.map);
-    kl__cval *pairs = kl_new_array(kl__cval, 2 * n + 1);
-    for (size_t i = 0; i < n; i++)
-        kl__cmap_at(f->e, v.map, i, &pairs[2 * i], &pairs[2 * i + 1]);
-    qsort(pairs, n, 2 * sizeof *pairs, by_key);
-    kl_buf_putc(&f->out, '{');
-    for (size_t i = 0; i < n && kl__cev_works(f->e); i++) {
-        kl_buf_puts(&f->out, i ? ", " : "");
-        show(f, pairs[2 * i], depth + 1);
+    size_t n = kl__cmap_len(v.map), made = 0;
+    char **entry = kl_new_array(char *, n + 1);
+    kl_buf whole = f->out;
+    for (; made < n && kl__cev_works(f->e); made++) {
+        kl__cval key, value;
+        kl__cmap_at(f->e, v.map, made, &key, &value);
+        f->out = (kl_buf)KL_BUF_INIT;
+        show(f, key, depth + 1);
         kl_buf_putc(&f->out, ':');
-        show(f, pairs[2 * i + 1], depth + 1);
+        show(f, value, depth + 1);
+        entry[made] = kl_buf_take(&f->out);
+    }
+    f->out = whole;
+    qsort(entry, made, sizeof *entry, by_text);
+    kl_buf_putc(&f->out, '{');
+    for (size_t i = 0; i < made; i++) {
+        kl_buf_printf(&f->out, "%s%s", i ? ", " : "", entry[i]);
+        kl_free(entry[i]);
     }
     kl_buf_putc(&f->out, '}');
-    kl_free(pairs);
+    kl_free(entry);
 }
 
 /* Within a list or a map texts are quoted. */
@@ -70,6 +73,12 @@ static void show(form *f, kl__cval v, int depth)
         show_quoted(f, v);
         return;
     }
+    if (depth && (v.kind == KL_C_TIME || v.kind == KL_C_DURATION)) {
+        kl_buf_puts(&f->out, v.kind == KL_C_TIME ? "timestamp(\"" : "duration(\"");
+        show(f, v, 0);
+        kl_buf_puts(&f->out, "\")");
+        return;
+    }
     if (depth > DEPTH_MAX || f->out.len > KL__CEL_MEMORY_MAX) {
         f->e->over = true;
         return;
@@ -80,10 +89,13 @@ static void show(form *f, kl__cval v, int depth)
     case KL_C_OBJECT: show_map(f, v, depth); break;
     case KL_C_DURATION: kl__cel_seconds(v.i, &f->out); break;
     case KL_C_DOUBLE:
-        if (depth && isfinite(v.d))
+        if (depth && isfinite(v.d)) {
             kl_buf_printf(&f->out, "%f", v.d);
-        else
-            kl__cval_show(f->e, v, &f->out);
+            break;
+        }
+        kl_buf_puts(&f->out, depth ? "\"" : "");
+        kl__cval_show(f->e, v, &f->out);
+        kl_buf_puts(&f->out, depth ? "\"" : "");
         break;
     default: kl__cval_show(f->e, v, &f->out); break;
     }
@@ -118,7 +130,9 @@ static void real(form *f, char clause, int precision, kl__cval v)
         return;
     }
     if (!isfinite(d)) {
-        kl_buf_puts(&f->out, isnan(d) ? "NaN" : d > 0 ? "Infinity" : "-Infinity");
+        const char *s = isnan(d) ? "NaN" : d > 0 ? "∞" : "-∞"; /* a column is 6 or `precision` wide */
+        int wide = precision < 0 ? 6 : precision, chars = isnan(d) ? 3 : d > 0 ? 1 : 2;
+        kl_buf_printf(&f->out, "%*s%s", clause == 'e' && wide > chars ? wide - chars : 0, "", s);
         return;
     }
 #pragma GCC diagnostic push

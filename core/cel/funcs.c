@@ -2,7 +2,7 @@
  *
  *   [.] ARGUMENT... > RESULT        "." a member: the first argument is the target
  *   b i u d s y t D n  bool, int, uint, double, string, bytes, timestamp, duration, null
- *   * T A B            anything, a type, type variables
+ *   * T A B            anything, a type (TA as a result: that of A), type variables
  *   Lx Mxy Ox          list(x), map(x, y), optional(x)
  *   Q P C U F V        quantity, IP, CIDR, URL, format, semantic version
  *   Z H G R E          authorizer, its checks of a path, a group, a resource, and a decision */
@@ -106,6 +106,10 @@ const kl__ctype *kl__cfunc_types(
     for (*n = 0; *s != '>'; (*n)++)
         arg[*n] = term(&s, a, b, params);
     s++;
+    if (s[0] == 'T' && s[1]) {
+        s++;
+        return kl__ctype_of(a, KL_C_TYPE, term(&s, a, b, params));
+    }
     return term(&s, a, b, params);
 }
 

@@ -11,6 +11,7 @@ typedef struct parser {
     kl__clex l;
     kl__csource *s;
     unsigned depth;
+    bool stuck; /* at a mistake of syntax: nothing more is read */
 } parser;
 
 static kl__cexpr *expr(parser *p);
@@ -80,7 +81,14 @@ void kl__cel_issues(kl__csource *s, kl_buf *out)
 
 /* ---------------------------------------------------------------- nodes */
 
-static bool bad(const parser *p) { return p->s->nissues > 0; }
+static bool bad(const parser *p) { return p->stuck; }
+
+static void stop(parser *p, size_t at, const char *why)
+{
+    if (!bad(p))
+        kl__cel_blame(p->s, (uint32_t)at, "%s", why);
+    p->stuck = true;
+}
 
 static kl__cexpr *node(parser *p, kl__cnode kind, size_t at, size_t n)
 {
@@ -99,8 +107,8 @@ static kl__cexpr *grown(parser *p, kl__cexpr *e)
     for (size_t i = 0; i < e->n; i++)
         if (e->arg[i] && e->arg[i]->depth >= e->depth)
             e->depth = e->arg[i]->depth + 1;
-    if (e->depth > KL__CEL_DEPTH_MAX && !bad(p))
-        kl__cel_blame(p->s, KL__CEL_NOWHERE, "max recursion depth exceeded");
+    if (e->depth > KL__CEL_DEPTH_MAX)
+        stop(p, KL__CEL_NOWHERE, "max recursion depth exceeded");
     return e;
 }
 
@@ -124,11 +132,7 @@ static bool take(parser *p, const char *s)
     return true;
 }
 
-static void unexpected(parser *p)
-{
-    if (!bad(p))
-        kl__cel_blame(p->s, (uint32_t)p->l.at, "Syntax error");
-}
+static void unexpected(parser *p) { stop(p, p->l.at, "Syntax error"); }
 
 static void must(parser *p, const char *s)
 {
@@ -279,10 +283,8 @@ static kl__cexpr *named(parser *p, bool global)
 {
     size_t at = p->l.at;
     const char *name = word(p);
-    if (reserved(name)) {
+    if (reserved(name))
         kl__cel_blame(p->s, (uint32_t)at, "reserved identifier: %s", name);
-        return NULL;
-    }
     kl__clex_next(&p->l);
     size_t open = p->l.at;
     if (!take(p, "(")) {
@@ -470,8 +472,10 @@ static kl__cexpr *logic(parser *p, bool and)
 
 static kl__cexpr *expr(parser *p)
 {
-    if (++p->depth > KL__CEL_DEPTH_MAX && !bad(p))
-        kl__cel_blame(p->s, KL__CEL_NOWHERE, "expression recursion limit exceeded: %d", KL__CEL_DEPTH_MAX);
+    if (++p->depth > KL__CEL_DEPTH_MAX) {
+        char *why = kl__carena_printf(p->s->a, "expression recursion limit exceeded: %d", KL__CEL_DEPTH_MAX);
+        stop(p, KL__CEL_NOWHERE, why);
+    }
     kl__cexpr *e = bad(p) ? NULL : logic(p, false);
     size_t at = p->l.at;
     if (!bad(p) && take(p, "?")) {
@@ -541,17 +545,22 @@ kl__cexpr *kl__cel_parse(kl__csource *s)
     }
     kl__clex_next(&p.l);
     kl__cexpr *e = expr(&p);
-    if (!bad(&p) && p.l.word != KL_W_END)
+    if (p.l.word != KL_W_END)
         unexpected(&p);
-    if (!bad(&p))
+    if (!s->nissues)
         return e;
-    struct kl__cissue first = s->issue[0];
-    bool told = !strncmp(first.message, "Syntax", 6);
-    s->nissues = 0;
+    /* Mistakes of syntax come first, in the real one's words; then what else was found on the way. */
+    size_t n = s->nissues;
+    struct kl__cissue *found = s->issue;
+    s->issue = NULL;
+    s->nissues = s->cap = 0;
     tell_mistakes(s);
-    for (size_t i = 0; i < s->nissues; i++)
-        told = told || (s->issue[i].at == first.at && !strcmp(s->issue[i].message, first.message));
-    if (!told || !s->nissues)
-        kl__cel_blame(s, first.at, "%s", first.message);
+    for (size_t i = 0; i < n; i++) {
+        bool told = !strncmp(found[i].message, "Syntax", 6) && s->nissues;
+        for (size_t k = 0; k < s->nissues && !told; k++)
+            told = s->issue[k].at == found[i].at && !strcmp(s->issue[k].message, found[i].message);
+        if (!told)
+            kl__cel_blame(s, found[i].at, "%s", found[i].message);
+    }
     return NULL;
 }

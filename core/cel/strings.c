@@ -182,7 +182,7 @@ static kl__cval index_of(kl__cev *e, const kl__cval *a, size_t n)
     if (!a[1].s.n)
         return KL__CINT(offset);
     if (offset < 0 || offset >= len)
-        return n == 3 && (offset < 0 || offset > len) ? out_of_range(e, offset) : KL__CINT(-1);
+        return offset < 0 ? out_of_range(e, offset) : KL__CINT(-1);
     size_t from = byte_of(a[0], (size_t)offset);
     const char *at = memmem(a[0].s.p + from, a[0].s.n - from, a[1].s.p, a[1].s.n);
     return KL__CINT(at ? (int64_t)kl__cel_runes(a[0].s.p, (size_t)(at - a[0].s.p)) : -1);
@@ -193,9 +193,9 @@ static kl__cval last_index_of(kl__cev *e, const kl__cval *a, size_t n)
     int64_t len = (int64_t)kl__cval_size(a[0]), offset = n == 3 ? a[2].i : len;
     if (!a[1].s.n)
         return KL__CINT(offset);
-    if (n == 3 && (offset < 0 || offset >= len))
+    if (offset < 0)
         return out_of_range(e, offset);
-    if (a[0].s.n < a[1].s.n)
+    if (a[0].s.n < a[1].s.n || (n == 3 && offset >= len))
         return KL__CINT(-1);
     size_t at = byte_of(a[0], (size_t)offset);
     if (at > a[0].s.n - a[1].s.n)

@@ -254,6 +254,13 @@ kl__cmap *kl__cmap_new(kl__cev *e, size_t cap)
     return m;
 }
 
+void kl__cmap_set(kl__cev *e, kl__cmap *m, kl__cval key, kl__cval value)
+{
+    size_t at;
+    if (find(e, m, key, &at))
+        m->kv[2 * at + 1] = value;
+}
+
 bool kl__cmap_add(kl__cev *e, kl__cmap *m, kl__cval key, kl__cval value)
 {
     size_t at;
@@ -307,12 +314,12 @@ static int numbers(kl__cval a, kl__cval b)
     if (isnan(a.d))
         return 3;
     if (b.kind == KL_C_INT) {
-        if (a.d >= 9223372036854775808.0 || a.d < -9223372036854775808.0)
+        if (a.d > 9223372036854775808.0 || a.d < -9223372036854775808.0)
             return a.d < 0 ? -1 : 1;
         double x = (double)b.i;
         return order(a.d<x, a.d> x);
     }
-    if (a.d < 0 || a.d >= 18446744073709551616.0)
+    if (a.d < 0 || a.d > 18446744073709551616.0)
         return a.d < 0 ? -1 : 1;
     double x = (double)b.u;
     return order(a.d<x, a.d> x);

@@ -7,6 +7,7 @@
 # build.sh DIR python - puts into DIR venv, a Python with the official client (python/requirements.txt).
 # build.sh DIR rust - puts into DIR rust-clients, tests of kube-rs (rust/), built by cargo.
 # build.sh DIR definitions - puts into DIR sets of definitions, a directory each, out of Go modules (definitions/modules).
+# build.sh DIR celspec - puts into DIR cases.jsonl: CEL's conformance tests, and what Kubernetes makes of them (celspec/).
 # build.sh DIR clients - puts into DIR clients.test, programs of client-go and envtest (clients/).
 #
 # Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
@@ -15,7 +16,7 @@
 # Exit status: 0 they are there, 3 there is no way to get them here (and the reason is printed).
 set -eu
 
-mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|definitions|clients|python|rust]}"
+mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|celspec|definitions|clients|python|rust]}"
 out=$(cd "$1" && pwd)
 which=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)/$which
@@ -68,16 +69,21 @@ if [ "$which" = definitions ]; then
 	for set in "$kept"/*/; do ln -sfn "${set%/}" "$out/$(basename "$set")"; done
 	exit 0
 fi
-[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, definitions, clients, python, rust or nothing" >&2; exit 2; }
+[ "$which" != celspec ] || here=${here%/celspec}
+[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, celspec, definitions, clients, python, rust or nothing" >&2; exit 2; }
 VERSION=$(sed -n 's/.*\(k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator\) v//p' "$here/go.mod" | head -n 1)
 [ "$which" != clients ] || VERSION=$(sed -n 's/.*k8s.io\/client-go v//p' "$here/go.mod" | head -n 1)
 GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for
 sources=$here/go.mod
 [ ! -f "$here/main.go" ] || sources="$sources $(ls "$here"/*.go)"
+if [ "$which" = celspec ]; then
+	VERSION=$(sed -n 's/.*cel.dev\/expr v\([^ ]*\).*/\1/p' "$here/go.mod")
+	sources="$here/go.mod $here/celspec/main.go"
+fi
 [ "$which" != clients ] || sources="$sources $(ls "$here"/*.go)"
 assets=$cache/assets-$VERSION-$(cat $sources | cksum | cut -d" " -f1)
 names="kube-apiserver kubectl etcd"
-case $which in "") ;; helm | koordinator) names=$which ;; clients) names=clients.test ;; *) names=kube-apiserver ;; esac
+case $which in "") ;; helm | koordinator) names=$which ;; clients) names=clients.test ;; celspec) names=cases.jsonl ;; *) names=kube-apiserver ;; esac
 standin=
 [ -n "$which" ] || standin=$cache/kubelet-standin-$(cat "$here"/go.mod "$here"/kubelet/*.go | cksum | cut -d" " -f1)
 
@@ -143,6 +149,12 @@ stamp="-X $v.gitVersion=v$VERSION -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 case $which in
 helm) build "" helm.sh/helm/v3/cmd/helm ;;
 koordinator) build "" . ;;
+celspec)
+	build "" ./celspec
+	"$tmp/celspec" "$("$go" list -m -f '{{.Dir}}' cel.dev/expr)" >"$tmp/cases.jsonl" || { say "celspec failed"; exit 3; }
+	rm "$tmp/celspec"
+	chmod +x "$tmp/cases.jsonl"          # as complete() wants it
+	;;
 clients) GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" test -c -trimpath -ldflags "-s -w" -o "$tmp/clients.test" . >&2 ||
 	{ say "the build failed; the lines above say why"; exit 3; } ;;
 *) build "$stamp" k8s.io/kubernetes/cmd/kube-apiserver ;;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "model/schema_impl.h"
+#include "value/edited.h"
 
 #define TOLD_MAX 8 /* faults in one message */
 
@@ -128,7 +129,7 @@ static uint32_t below(const walk *w, const kl__snode *x, const char *key)
 
 static const kl_value *visit_object(walk *w, const kl__snode *x, const kl_value *v, const step *at)
 {
-    kl_builder *changed = NULL;
+    kl_edited e = {.base = v};
     for (size_t i = 0; i < kl_value_len(v); i++) {
         const char *key;
         size_t n;
@@ -143,10 +144,10 @@ static const kl_value *visit_object(walk *w, const kl__snode *x, const kl_value 
             continue;
         const kl_value *now = visit(w, node, child, &here);
         if (now != child)
-            kl_value_change(&changed, key, n, now);
+            kl_edited_put(&e, key, now);
         kl_value_unref(now);
     }
-    return kl_value_changed(v, changed);
+    return kl_edited_done(&e);
 }
 
 static const kl_value *visit_list(walk *w, const kl__snode *x, const kl_value *v, const step *at)

@@ -1,5 +1,6 @@
 /* lists.c - empty lists out of a language that has one empty table for lists and objects. */
 #include "schema/normalize.h"
+#include "value/edited.h"
 
 static const kl_value *empty_list(void)
 {
@@ -24,7 +25,7 @@ static const kl_value *of_items(const kl__schema *s, const kl_value *v)
 
 static const kl_value *of_members(const kl__schema *s, const kl_value *v)
 {
-    kl_builder *changed = NULL;
+    kl_edited e = {.base = v};
     for (size_t i = 0; i < kl_value_len(v); i++) {
         const char *key;
         size_t n;
@@ -34,10 +35,10 @@ static const kl_value *of_members(const kl__schema *s, const kl_value *v)
             continue;
         now = kl__schema_lists(child, old);
         if (now != old)
-            kl_value_change(&changed, key, n, now);
+            kl_edited_put(&e, key, now);
         kl_value_unref(now);
     }
-    return kl_value_changed(v, changed);
+    return kl_edited_done(&e);
 }
 
 const kl_value *kl__schema_lists(const kl__schema *s, const kl_value *v)

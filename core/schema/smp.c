@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "schema/smp_list.h"
 #include "schema/status.h"
+#include "value/edited.h"
 
 #define ORDER "$setElementOrder/"
 #define REMOVED "$deleteFromPrimitiveList/"
@@ -53,14 +54,6 @@ static bool is_directive(const char *key)
     return *key == '$' && (!strcmp(key, "$retainKeys") || STARTS(key, ORDER) || STARTS(key, REMOVED));
 }
 
-/* Sets `key` in *doc, or removes it (x NULL). */
-static void put(const kl_value **doc, const char *key, const kl_value *x)
-{
-    const kl_value *next = kl_value_with(*doc, key, x);
-    kl_value_unref(*doc);
-    *doc = next;
-}
-
 /* ------------------------------------------------------------------ what a patch adds */
 
 /* A new value without its objects with $patch and, in a document, without nulls and other directives. NULL:
@@ -93,10 +86,10 @@ static const kl_value *added(const job *j, const kl_value *v)
     return kl_builder_done(b);
 }
 
-static void put_added(const job *j, const kl_value **doc, const char *key, const kl_value *v)
+static void put_added(const job *j, kl_edited *doc, const char *key, const kl_value *v)
 {
     const kl_value *x = added(j, v);
-    put(doc, key, x);
+    kl_edited_put(doc, key, x);
     kl_value_unref(x);
 }
 
@@ -255,10 +248,10 @@ static kl_status in_order(job *j, const kl_value *patch, const kl_value *order, 
     return kl__fail_bad_request(j->err, "The order in patch list doesn't match $setElementOrder list");
 }
 
-static kl_status ordered_list(job *j, const kl__schema *s, const char *name, const kl_value *order,
-    const kl_value **doc, const kl_value **patch)
+static kl_status ordered_list(
+    job *j, const kl__schema *s, const char *name, const kl_value *order, kl_edited *doc, kl_edited *patch)
 {
-    const kl_value *old = kl_value_get(*doc, name), *p = kl_value_get(*patch, name), *merged = NULL;
+    const kl_value *old = kl_edited_get(doc, name), *p = kl_edited_get(patch, name), *merged = NULL;
     const kl__schema *below = kl__schema_child(s, name, strlen(name));
     if (!below)
         below = &kl__schema_any;
@@ -297,8 +290,8 @@ static kl_status ordered_list(job *j, const kl__schema *s, const char *name, con
         kl__rows_add_all(&rows, merged);
         kl__rows_weave(&rows, order, old, type == KL_OBJECT ? key : NULL);
         const kl_value *done = kl__rows_done(&rows);
-        put(doc, name, done);
-        put(patch, name, NULL);
+        kl_edited_put(doc, name, done);
+        kl_edited_put(patch, name, NULL);
         kl_value_unref(done);
     }
     kl_value_unref(merged);
@@ -306,82 +299,75 @@ static kl_status ordered_list(job *j, const kl__schema *s, const char *name, con
 }
 
 /* Merges the lists that have an order in the patch, and removes them from the patch. */
-static kl_status ordered_lists(job *j, const kl__schema *s, const kl_value **doc, const kl_value **patch)
+static kl_status ordered_lists(job *j, const kl__schema *s, kl_edited *doc, kl_edited *patch)
 {
-    const kl_value *all = kl_value_ref(*patch), *order;
+    const kl_value *order;
     const char *key;
     kl_status st = KL_OK;
-    for (size_t i = 0; (order = kl_value_member(all, i, &key, NULL)) && !st; i++) {
+    for (size_t i = 0; (order = kl_value_member(patch->base, i, &key, NULL)) && !st; i++) {
         if (!STARTS(key, ORDER))
             continue;
         if (j->patches) {
-            const kl_value *mine = kl_value_get(*doc, key);
+            const kl_value *mine = kl_edited_get(doc, key);
             if (mine && !kl_value_equal(mine, order))
                 st = kl__fail_bad_request(j->err, "two patches give one list two orders: %s", key);
             else
-                put(doc, key, order);
+                kl_edited_put(doc, key, order);
         }
-        put(patch, key, NULL);
+        kl_edited_put(patch, key, NULL);
         if (!st)
             st = ordered_list(j, s, key + sizeof ORDER - 1, order, doc, patch);
     }
-    kl_value_unref(all);
     return st;
 }
 
 /* ------------------------------------------------------------------ objects */
 
-static bool listed(const kl_value *retain, const char *key)
+static kl_status retain_keys(job *j, kl_edited *doc, kl_edited *patch)
 {
-    for (size_t i = 0; i < kl_value_len(retain); i++)
-        if (says(kl_value_item(retain, i), key))
-            return true;
-    return false;
-}
-
-static kl_status retain_keys(job *j, const kl_value **doc, const kl_value **patch)
-{
-    const kl_value *retain = kl_value_ref(kl_value_get(*patch, "$retainKeys")), *v, *all = kl_value_ref(*doc);
+    const kl_value *retain = kl_value_ref(kl_edited_get(patch, "$retainKeys")), *v;
     const char *key;
     kl_status st = KL_OK;
     if (retain)
-        put(patch, "$retainKeys", NULL);
+        kl_edited_put(patch, "$retainKeys", NULL);
     if (retain && j->patches) {
-        const kl_value *mine = kl_value_get(*doc, "$retainKeys");
+        const kl_value *mine = kl_edited_get(doc, "$retainKeys");
         if (mine && !kl_value_equal(mine, retain))
             st = kl__fail_bad_request(j->err, "two patches retain different keys of one object");
         else
-            put(doc, "$retainKeys", retain);
+            kl_edited_put(doc, "$retainKeys", retain);
     } else if (retain && kl_value_type(retain) != KL_ARRAY) {
         st = kl__fail_bad_request(j->err, "invalid patch format of retainKeys");
     } else if (retain) {
-        for (size_t i = 0; (v = kl_value_member(*patch, i, &key, NULL)) && !st; i++)
-            if (kl_value_type(v) != KL_NULL && !is_directive(key) && !listed(retain, key))
+        kl_finder listed = {0};
+        kl_finder_add_all(&listed, retain);
+        for (size_t i = 0; (v = kl_value_member(patch->base, i, &key, NULL)) && !st; i++)
+            if (kl_value_type(v) != KL_NULL && !is_directive(key) && kl_finder_find_text(&listed, key) < 0)
                 st = kl__fail_bad_request(j->err, "invalid patch format of retainKeys");
-        for (size_t i = 0; (v = kl_value_member(all, i, &key, NULL)) && !st; i++)
-            if (!listed(retain, key))
-                put(doc, key, NULL);
+        for (size_t i = 0; kl_value_member(doc->base, i, &key, NULL) && !st; i++)
+            if (kl_finder_find_text(&listed, key) < 0)
+                kl_edited_put(doc, key, NULL);
+        kl_finder_fini(&listed);
     }
     kl_value_unref(retain);
-    kl_value_unref(all);
     return st;
 }
 
-static kl_status member(job *j, const kl__schema *s, const char *key, const kl_value *p, const kl_value **doc)
+static kl_status member(job *j, const kl__schema *s, const char *key, const kl_value *p, kl_edited *doc)
 {
     bool removed = STARTS(key, REMOVED);
     if (removed && j->patches) {
-        put(doc, key, p);
+        kl_edited_put(doc, key, p);
         return KL_OK;
     }
     const char *name = removed ? key + sizeof REMOVED - 1 : key;
-    const kl_value *old = kl_value_get(*doc, name), *x = NULL;
+    const kl_value *old = kl_edited_get(doc, name), *x = NULL;
     const kl__schema *below = kl__schema_child(s, name, strlen(name));
     kl_type type = kl_value_type(p);
     if (!below)
         below = &kl__schema_any;
     if (type == KL_NULL) {
-        put(doc, name, j->patches ? p : NULL);
+        kl_edited_put(doc, name, j->patches ? p : NULL);
         return KL_OK;
     }
     if (!old || type != kl_value_type(old) || (type != KL_OBJECT && type != KL_ARRAY)) {
@@ -397,7 +383,7 @@ static kl_status member(job *j, const kl__schema *s, const char *key, const kl_v
     else
         x = kl_value_ref(p);
     if (!st)
-        put(doc, name, x);
+        kl_edited_put(doc, name, x);
     kl_value_unref(x);
     return st;
 }
@@ -417,19 +403,19 @@ static kl_status merge(
     for (size_t i = 0; (kl_value_member(patch, i, &key, &n)); i++)
         if (strlen(key) != n)
             return kl__fail_bad_request(j->err, "a key of the patch has a NUL character in it: %s...", key);
-    const kl_value *doc = kl_value_type(old) == KL_OBJECT ? kl_value_ref(old)
-                                                          : kl_value_with(NULL, "x", NULL),
-                   *rest = kl_value_ref(patch);
+    kl_edited doc = {.base = kl_value_type(old) == KL_OBJECT ? old : NULL}, rest = {.base = patch};
     kl_status st = retain_keys(j, &doc, &rest);
     if (!st)
         st = ordered_lists(j, s, &doc, &rest);
-    for (size_t i = 0; !st && (v = kl_value_member(rest, i, &key, NULL)); i++)
+    const kl_value *left = kl_edited_done(&rest);
+    for (size_t i = 0; !st && (v = kl_value_member(left, i, &key, NULL)); i++)
         st = member(j, s, key, v, &doc);
-    kl_value_unref(rest);
+    const kl_value *done = kl_edited_done(&doc);
+    kl_value_unref(left);
     if (!st)
-        *out = doc;
+        *out = done;
     else
-        kl_value_unref(doc);
+        kl_value_unref(done);
     return st;
 }
 

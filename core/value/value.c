@@ -516,26 +516,6 @@ const kl_value *kl_value_merged(const kl_value *a, const kl_value *b)
     return kl_value_ref(b);
 }
 
-void kl_value_change(kl_builder **changed, const char *key, size_t n, const kl_value *x)
-{
-    if (!*changed) {
-        *changed = kl_builder_new();
-        kl_build_object(*changed);
-    }
-    kl_build_keyn(*changed, key, n);
-    kl_build_value(*changed, x);
-}
-
-const kl_value *kl_value_changed(const kl_value *v, kl_builder *changed)
-{
-    if (!changed)
-        return kl_value_ref(v);
-    kl_build_end(changed);
-    const kl_value *now = kl_builder_done(changed), *out = kl_value_merged(v, now);
-    kl_value_unref(now);
-    return out;
-}
-
 const kl_value *kl_value_with_at(const kl_value *v, const kl_value *x, ...)
 {
     va_list ap;

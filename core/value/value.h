@@ -154,10 +154,6 @@ const kl_value *kl_value_with(const kl_value *v, const char *key, const kl_value
 /* Object `a` with the members of `b`, which win (each may be NULL: {}). In linear time, unlike kl_value_with
  * for each member. `b` itself when `a` has nothing to add. */
 const kl_value *kl_value_merged(const kl_value *a, const kl_value *b);
-/* Changes of an object's members, gathered in *changed (NULL before the first); kl_value_changed frees it and
- * returns the object with them, `v` itself when there are none. */
-void kl_value_change(kl_builder **changed, const char *key, size_t n, const kl_value *x);
-const kl_value *kl_value_changed(const kl_value *v, kl_builder *changed);
 /* The same as kl_value_with at a path of keys that ends in NULL; missing or non-object steps become objects
  * (removal creates nothing). */
 const kl_value *kl_value_with_at(const kl_value *v, const kl_value *x, ...) __attribute__((sentinel));

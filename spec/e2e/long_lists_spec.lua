@@ -67,6 +67,17 @@ describe("long lists at the embedded server", function()
   end)
   lazy_teardown(function() if s then s:stop() end end)
 
+  it("a strategic patch of them", function()
+    local path = "/api/v1/namespaces/default/configmaps"
+    assert.equal(201, api:post(path, { metadata = { name = "long" } }).code)
+    for _, value in ipairs { '"a"', '"b"', "null" } do
+      local r = api:request("PATCH", path .. "/long", '{"data":' .. map(value) .. "}",
+        { "Content-Type: application/strategic-merge-patch+json" })
+      assert.equal(200, r.code, r.text:sub(1, 400))
+    end
+    assert.is_nil(next(api:get(path .. "/long").body.data or {}))
+  end)
+
   for _, case in ipairs(CASES) do
     local what, object, code = table.unpack(case)
     it(what, function()

@@ -1,6 +1,7 @@
 /* finder_test.c - items of lists found by their members. */
 #include "support/test.h"
 
+#include "value/edited.h"
 #include "value/finder.h"
 
 static const kl_value *list_of(const char *text)
@@ -90,12 +91,18 @@ static void merged_maps(void **state)
     const kl_value *same = kl_value_merged(NULL, b), *empty = kl_value_merged(NULL, NULL);
     assert_true(kl_value_equal(same, b));
     assert_true(kl_value_type(empty) == KL_OBJECT && !kl_value_len(empty));
-    kl_builder *changed = NULL;
-    const kl_value *kept = kl_value_changed(a, changed);
+    kl_edited e = {.base = a};
+    const kl_value *kept = kl_edited_done(&e);
     assert_true(kept == a);
     const kl_value *x = kl_value_of_int(9);
-    kl_value_change(&changed, "y", 1, x);
-    const kl_value *now = kl_value_changed(a, changed), *expected = list_of("{\"x\":1,\"y\":9}");
+    e.base = a;
+    kl_edited_put(&e, "y", x);
+    kl_edited_put(&e, "new", x);
+    kl_edited_put(&e, "gone", x);
+    kl_edited_put(&e, "gone", NULL);
+    kl_edited_put(&e, "x", NULL);
+    assert_true(kl_edited_get(&e, "new") == x && !kl_edited_get(&e, "x") && !kl_edited_get(&e, "gone"));
+    const kl_value *now = kl_edited_done(&e), *expected = list_of("{\"y\":9,\"new\":9}");
     assert_true(kl_value_equal(now, expected));
     const kl_value *all[] = {a, b, both, want, same, empty, kept, x, now, expected};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

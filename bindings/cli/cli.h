@@ -99,8 +99,11 @@ void cli_move(void); /* any thread: something changed within */
 /* Prints a message and exits with status 1, on any thread: something that cannot be ended is still
  * running. */
 void cli_leave_stuck(void *arg);
-/* From now on another SIGTERM or SIGINT exits with status 1 at once. */
+/* From now on another SIGTERM or SIGINT exits with status 1 at once. Main thread. */
 void cli_second_signal_exits(void);
+/* A process that is still there after this time prints so and exits with status 1, whatever its threads do:
+ * the kernel's alarm watches. Main thread. */
+void cli_leave_after(kl_time time);
 
 /* --- which cluster, and as whom: the options that every command has which talks to one (cluster.c) --- */
 #define CLI_CLUSTER_MAX 32

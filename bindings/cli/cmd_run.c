@@ -336,6 +336,10 @@ static int listen_all(session *s)
                     s->control, s->managers[0], &s->page);
 }
 
+/* How long the process may take to end beyond the grace period. The manager gives a run 5 s to notice that it
+ * was aborted; what else takes time (webhooks, the mapper's functions, what scripts hold) has the rest. */
+#define LATE_MAX KL_SECONDS(10)
+
 /* Runs until the process ends. */
 static int work(session *s)
 {
@@ -347,9 +351,10 @@ static int work(session *s)
     if (s->o.server.play)
         s->player = cli_play_start(s->o.server.play, s->managers[0], kl_server_url(s->server), &s->o.scripts);
     int code = stay(s);
-    kl_info("stopping", "grace_seconds=%lld",
-        (long long)((s->o.runs.grace ? s->o.runs.grace : KL_SECONDS(30)) / KL_SECONDS(1)));
+    kl_time grace = s->o.runs.grace ? s->o.runs.grace : KL_SECONDS(30);
     cli_second_signal_exits();
+    cli_leave_after(grace + LATE_MAX);
+    kl_info("stopping", "grace_seconds=%lld", (long long)(grace / KL_SECONDS(1)));
     return code;
 }
 

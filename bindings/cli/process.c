@@ -137,6 +137,26 @@ void cli_leave_stuck(void *arg)
     _exit(1);
 }
 
+static void leave_late(int sig)
+{
+    (void)sig;
+    static const char text[] = "kubelua: the grace period is over and the process has not ended; leaving\n";
+    ssize_t n = write(2, text, sizeof text - 1);
+    (void)n;
+    _exit(1);
+}
+
+void cli_leave_after(kl_time time)
+{
+    struct sigaction a = {.sa_handler = leave_late};
+    sigaction(SIGALRM, &a, NULL);
+    sigset_t s;
+    sigemptyset(&s);
+    sigaddset(&s, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &s, NULL);
+    alarm((unsigned)(time / KL_SECONDS(1)) + 1);
+}
+
 void cli_second_signal_exits(void)
 {
     first_signal = kl_clock_now(kl_clock_real());

@@ -53,6 +53,21 @@ servers.each(function(name, start)
       return process.run(("curl -sS --max-time 30 -w ' %%{http_code}' http://%s/%s"):format(address, path))
     end
 
+    -- The kernel's alarm watches the end as a whole. The spec does not wait for it.
+    it("does not keep a process that is late to end", function()
+      run:stop(45)
+      run = controller.start(server, SCRIPT:format("one", ns, "one"), "--grace-period", "1h")
+      map("bad", "computes")
+      run:wait_for_log(60, "one sees bad")
+      run:signal "TERM"
+      run:wait_for_log(60, "stopping grace_seconds=3600")
+      run:signal "ALRM"
+      local ended = run
+      run = nil
+      assert.equal(1, ended:wait(45), ended:log())
+      assert.matches("the process has not ended; leaving", ended:log())
+    end)
+
     for _, way in ipairs { "computes", "tries to wait" } do
       it("keeps no probe, metric, command, reload or signal: it " .. way, function()
         map("bad", way)

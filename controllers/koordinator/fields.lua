@@ -1,5 +1,5 @@
--- fields.lua - reading objects, annotations and settings without tripping over what is absent.
--- Everything here takes a view of a cached object and a plain table alike: it only indexes and walks.
+-- fields.lua - reads objects, annotations and settings that may lack fields. All functions accept a view of a
+-- cached object or a plain table: they only index and iterate.
 
 local kube = require "kubelua"
 
@@ -18,7 +18,7 @@ function M.names(map)
   return out
 end
 
--- A plain table that nobody else holds. JSON nulls are left out, as Go's omitempty does.
+-- A plain table that is not shared. JSON nulls are left out, as by Go's omitempty.
 function M.copy(v)
   local kind = type(v)
   if kind ~= "table" and kind ~= "userdata" or v == kube.null then return v end
@@ -29,8 +29,8 @@ function M.copy(v)
   return t
 end
 
--- The object or list that an annotation or a ConfigMap entry holds as JSON text, as plain tables. Go lets a
--- repeated key win.
+-- Decodes the JSON object or list in an annotation or a ConfigMap entry, as plain tables. As in Go, the last
+-- of repeated keys wins.
 function M.json(text)
   local ok, value = pcall(function() return M.copy(kube.decode(text, { duplicates = "last" })) end)
   if not ok then return nil, "not valid JSON: " .. tostring(value) end
@@ -38,9 +38,9 @@ function M.json(text)
   return value
 end
 
--- Settings as Go sees them: a field of the wrong type fails the whole document, an unknown field vanishes.
--- `schema` maps each known field to a type name, to the schema of an object, or to a function that takes the
--- value and returns it checked, or nil and why.
+-- Settings as Go decodes them: a field of the wrong type fails the whole document, an unknown field is
+-- dropped. `schema` maps each known field to a type name, to the schema of an object, or to a function that
+-- takes the value and returns it checked, or nil and why.
 local checks = {
   boolean = function(v) return type(v) == "boolean" end,
   integer = function(v) return math.type(v) == "integer" end,
@@ -98,8 +98,8 @@ function M.map_of(kind)
   end
 end
 
--- `over` laid on `base`: objects field by field, everything else replaced; `whole` names the fields whose
--- entries are replaced one by one and never looked into (Go merges maps by key, not by field).
+-- Merges `over` into `base`: objects field by field, anything else is replaced; `whole` names the fields
+-- whose entries are replaced as a whole (Go merges maps by key, not by field).
 function M.merge(base, over, whole)
   local out = M.copy(base)
   for k, v in pairs(over) do
@@ -116,7 +116,7 @@ function M.merge(base, over, whole)
   return out
 end
 
--- The entry of `nodeConfigs` that decides for a node is the first whose selector matches: order is policy.
+-- The entry of `nodeConfigs` for a node is the first whose selector matches: their order matters.
 function M.first_match(configs, node)
   local labels = M.dig(node, "metadata", "labels")
   for _, entry in ipairs(configs or {}) do
@@ -124,7 +124,7 @@ function M.first_match(configs, node)
   end
 end
 
--- A metav1.LabelSelector. Absent selects nothing, empty selects everything, a malformed one selects nothing.
+-- A metav1.LabelSelector. An absent one selects nothing, an empty one everything, a malformed one nothing.
 function M.selects(selector, labels)
   local ok, compiled = pcall(kube.selector, selector)
   return ok and compiled:matches(labels)

@@ -1,5 +1,5 @@
--- fragmentationaware.lua - Koordinator's FragmentationAware: from nodes of which one resource is asked for
--- much more than another, the pod goes that evens it out most. The policy is descheduling/fragmentation.lua.
+-- fragmentationaware.lua - Koordinator's FragmentationAware: from nodes where requests for one resource are
+-- much higher than for another, evicts the pod that evens it out most (descheduling/fragmentation.lua).
 --
 --   kubelua run controllers/koordinator/fragmentationaware.lua
 

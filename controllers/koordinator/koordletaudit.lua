@@ -1,6 +1,6 @@
--- koordletaudit.lua - what the agents of nodes (koordlets) would do now, told and never done: whose cpu they
--- would suppress, which pods evict and for what, who may burst. The policy is in koordlet/, as pure
--- functions of what Node, NodeMetric, NodeSLO and pods say.
+-- koordletaudit.lua - reports what the agents of nodes (koordlets) would do now, and does nothing: which cpu
+-- they would suppress, which pods they would evict and why, which may burst. The policy is in koordlet/, as
+-- pure functions of Node, NodeMetric, NodeSLO and pods.
 --
 --   kubelua run controllers/koordinator/koordletaudit.lua
 
@@ -62,7 +62,7 @@ return kube.controller {
       for _, finding in ipairs(findings or {}) do ctx:event(finding.reason, "%s", finding.message) end
       ctx.memo.told = now
     end
-    -- A report gets too old without a sound: look again when it does.
+    -- A report expires without an event: look again then.
     local status = ctx.params.condition and { conditions = { condition(findings, why) } } or nil
     return { status = status, requeue_after = left and left + 1 or nil }
   end,

@@ -1,6 +1,6 @@
--- koordletpredict.lua - what the agents of nodes (koordlets) would predict that prod pods do not need, beside
--- what they report as prodReclaimable. It says where the two differ, and changes nothing. The policy is
--- koordlet/predict.lua; what it learned is kept in a ConfigMap for each node.
+-- koordletpredict.lua - compares a prediction of what prod pods do not need with the prodReclaimable that the
+-- agents of nodes (koordlets) report. It reports differences and changes nothing. The policy is
+-- koordlet/predict.lua; its histograms are kept in a ConfigMap for each node.
 --
 --   kubelua run controllers/koordinator/koordletpredict.lua
 
@@ -16,14 +16,14 @@ local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 
 local kept = checkpoint.keeper { prefix = "koordlet-predict-", load = predict.load, save = predict.save }
 
--- "more", "less" or nil: the agent's figure against ours, where they are apart by more than a part of what
--- prod pods ask for.
+-- "more", "less" or nil: the agent's figure compared with ours, if they differ by more than a share of the
+-- requests of prod pods.
 local function apart(agent, ours, requests, percent)
   if math.abs(agent - ours) * 100 <= requests * percent then return nil end
   return agent > ours and "more" or "less"
 end
 
--- A sentence for each resource in which the two differ, and a text that stays while they differ the same way.
+-- A sentence for each resource that differs, and a text that changes only with the kind of difference.
 local function compare(prediction, metric, percent)
   local agent = lists.of(fields.dig(metric, "status", "prodReclaimableMetric", "resource", "resources"))
   local said, key = {}, {}
@@ -51,7 +51,7 @@ return kube.controller {
   params = {
     namespace = "koordinator-system",   -- of the checkpoints
     checkpointSeconds = 600,
-    tolerancePercent = 10,              -- of what prod pods ask for
+    tolerancePercent = 10,              -- of the requests of prod pods
     coldStartSeconds = predict.DEFAULTS.coldStartSeconds,
     safetyMarginPercent = predict.DEFAULTS.safetyMarginPercent,
   },

@@ -108,9 +108,9 @@ function M.sums(index, pods)
   return all
 end
 
--- { [tree id] = { quotas, total } }. The tree "" is the cluster's; another one divides what its root's
--- annotation says, which the cluster's tree then lacks, unless the root is labelled ignore-default-tree.
--- Without `several` all are one tree.
+-- { [tree id] = { quotas, total } }. The tree "" is the cluster's. Any other divides the total in its root's
+-- annotation, which is taken from the cluster's tree unless the root is labelled ignore-default-tree. Without
+-- `several` there is one tree.
 function M.trees(index, cluster, several)
   local trees = { [""] = { quotas = {}, total = cluster } }
   for _, q in ipairs(index.list) do

@@ -1,5 +1,5 @@
--- quota.lua - what an ElasticQuota says, in the words of the policy. Labels and annotations that are absent
--- mean what Koordinator takes them for: the parent is the root, resources may be lent, the weight is the
+-- quota.lua - reads an ElasticQuota in the terms of the policy. Absent labels and annotations have
+-- Koordinator's defaults: the parent is the root, resources may be lent, the weight is the
 -- maximum.
 
 local fields = require "fields"
@@ -13,15 +13,15 @@ M.ROOT = "koordinator-root-quota"
 M.SYSTEM = "koordinator-system-quota"
 M.DEFAULT = "koordinator-default-quota"
 
--- The quotas that are there whether somebody made them or not; no tree contains them.
+-- The quotas that always exist, whether created or not; no tree contains them.
 M.RESERVED = { [M.ROOT] = true, [M.SYSTEM] = true, [M.DEFAULT] = true }
 
--- math.MaxInt64/2000: so much that nobody has it, and a thousand times as much still fits an integer.
+-- math.MaxInt64/2000: more than any cluster has; a thousand times as much still fits an integer.
 M.UNLIMITED = math.maxinteger // 2000
 
 local function flag(object, label) return fields.label(object, label) == "true" end
 
--- An annotation that holds a resource list; nil when it is absent or does not read.
+-- An annotation with a resource list; nil if it is absent or invalid.
 function M.annotated(object, name)
   local text = fields.annotation(object, name)
   if text == nil or text == "" then return nil end
@@ -34,7 +34,7 @@ local function weight(object, max)
   return list
 end
 
--- The namespaces whose pods belong to the quota although they do not name it.
+-- The namespaces whose pods belong to the quota without naming it.
 function M.namespaces(object)
   local text = fields.annotation(object, keys.namespaces)
   local list = text and text ~= "" and fields.json(text) or {}
@@ -44,7 +44,7 @@ function M.namespaces(object)
 end
 
 -- { name, namespace, parent, tree, is_parent, is_tree_root, lends, force, ignore_default_tree, min, max,
--- weight, total, guaranteed, namespaces }; total only where the quota is the root of a tree of its own.
+-- weight, total, guaranteed, namespaces }; total only if the quota is the root of its own tree.
 function M.read(object)
   local name = object.metadata.name
   local parent = fields.label(object, keys.parent) or ""
@@ -69,7 +69,7 @@ function M.read(object)
   }
 end
 
--- A quota that nobody made, of what no cluster has.
+-- A quota that was not created, with more than any cluster has.
 function M.unlimited(name)
   local max = { cpu = M.UNLIMITED * 1000, memory = M.UNLIMITED }
   return { name = name, parent = M.ROOT, tree = "", lends = true, min = {}, max = max, weight = max,

@@ -1,4 +1,4 @@
--- revoke.lua - a quota that uses more than its runtime for too long gives pods back: when, and which.
+-- revoke.lua - evicts pods of a quota that exceeds its runtime for too long: when, and which.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -7,8 +7,8 @@ local lists = require "lib.lists"
 
 local M = {}
 
--- The step of one quota's monitor. since: when it was last seen within its runtime (nil: never looked), in
--- seconds. Returns the next `since`, and whether to take pods back now, which begins the wait anew.
+-- A step of one quota's monitor. since: when it was last seen within its runtime (nil: never checked), in
+-- seconds. Returns the next `since`, and whether to evict pods now, which restarts the wait.
 function M.watch(since, used, runtime, now, delay)
   if since == nil or lists.within(used, runtime) then return now, false end
   if now - since > delay then return now, true end
@@ -20,8 +20,8 @@ local function started(pod)
   return time and kube.time(time):unix() or math.huge
 end
 
--- The least important first: by priority, then who started last. Names break ties, where Koordinator leaves
--- it to chance.
+-- The least important first: by priority, then the last started. Names break ties, where Koordinator's order
+-- is random.
 local function by_importance(pods)
   local sorted = {}
   for i, pod in ipairs(pods) do
@@ -40,11 +40,11 @@ local function by_importance(pods)
   return sorted
 end
 
--- The pods to evict, of those that are assigned to the quota: the least important are set aside until the
--- rest fits; if it then fits, the more important of those set aside come back as long as they fit, too.
+-- The pods to evict among those of the quota: the least important are set aside until the rest fits; then the
+-- more important of those set aside are put back as long as they fit, too.
 --
--- As in Koordinator, each step looks only at the resources that its pod names: what the pod does not ask
--- for is no longer compared afterwards.
+-- As in Koordinator, each step compares only the resources that its pod requests; others are not compared
+-- again afterwards.
 function M.victims(pods, used, runtime)
   local aside = {}
   for _, entry in ipairs(by_importance(pods)) do

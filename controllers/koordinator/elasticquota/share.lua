@@ -1,10 +1,10 @@
 -- share.lua - how one level of the quota tree divides one resource, in whole units.
 --
--- redistribute: everybody first gets what is his (`mine`: the request, or the minimum when the request is
--- larger or when nothing may be lent). What is left goes to those who want more, by weight, round by round:
--- who reaches his request stops and gives back the rest. `upstream` says how a round is rounded:
---   "main"    the largest remainders get the units that whole shares leave (Hamilton), so nothing is lost
---   "v1.8.0"  each share is rounded on its own, so the sum may miss the total by some units
+-- redistribute: each node first gets its own part (`mine`: the request, or the minimum if the request is
+-- larger or if nothing may be lent). The rest goes to nodes that request more, by weight, round by round: a
+-- node that reaches its request stops and returns the surplus. `upstream` says how a round is rounded:
+--   "main"    the largest remainders get the left-over units (Hamilton), so nothing is lost
+--   "v1.8.0"  each share is rounded separately, so the sum may differ from the total by some units
 
 local M = {}
 
@@ -30,8 +30,8 @@ end
 function M.muldiv(a, b, c)
   if a == 0 or b <= MAX // a then return a * b // c, a * b % c end
   local guess = a * 1.0 * b / c
-  -- The guess is off by a few parts in 2^52: when that many c fit an integer, the wrapped difference is the
-  -- true one.
+  -- The guess is off by a few parts in 2^52: if that many c fit an integer, the wrapped difference is
+  -- exact.
   if guess < 0x1p62 and c * (guess * 0x1p-50 + 8) < 0x1p62 then
     local q = math.tointeger(guess // 1)
     local r = a * b - q * c
@@ -66,8 +66,8 @@ local function rounded(total, weights, sum, nodes)
   return shares
 end
 
--- The weights, and their sum. Weights of which the sum fits no integer are halved until it does: only their
--- ratio counts.
+-- The weights, and their sum. If the sum does not fit an integer, all weights are halved until it does: only
+-- their ratio counts.
 local function weigh(nodes)
   local weights, sum, shift = {}, 0.0, 0
   for _, node in ipairs(nodes) do sum = sum + math.max(node.weight, 0) end
@@ -80,7 +80,7 @@ local function weigh(nodes)
   return weights, whole
 end
 
--- What each node gets: { [name] = amount }. nodes: { name, weight, request, min, guarantee, lends }.
+-- The share of each node: { [name] = amount }. nodes: { name, weight, request, min, guarantee, lends }.
 function M.redistribute(total, nodes, upstream)
   local split = upstream == "v1.8.0" and rounded or hamilton
   local runtime, hungry, left = {}, {}, total
@@ -115,7 +115,7 @@ function M.redistribute(total, nodes, upstream)
   return runtime
 end
 
--- One child's part of what is left for those whose minimum may shrink. Koordinator computes it in float64,
+-- One child's part of the rest, for children whose minimum may shrink. Koordinator computes it in float64,
 -- which can round a large amount up by a unit; "v1.8.0" does the same, "main" is exact, so that the parts
 -- never exceed the whole.
 local function part(left, min, sum, upstream)
@@ -124,9 +124,9 @@ local function part(left, min, sum, upstream)
   return (M.muldiv(left, min, sum))
 end
 
--- The minima that count when a parent has less than they add up to: { [name] = list }. Minima that may not
--- shrink are served first, the others get equal parts of theirs. total: the parent's list; children: {
--- name, min, scales }. A resource that the parent's list does not name is not looked at.
+-- The effective minima if a parent has less than their sum: { [name] = list }. Minima that may not shrink are
+-- served first, the others get proportional parts. total: the parent's list; children: {
+-- name, min, scales }. Resources that the parent's list does not name are ignored.
 function M.scaled_min(total, children, upstream)
   local fixed, shrinking = {}, {}
   for _, child in ipairs(children) do

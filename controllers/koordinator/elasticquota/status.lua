@@ -1,4 +1,4 @@
--- status.lua - the numbers of tree.lua as an ElasticQuota carries them: resource lists in annotations, and
+-- status.lua - writes the results of tree.lua to an ElasticQuota: resource lists in annotations, and
 -- status.used.
 
 local fields = require "fields"
@@ -18,8 +18,8 @@ local ANNOTATIONS = {
   [keys.non_preemptible_used] = "non_preemptible_used",
 }
 
--- What the object carries: { [what] = list }; nil is an empty list. The reserved quotas carry no runtime:
--- Koordinator writes none.
+-- The values for an object: { [what] = list }; nil is an empty list. The reserved quotas have no runtime, as
+-- in Koordinator.
 function M.carried(object)
   local out = { used = lists.of(fields.dig(object, "status", "used")) }
   for name, what in pairs(ANNOTATIONS) do
@@ -30,7 +30,7 @@ function M.carried(object)
   return out
 end
 
--- What differs, by value, zero and absent being the same: { annotations = { name = text }, used = list or
+-- The differences by value (zero and absent are equal): { annotations = { name = text }, used = list or
 -- nil }, or nil.
 function M.changes(object, info)
   local changes, any, carried = { annotations = {} }, false, M.carried(object)
@@ -47,7 +47,7 @@ function M.changes(object, info)
   return any and changes or nil
 end
 
--- Puts them into a draft of the object.
+-- Writes the differences to a draft of the object.
 function M.write(draft, changes)
   for name, text in pairs(changes.annotations) do draft.metadata.annotations[name] = text end
   if changes.used then draft.status.used = changes.used end

@@ -1,5 +1,5 @@
--- topology.lua - which changes of an ElasticQuota its tree allows, and what a new one says where its author
--- said nothing. The checks come in Koordinator's order, so that the first complaint is the same.
+-- topology.lua - which changes of an ElasticQuota its tree allows, and the defaults of a new one. The checks
+-- are in Koordinator's order, so that the first complaint is the same.
 --
 --   world = { quotas     { [name] = quota } as quota.read gives them, without the change
 --             bound      function(name, namespaces): whether pods belong to the quota
@@ -43,7 +43,7 @@ local function check_signs(q, object)
   check_sign(q, "annotation " .. keys.shared_weight, weight)
 end
 
--- Resources of which the maximum must not fall below what is used.
+-- Resources whose maximum must not fall below their use.
 local function check_strict(q, object)
   local text = fields.annotation(object, keys.max_strict_check)
   if text == nil or text == "" then return end
@@ -103,7 +103,7 @@ local function check_tree(world, old, q)
   end
 end
 
--- Koordinator does not look for rings; nobody in one would ever get anything.
+-- Koordinator does not look for cycles; a quota in one would never get anything.
 local function check_ring(world, q)
   local seen, above = {}, q.parent
   while above ~= quota.ROOT and world.quotas[above] and not seen[above] do
@@ -149,7 +149,7 @@ local function check_keys(world, q)
   for _, child in ipairs(children(world, q.name)) do check_pair(world, q, child) end
 end
 
--- What all children but one add up to.
+-- The sum over all children except one.
 local function sum(world, name, what, except)
   local out = {}
   for _, child in ipairs(children(world, name)) do
@@ -158,7 +158,7 @@ local function sum(world, name, what, except)
   return out
 end
 
--- At most in every name; absent is nothing here.
+-- Whether no resource exceeds the limit; absent counts as 0 here.
 local function at_most(a, b)
   for _, n in pairs(lists.sub(a, b)) do
     if n > 0 then return false end
@@ -182,7 +182,7 @@ local function check_min(world, q)
   end
 end
 
--- A larger minimum must fit what some quota above, below the root, is guaranteed.
+-- A larger minimum must fit the guarantee of some ancestor below the root.
 local function check_guarantee(world, q)
   if not world.guarantee or q.force or q.tree == "" or q.is_tree_root or at_most(q.min, q.guaranteed) then
     return
@@ -224,7 +224,7 @@ local function check_namespaces(world, q)
   end
 end
 
--- A function that runs checks and returns true, or false and the first complaint.
+-- Makes a function that runs the checks and returns true, or false and the first complaint.
 local function judge(checks)
   return function(...)
     local ok, why = pcall(checks, ...)
@@ -245,7 +245,7 @@ M.create = judge(function(world, object)
   check_topology(world, nil, q)
 end)
 
--- Whether an update touches what the checks look at: what controllers write does not.
+-- Whether an update changes something that is checked: controllers' writes do not.
 function M.matters(old, new)
   local a, b = quota.read(old), quota.read(new)
   for _, what in ipairs { "parent", "is_parent", "tree" } do
@@ -283,8 +283,8 @@ end)
 
 -- ---------------------------------------------------------------- defaults
 
--- The weight in exactly the names of max: what is missing weighs as much as the maximum. nil when it does
--- not read.
+-- The weight with exactly the names of max; missing ones default to the maximum. nil if the annotation is
+-- invalid.
 local function fixed_weight(text, max)
   local weight = lists.parse(text)
   if not weight then return nil end
@@ -293,8 +293,8 @@ local function fixed_weight(text, max)
   return fields.equal(fixed, weight) and text or lists.json(fixed)
 end
 
--- Fills a draft of a new quota. tree_of(name) returns the tree id of a quota, nil when there is no such
--- quota. Returns true, or false and why.
+-- Sets the defaults in a draft of a new quota. tree_of(name) returns the tree id of a quota, nil if there is
+-- no such quota. Returns true, or false and why.
 function M.fill(draft, tree_of)
   if draft.metadata.name == quota.ROOT then return true end
   local q = quota.read(draft)
@@ -316,8 +316,8 @@ end
 
 -- ---------------------------------------------------------------- pods
 
--- Pods of a quota that has children would take what the children divide. q: the pod's quota, nil when it
--- does not matter.
+-- Pods of a quota with children would take what the children divide. q: the pod's quota; nil if it does not
+-- matter.
 function M.pod(q, pod, old)
   if old and fields.label(old, keys.preemptible) ~= fields.label(pod, keys.preemptible) then
     return false, ("label %s must not change"):format(keys.preemptible)

@@ -1,13 +1,13 @@
--- tree.lua - the numbers of every quota of a tree, from the quotas, what their pods ask for and use, and
--- what there is.
+-- tree.lua - calculates every quota of a tree, from the quotas, the requests and use of their pods, and the
+-- total.
 --
---   bottom-up   child_request = own pods + what the children ask for
+--   bottom-up   child_request = own pods + the children's requests
 --               request = that, or the minimum if it lends nothing
---               what a quota asks its parent for is its request, capped by max
+--               a quota requests from its parent its request, capped by max
 --   top-down    each level divides its parent's runtime (share.lua); the root's is the cluster's less what the
 --               system and default quotas use
 --
--- A quota whose parents do not lead to the root (one is missing, or they form a ring) has requests and no
+-- A quota whose parents do not lead to the root (one is missing, or they form a cycle) has requests and no
 -- runtime.
 
 local lists = require "lib.lists"
@@ -18,7 +18,7 @@ local M = {}
 
 local NOTHING = {}
 
--- children[name] = the quotas below it, by name; system and default stand beside the tree and not in it.
+-- children[name] = the quotas below it, by name; system and default are outside of the tree.
 local function children_of(quotas)
   local children = {}
   for _, q in ipairs(quotas) do
@@ -33,7 +33,7 @@ local function children_of(quotas)
   return children
 end
 
--- What the pods of the quota itself say, in the names that its max has: others are not its business.
+-- The sums of the quota's own pods, in the resources of its max; others are ignored.
 local function own(pods, q, what) return lists.mask((pods[q.name] or NOTHING)[what] or NOTHING, q.max) end
 
 local function begin(q, pods)
@@ -52,7 +52,7 @@ local function begin(q, pods)
   }
 end
 
--- What reaches the parent as it is: use is never capped.
+-- What is passed to the parent unchanged: use is never capped.
 local PASSED_ON = { "used", "non_preemptible_request", "non_preemptible_used" }
 
 local function finish_request(q, info, lends)
@@ -62,7 +62,7 @@ end
 
 local climb
 
--- Adds what is below a quota to what is its own.
+-- Adds the sums below a quota to its own.
 local function gather(children, info, context)
   local allocated = lists.copy(info.self_used)
   info.child_request, info.used = lists.copy(info.child_request), lists.copy(info.used)
@@ -130,7 +130,7 @@ local function descend(name, total, keys, context)
   end
 end
 
--- Those whose parents lead nowhere: their own pods, summed for themselves.
+-- Quotas without a path to the root: only the sums of their own pods.
 local function orphans(quotas, context)
   for _, q in ipairs(quotas) do
     if not quota.RESERVED[q.name] and context.infos[q.name] == nil then

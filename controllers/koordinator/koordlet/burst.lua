@@ -1,5 +1,5 @@
--- burst.lua - which containers may use more cpu than their limit for a while, and how much, by how busy the
--- processors are that pods share.
+-- burst.lua - which containers may exceed their cpu limit for a while, and by how much, depending on the load
+-- of the processors that pods share.
 
 local fields = require "fields"
 local lists = require "lib.lists"
@@ -8,12 +8,12 @@ local M = {}
 
 local PERIOD = 100000                 -- of cpu quotas, in microseconds
 local COOLING = 0.9                   -- of the threshold: below it the node is idle
-local UP, DOWN = 1.2, 0.8             -- by which a quota grows and shrinks at a time
+local UP, DOWN = 1.2, 0.8             -- the factors by which a quota grows and shrinks in one step
 local CONFIG = "koordinator.sh/cpuBurst"
 local EXCLUSIVE = { LSE = true, LSR = true }
 
--- How the shared processors do: "overload", "cooling" or "idle", and their part in use. Those of LSE and LSR
--- pods are not shared; what BE pods use does not count.
+-- The state of the shared processors: "overload", "cooling" or "idle", and the share in use. Processors of
+-- LSE and LSR pods are not shared; the use of BE pods does not count.
 function M.state(node)
   local total, used = node.capacity.cpu, node.used.cpu
   for _, pod in ipairs(node.pods) do
@@ -25,7 +25,7 @@ function M.state(node)
   return part >= threshold * COOLING and "cooling" or "idle", part
 end
 
--- The node's strategy with what the pod's annotation says laid over it. One that does not read says nothing.
+-- The node's strategy, overridden by the pod's annotation. An invalid annotation is ignored.
 function M.config(pod, strategy)
   local text = fields.annotation(pod, CONFIG)
   local own = text and fields.json(text)
@@ -37,8 +37,8 @@ local function milli_limit(container)
   return q ~= nil and lists.amount("cpu", q) or 0
 end
 
--- What a container may save up (cpu.cfs_burst_us), its quota without burst, and the highest that it gets, in
--- microseconds; nil for one without a limit.
+-- What a container may save up (cpu.cfs_burst_us), its quota without burst, and its highest quota, in
+-- microseconds; nil for a container without a limit.
 function M.container(container, config)
   local limit, policy = milli_limit(container), config.policy
   if limit <= 0 then return nil end
@@ -68,8 +68,8 @@ function M.next_quota(bounds, current, state, throttled, allowed)
   return math.max(math.min(math.floor(target), bounds.ceiling), bounds.base)
 end
 
--- Who may burst now: { state, part, pods = { { pod, saved, base, ceiling } } }, sums of their containers;
--- pods of LSE, LSR and BE never do. Nil when the node has no strategy.
+-- The pods that may burst now: { state, part, pods = { { pod, saved, base, ceiling } } }, sums over
+-- containers; pods of LSE, LSR and BE never do. Nil if the node has no strategy.
 function M.decide(node)
   if not node.burst or not node.burst.sharePoolThresholdPercent then return nil end
   local state, part = M.state(node)

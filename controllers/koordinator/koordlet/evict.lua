@@ -7,14 +7,14 @@ local node_of = require "koordlet.node"
 
 local M = {}
 
-local BUFFER = 2                 -- percent below the threshold, where no lower one is said
-local FULL_USE = 90              -- percent of its limit that BE uses when it is short of cpu
-local MID_HIGHEST = 7999         -- above are prod pods, which are never evicted by allocatable
-local LOWER_MOST, UPPER_MOST = 60, 100 -- percent of what BE asks for
+local BUFFER = 2                 -- percent below the threshold, if no lower threshold is set
+local FULL_USE = 90              -- percent of its limit from which on BE counts as short of cpu
+local MID_HIGHEST = 7999         -- above it are prod pods, which are never evicted by allocatable
+local LOWER_MOST, UPPER_MOST = 60, 100 -- percent of BE's requests
 
 -- ---------------------------------------------------------------- how much
 
--- Use of the node at or above the threshold: down to the lower one.
+-- The node's use is at or above the threshold: releases down to the lower one.
 local function by_use(node, what, percent, lower)
   local t = node.threshold
   local threshold, bottom = t[percent], t[lower]
@@ -27,7 +27,7 @@ local function by_use(node, what, percent, lower)
     ("%s used %d%% >= %d%%"):format(what, used, threshold)
 end
 
--- Requests of mid, batch or other pods above a part of what the node has for them.
+-- Requests of mid, batch or other pods exceed a share of what the node has for them.
 local function by_allocatable(node, what, percent, lower)
   local t = node.threshold
   local threshold, bottom, highest = t[percent], t[lower], t.allocatableEvictPriorityThreshold
@@ -58,7 +58,7 @@ local function by_allocatable(node, what, percent, lower)
   return out, table.concat(why, ", ")
 end
 
--- BE pods that get too little of the cpu that they ask for, and use all that they get.
+-- BE pods get too little of the cpu that they request, and use all of it.
 local function by_satisfaction(node, limit)
   local t = node.threshold
   local lower, upper = t.cpuEvictBESatisfactionLowerPercent, t.cpuEvictBESatisfactionUpperPercent
@@ -112,7 +112,7 @@ local function be_pods(node, reaction, ...)
   return sorted(out, function(pod) return pod.spec_priority or 0 end, ...)
 end
 
--- Pods up to a priority that agreed to be evicted, and were measured.
+-- Measured pods up to a priority that allow eviction.
 local function willing(node, reaction, highest, upstream, more)
   local out = {}
   for _, pod in ipairs(node.pods) do
@@ -136,7 +136,7 @@ end
 
 -- ---------------------------------------------------------------- the reactions
 
--- What an evicted pod gives back: of what was used, or of what was asked for.
+-- What an evicted pod releases: of the use, or of the requests.
 local function gives_used(what, factor)
   return function(pod) return { [what] = (pod.used and pod.used[what] or 0) * factor } end
 end
@@ -150,8 +150,8 @@ local function gives_asked(what)
   end
 end
 
--- Koordinator counts the memory of a pod a thousandfold in the two reactions for pods of any class, so that
--- one victim is enough for them. It is kept: this is what it would do.
+-- In the two reactions for pods of any class Koordinator counts a pod's memory a thousandfold, so that one
+-- victim is enough. This is kept, because the audit shows what Koordinator would do.
 local THOUSANDFOLD = 1000
 
 local function reactions(node, limit, upstream)
@@ -200,7 +200,7 @@ local function missing(release, given)
   return false
 end
 
--- A pod that goes gives what each reaction of the resource counts, of each target the most of it.
+-- An evicted pod releases, for each target, the most that a reaction of the resource counts.
 local function count(ledger, tasks, pod)
   local most = {}
   for _, task in ipairs(tasks) do
@@ -218,7 +218,7 @@ local function pick(tasks)
       if not missing(task.release, ledger[task.target]) then break end
       if not gone[pod.key] then
         gone[pod.key] = true
-        -- One that goes already is waited for, and nobody goes in its place.
+        -- A pod that is already terminating is waited for; no other pod is evicted in its place.
         if not is_going(pod) then table.insert(task.evicted, pod) end
         count(ledger, tasks, pod)
       end
@@ -227,11 +227,11 @@ local function pick(tasks)
   end
 end
 
--- What the agent would evict now. limit: what BE pods may use, in milli-cores (suppress.lua); gates: the
--- reactions that are on; upstream: "v1.8.0" or "main". Returns a list, those that have something to release:
+-- What the agent would evict now. limit: the cpu for BE pods, in milli-cores (suppress.lua); gates: the
+-- enabled reactions; upstream: "v1.8.0" or "main". Returns a list of reactions with something to release:
 --   { reaction, why, release = { [resource] = n }, evicted = { pods }, enough = whether that suffices }
--- and the reactions whose settings contradict each other, { [reaction] = why }. One without its threshold, or
--- without a priority up to which it may evict, is off.
+-- and the reactions with contradictory settings, { [reaction] = why }. A reaction without its threshold, or
+-- without its highest priority, is off.
 function M.decide(node, limit, gates, upstream)
   local out, broken = {}, {}
   if node.threshold.enable ~= true then return out, broken end

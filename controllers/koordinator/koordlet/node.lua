@@ -1,5 +1,5 @@
--- node.lua - what the agent of a node (koordlet) knows when it decides, as far as the API says it: capacity,
--- what is reserved and used, and each pod with its use. cpu in milli-cores, memory in bytes.
+-- node.lua - what the agent of a node (koordlet) knows when it decides, as far as the API has it: capacity,
+-- reserve and use, and each pod with its use. cpu in milli-cores, memory in bytes.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -17,14 +17,14 @@ local POLICY = "koordinator.sh/eviction-policy"
 local FIRST = "koordinator.sh/eviction-priority"
 local SUB_PRIORITY = "koordinator.sh/priority"
 
--- The resources that stand for cpu and memory in a class.
+-- The resource names of cpu and memory in a class.
 local NAMES = {
   ["koord-mid"] = { cpu = "kubernetes.io/mid-cpu", memory = "kubernetes.io/mid-memory" },
   ["koord-batch"] = { cpu = "kubernetes.io/batch-cpu", memory = "kubernetes.io/batch-memory" },
 }
 M.BATCH_CPU = NAMES["koord-batch"].cpu
 
--- The class whose pods ask for a resource.
+-- The class whose pods request a resource.
 M.class_of = {}
 for class, names in pairs(NAMES) do
   for _, name in pairs(names) do M.class_of[name] = class end
@@ -45,7 +45,7 @@ local function running_request(pod, name)
   return sum
 end
 
--- What a pod asks for of "cpu" or "memory", in the resource of its class: name, amount.
+-- A pod's request for "cpu" or "memory", in the resource of its class: name, amount.
 local function asked(pod, class, what)
   local names = NAMES[class]
   if names then return names[what], running_request(pod, names[what]) end
@@ -75,7 +75,7 @@ local function read_pod(pod, used)
   return out
 end
 
--- Whether the pod lets a reaction evict it: its annotation, where there is one, names those that may.
+-- Whether the pod allows a reaction to evict it: its annotation, if present, names the allowed reactions.
 function M.allows(pod, reaction)
   local text = fields.annotation(pod.pod, POLICY)
   if text == nil then return true end
@@ -89,7 +89,7 @@ local function system_used(node_used, pods_used, hosts_used, reserved)
   return math.max(node_used - pods_used - hosts_used, reserved, 0)
 end
 
--- An application of the host counts as BE when it says so and lives among BE pods.
+-- A host application counts as BE if it says so and runs in the cgroup of BE pods.
 local function host_apps(slo, metric)
   local is_be, all, not_be = {}, 0, 0
   for _, app in ipairs(dig(slo, "spec", "hostApplications") or {}) do
@@ -105,8 +105,8 @@ local function host_apps(slo, metric)
   return all, not_be
 end
 
--- input: node, metric (NodeMetric), slo (NodeSLO), pods (those on the node). Returns what the reactions are
--- asked with, or nil and why: nothing was measured.
+-- input: node, metric (NodeMetric), slo (NodeSLO), pods (those on the node). Returns the input of the
+-- reactions, or nil and why: nothing was measured.
 function M.read(input)
   local node, metric = input.node, input.metric
   local measured = dig(metric, "status", "nodeMetric", "nodeUsage")
@@ -130,7 +130,7 @@ function M.read(input)
   for key, report in pairs(reports) do
     local cpu = report.cpu or 0
     all = all + cpu
-    -- A pod that is reported and not there counts as one that matters.
+    -- A reported pod that does not exist counts as an important one.
     if not found[key] or not found[key].be then not_be = not_be + cpu end
   end
   local hosts, hosts_not_be = host_apps(input.slo, metric)

@@ -1,9 +1,9 @@
--- predict.lua - the predictor of a node's agent: how much of what prod pods asked for they will not need. It
+-- predict.lua - the predictor of a node's agent: how much of their requests prod pods will not need. It
 -- keeps a histogram of each pod's use, of all pods of a class together, and of the system.
 --   peak        = percentile (cpu 95, memory 98) + margin
---   by pods     = sum of max(request - peak, 0), over prod pods that are old enough to be known
+--   by pods     = sum of max(request - peak, 0), over prod pods with enough history
 --   by classes  = max(requests of prod pods - peaks of the system, of prod pods, and of pods of no class, 0)
---   reclaimable = the smaller of both; each is at most what the node's allocatable has above the peaks
+--   reclaimable = the smaller of both; each is at most the node's allocatable minus the peaks
 -- A pod without a class counts as prod.
 
 local histogram = require "lib.histogram"
@@ -50,7 +50,7 @@ local function forget(state, at)
   end
 end
 
--- Takes a report of a time, once. node as node.lua reads it; metric is its NodeMetric.
+-- Adds the report of a moment, once. node as node.lua reads it; metric is its NodeMetric.
 function M.sample(state, node, metric, at)
   if at <= state.seen then return false end
   state.seen = at
@@ -68,7 +68,7 @@ function M.sample(state, node, metric, at)
   return true
 end
 
--- The peak of a histogram with its margin, or nil when nothing is known.
+-- The peak of a histogram with its margin, or nil if it is empty.
 local function peak(state, name, what, margin)
   local model = state.models[name]
   if not model then return nil end
@@ -80,7 +80,7 @@ local function cold(pod, now, o)
   return created == nil or now - kube.time(created):unix() <= o.coldStartSeconds
 end
 
--- Both parts of one resource. What is cold counts with its request among the peaks.
+-- Both parts of one resource. Pods without enough history count with their request as their peak.
 local function parts(state, node, what, now, o)
   local margin, known, peaks, requests = o.safetyMarginPercent, 0, 0, 0
   for _, pod in ipairs(node.pods) do
@@ -101,7 +101,7 @@ end
 -- o: DEFAULTS. Returns { reclaimable = { cpu, memory },
 -- parts = { [resource] = the numbers behind it } }.
 function M.predict(state, node, now, o)
-  -- The node's agent does not see what amplification made of the node.
+  -- The node's agent does not see amplified resources.
   local out, has = { reclaimable = {}, parts = {} }, node.raw_allocatable
   for what in pairs(MODELS) do
     local p, most = parts(state, node, what, now, o), has[what] or 0
@@ -113,7 +113,7 @@ function M.predict(state, node, now, o)
   return out
 end
 
--- What JSON can say of it, and back.
+-- Converts to and from values for JSON.
 function M.save(state)
   local models = {}
   for name, model in pairs(state.models) do

@@ -1,5 +1,5 @@
 -- report.lua - the reactions of a node's agent as findings for people: a reason in one word, a sentence with
--- the numbers, and a fingerprint that changes with what would be done, and not with each number.
+-- the numbers, and a fingerprint that changes with the action and not with each number.
 
 local burst = require "koordlet.burst"
 local evict = require "koordlet.evict"
@@ -44,7 +44,7 @@ local function of_burst(b)
 end
 
 -- node: as node.lua reads it; gates: { [reaction] = true }; upstream as in evict.lua. Returns a list of
--- { reason, message, key }. That pods may burst is told only with the gate TellBurst.
+-- { reason, message, key }. Bursting pods are reported only with the gate TellBurst.
 function M.findings(node, gates, upstream)
   local out = {}
   local s = gates.BECPUSuppress and suppress.decide(node)
@@ -60,7 +60,7 @@ function M.findings(node, gates, upstream)
   return out
 end
 
--- One text of what would be done, to compare with the last one.
+-- A text of the actions, to compare with the last one.
 function M.fingerprint(findings)
   local keys = {}
   for i, finding in ipairs(findings) do keys[i] = finding.key end

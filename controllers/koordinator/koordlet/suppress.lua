@@ -1,13 +1,13 @@
--- suppress.lua - how much cpu BE pods get while others need theirs, by how many processors or by which quota.
+-- suppress.lua - how much cpu BE pods may use while other pods need theirs, as processors or as a quota.
 
 local M = {}
 
 local MIN_CPUS, MIN_QUOTA = 2, 2000
 local PERIOD = 100000        -- of cpu quotas, in microseconds
 local GROWTH, IGNORED = 0.1, 0.01 -- parts of the node: by which they grow at a time; too little to be written
-M.UNSET = -1                 -- the quota of whom nobody limits
+M.UNSET = -1                 -- the quota without a limit
 
--- What BE pods may use together, in milli-cores; it can be below 0. node is as node.lua reads it.
+-- The total for BE pods, in milli-cores; it can be below 0. node is as node.lua reads it.
 --   capacity * cpuSuppressThresholdPercent - used by others - max(used by the system, reserved)
 function M.allowed(node)
   local percent = node.threshold.cpuSuppressThresholdPercent
@@ -16,14 +16,14 @@ function M.allowed(node)
   return least and math.max(left, node.capacity.cpu * least // 100) or left
 end
 
--- Policy cpuset: how many processors that is, when they have `current` of `total` now.
+-- Policy cpuset: the number of processors, if BE pods have `current` of `total` now.
 function M.cpus(allowed, current, total)
   local cpus = math.max(math.ceil(allowed / 1000), MIN_CPUS)
   return math.min(cpus, current + math.ceil(total * GROWTH))
 end
 
--- Policy cfsQuota: which quota that is, in microseconds of 100 ms, when `current` is set now and the node has
--- `cores`. What differs little from the current one leaves it.
+-- Policy cfsQuota: the quota in microseconds per 100 ms, if it is `current` now and the node has `cores`. A
+-- small difference leaves the current quota.
 function M.quota(allowed, current, cores)
   local quota = math.max(allowed * PERIOD // 1000, MIN_QUOTA)
   if math.abs(quota - current) < cores * PERIOD * IGNORED and quota ~= MIN_QUOTA then return current end
@@ -32,8 +32,8 @@ function M.quota(allowed, current, cores)
   return quota
 end
 
--- The decision of now, or nil when the node's strategy is off. What BE pods have now is not in the API, so
--- it says where they get to in the end:
+-- The present decision, or nil if the node's strategy is off. What BE pods have now is not in the API, so it
+-- is the final value:
 --   { allowed, used = by BE pods, limit = in milli-cores, policy, suppressed = whether they use all of it }
 function M.decide(node)
   if node.threshold.enable ~= true or not node.threshold.cpuSuppressThresholdPercent then return nil end

@@ -26,7 +26,7 @@ typedef struct lkl_ceiling {
     lua_State *_Atomic *running; /* the coroutine whose code that is */
     struct lkl_box *boxes;       /* all that own C data (box.c) */
     char where[96];              /* the line of the last refused allocation, or "" */
-    const char *other; /* for a refusal that would have fit: the reason, for people, static; or NULL */
+    const char *other; /* why memory below the ceiling was refused: a text for people, static; or NULL */
     lkl_crowd crowd;   /* the large hash parts of its tables */
 } lkl_ceiling;
 

@@ -49,10 +49,10 @@ typedef struct lkl__target {
 /* The use of the table that the reads gave. For the others the key is ANY. */
 typedef enum lkl__use { LKL__ASSIGNED, LKL__MEASURED, LKL__PASSED } lkl__use;
 
-/* The assignments on this line to a field of something that was read just before, its lengths that are taken
- * (`#root.a.b`), or the calls that it is the first argument of: at most `max` of them in `out`, and how many
- * there are. `dump` is the output of lua_dump for the function, with debug information; returns 0 where it
- * cannot be read. */
+/* Looks on this line for what is done with a value that was read just before: assignments to its fields,
+ * lengths of it (`#root.a.b`), and calls with it as the first argument. Up to `max` of them are in `out`; the
+ * result is their number. `dump` is the output of lua_dump for the function, with debug information; returns
+ * 0 where it cannot be read. */
 size_t lkl__targets(const char *dump, size_t n, int line, lkl__use use, lkl__target *out, size_t max);
 
 #endif

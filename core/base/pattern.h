@@ -1,7 +1,7 @@
 /* pattern.h - Lua's patterns, as the manual of Lua 5.4 defines them, by a matcher that counts its steps
  * and can be stopped.
  *
- * A pattern becomes a row of nodes once, in memory of the caller's; a match walks them without recursion. As
+ * A pattern is compiled once to a row of nodes in the caller's memory; a match needs no recursion. As
  * in stock Lua, a mistake in a pattern is reported only when a match reaches it, and with the same message.
  * Pure, but for `spend`; one match at a time for each pattern. */
 #ifndef KL_BASE_PATTERN_H

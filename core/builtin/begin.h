@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "builtin/builtin.h"
 
-/* A new Namespace is active, and has Kubernetes' own finalizer among its own. *o is replaced. */
+/* A new Namespace is active, and has Kubernetes' finalizer beside its own. *o is replaced. */
 void kl__namespace_begin(const kl_value **o);
 /* Sets the time of a PersistentVolume's last phase change: `wall`, unless the phase is that of `old` (NULL: a
  * new one).

@@ -54,8 +54,8 @@ typedef enum kl__ckind {
 
 typedef struct kl__ctype kl__ctype;
 typedef struct kl__cfield {
-    const char *name; /* as expressions say it */
-    const char *key;  /* as JSON says it */
+    const char *name; /* in expressions */
+    const char *key;  /* in JSON */
     const kl__ctype *type;
 } kl__cfield;
 
@@ -79,7 +79,7 @@ const kl__ctype *kl__ctype_param(kl__carena *a, unsigned n);
 const kl__cfield *kl__ctype_field(const kl__ctype *t, const char *name, size_t n);
 void kl__ctype_print(const kl__ctype *t, kl_buf *out);
 bool kl__ctype_same(const kl__ctype *a, const kl__ctype *b);
-/* A field's name as expressions say it; false when they cannot. */
+/* A field's name as expressions write it; false if they cannot. */
 bool kl__cel_escape(const char *key, size_t n, kl_buf *out);
 
 #endif

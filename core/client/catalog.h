@@ -35,7 +35,7 @@ typedef struct kl__catalog {
     /* core first, preferred versions first, failed groups last (borrowed) */
     kl_resource **order;
     size_t n, cap;
-    size_t left_out; /* resources that no script could name, or beyond the most that a catalog has */
+    size_t left_out; /* resources that no script could name, or beyond the limit of a catalog */
 } kl__catalog;
 
 /* --- making ------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ typedef struct kl_review {
 void kl_review_write(const kl_review *r, kl_buf *out);
 
 /* An HTTP answer, or `failure` where there was none. NULL, and out[0..n) are new references, in the order of
- * the objects: each has the metadata of its original but for labels and annotations. Otherwise the mistake,
+ * the objects: each has the metadata of its original except labels and annotations. Otherwise the mistake,
  * in apiextensions-apiserver's words; caller kl_free()s. */
 char *kl_review_read(const kl_review *r, int code, const char *text, size_t len, const char *failure,
     const char *url, const kl_value **out);

@@ -42,11 +42,11 @@ typedef struct kl_token {
 /* The type of an operator or a bracket. */
 unsigned kl_token_sign(const char *sign);
 
-/* Told of each mistake, in the order of discovery; `message` is borrowed. */
+/* Called for each mistake, in the order of discovery; `message` is borrowed. */
 typedef void kl_grammar_told(void *arg, size_t at, const char *message);
-#define KL_GRAMMAR_NOWHERE ((size_t)-1) /* the place of a mistake of the whole */
+#define KL_GRAMMAR_NOWHERE ((size_t)-1) /* the mistake has no place of its own */
 
-/* Tells all mistakes of `text`, n bytes, whose tokens end with KL_T_END. */
+/* Reports all mistakes of `text`, n bytes, whose tokens end with KL_T_END. */
 void kl_grammar_mistakes(
     const char *text, size_t n, const kl_token *tokens, size_t ntokens, kl_grammar_told *told, void *arg);
 

@@ -28,8 +28,8 @@ const kl_value *kl_merge_patch_create(const kl_value *from, const kl_value *to);
  * (the message names its index, op and path), KL_EINVAL when the patch is malformed. */
 KL_NODISCARD kl_status kl_json_patch_apply(
     const kl_value *doc, const kl_value *patch, const kl_value **out, kl_err *err);
-/* The JSON patch that turns `from` into `to`, both objects: [] when they are equal. Of lists, items at the
- * front and at the back that stayed are left alone. A new reference. */
+/* The JSON patch that turns `from` into `to`, both objects: [] when they are equal. Unchanged items
+ * at the front and at the back of a list are left alone. A new reference. */
 const kl_value *kl_json_patch_create(const kl_value *from, const kl_value *to);
 
 #endif

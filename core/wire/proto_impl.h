@@ -1,7 +1,7 @@
 /* proto_impl.h - internals of the protobuf decoder (private to core/wire).
  *
- * A decoder keeps its buffers between objects, and beside each decodes along a guide as the JSON decoder does
- * (value/decode.h): parts equal to the guide are compared, not looked up, and reused as a whole. Owner
+ * A decoder keeps its buffers between objects. Like the JSON decoder (value/decode.h) it compares each object
+ * with a guide: parts equal to the guide are reused as a whole, without being looked up. Owner
  * thread. */
 #ifndef KL_WIRE_PROTO_IMPL_H
 #define KL_WIRE_PROTO_IMPL_H

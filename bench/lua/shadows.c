@@ -45,29 +45,29 @@ static uint64_t send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_a
 
 /* --- what a shadow does beside a live run ------------------------------------------------- */
 
-static void began(void *arg, kl_run *r) { r->record = kl_shadow_run_new(r, arg); }
+static void began(void *arg, kl_run *r) { r->observed.shadow = kl_shadow_run_new(r, arg); }
 static void saw(void *arg, kl_run *r, const kl_saw *x)
 {
     (void)arg;
-    kl_shadow_run_saw(r->record, r, x);
+    kl_shadow_run_saw(r->observed.shadow, r, x);
 }
 static void asked(void *arg, kl_run *r, const kl_asked *x)
 {
     (void)arg;
-    kl_shadow_run_asked(r->record, r, x);
+    kl_shadow_run_asked(r->observed.shadow, r, x);
 }
 static void answered(void *arg, kl_run *r, const kl_answered *x)
 {
     (void)arg;
-    kl_shadow_run_answered(r->record, r, x);
+    kl_shadow_run_answered(r->observed.shadow, r, x);
 }
 
 static void ended(void *arg, kl_run *r, const kl_ran *x)
 {
     (void)arg, (void)x;
-    kl_shadow_run_ended(r->record, r);
-    kl_shadow_run_free(r->record); /* in life the candidate's thread does */
-    r->record = NULL;
+    kl_shadow_run_ended(r->observed.shadow, r);
+    kl_shadow_run_free(r->observed.shadow); /* in life the candidate's thread does */
+    r->observed.shadow = NULL;
 }
 
 static void work(way *w, int rounds)

@@ -9,6 +9,7 @@
 #include "model/object.h"
 #include "model/quantity.h"
 #include "schema/edit.h"
+#include "value/edited.h"
 
 /* ------------------------------------------------------------------ pods */
 
@@ -31,9 +32,10 @@ static void probe(const kl_value **p)
 
 static void limits_are_requests(const kl_value **resources)
 {
-    const kl_value *limits = kl_value_get(*resources, "limits");
-    if (kl_value_len(limits))
-        KL_EDIT(resources, kl_value_merged(limits, kl_value_get(*resources, "requests")), "requests");
+    kl_edited e = {.base = kl_value_get(*resources, "requests")};
+    kl_edited_fill(&e, kl_value_get(*resources, "limits"));
+    if (e.len)
+        KL_EDIT(resources, kl_edited_done(&e), "requests");
 }
 
 static void field_ref(const kl_value **r) { kl__put_str(r, "apiVersion", "v1"); }
@@ -419,47 +421,15 @@ const kl_value *kl__empty_status(const char *group, const char *plural)
     return kl_builder_done(b);
 }
 
-static char *base64(const char *s, size_t n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *out = kl_zalloc((n + 2) / 3 * 4 + 1), *p = out;
-    for (size_t i = 0; i < n; i += 3) {
-        unsigned v = (unsigned)(unsigned char)s[i] << 16
-            | (i + 1 < n ? (unsigned)(unsigned char)s[i + 1] << 8 : 0)
-            | (i + 2 < n ? (unsigned char)s[i + 2] : 0);
-        *p++ = digits[v >> 18];
-        *p++ = digits[v >> 12 & 63];
-        *p++ = i + 1 < n ? digits[v >> 6 & 63] : '=';
-        *p++ = i + 2 < n ? digits[v & 63] : '=';
-    }
-    return out;
-}
-
 /* stringData is write-only: it is merged into data. */
 static void secret(const kl_value **o)
 {
     kl__put_str(o, "type", "Opaque");
-    const kl_value *plain = kl_value_get(*o, "stringData");
-    if (!plain)
-        return;
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    for (size_t i = 0; i < kl_value_len(plain); i++) {
-        const char *key;
-        size_t n, len;
-        const char *text = kl_value_strn(kl_value_member(plain, i, &key, &n), &len);
-        if (!text)
-            continue;
-        char *coded = base64(text, len);
-        kl_build_kstr(b, key, coded);
-        kl_free(coded);
-    }
-    kl_build_end(b);
-    const kl_value *given = kl_builder_done(b);
-    if (kl_value_len(given))
-        KL_EDIT(o, kl_value_merged(kl_value_get(*o, "data"), given), "data");
-    kl_value_unref(given);
-    KL_CUT(o, "stringData");
+    const kl_value *data = kl_secret_data(*o);
+    if (data)
+        KL_EDIT(o, data, "data");
+    if (kl_value_get(*o, "stringData"))
+        KL_CUT(o, "stringData");
 }
 
 /* Its labels and its selector default to the labels of its pods. */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "schema/edit.h"
+#include "value/edited.h"
 
 static void any_path(const kl_value **v) { kl__put_str(v, "type", ""); }
 static void volume_spec(const kl_value **s)
@@ -42,9 +43,10 @@ static void limit_item(const kl_value **l)
                              *const to[] = {"default", "defaultRequest", "defaultRequest"};
     const char *type = kl_value_str(kl_value_get(*l, "type"));
     for (size_t step = 0; step < 3 && type && !strcmp(type, "Container"); step++) {
-        const kl_value *more = kl_value_get(*l, from[step]);
-        if (kl_value_len(more))
-            KL_EDIT(l, kl_value_merged(more, kl_value_get(*l, to[step])), to[step]);
+        kl_edited e = {.base = kl_value_get(*l, to[step])};
+        kl_edited_fill(&e, kl_value_get(*l, from[step]));
+        if (e.len)
+            KL_EDIT(l, kl_edited_done(&e), to[step]);
     }
 }
 static void limit_spec(const kl_value **s) { kl__each_inside(s, "limits", limit_item); }

@@ -9,6 +9,7 @@
 #include "model/quantity.h"
 #include "schema/edit.h"
 #include "schema/status.h"
+#include "value/edited.h"
 
 static void each_limit(const kl__admitted *a, void (*fn)(void *to, const kl_value *range), void *to)
 {
@@ -27,14 +28,16 @@ struct filling {
 /* Adds members of `from` that `c`.resources.`which` lacks; their names go into `said`. */
 static void fill(const kl_value **c, const char *which, const kl_value *from, kl_buf *said)
 {
-    const kl_value *have = kl_value_at(*c, "resources", which, NULL), *filled = kl_value_merged(from, have);
+    kl_edited e = {.base = kl_value_at(*c, "resources", which, NULL)};
     kl__sorted members = kl__members(from);
-    for (size_t i = 0; i < members.len; i++)
-        if (!kl_value_get(have, members.v[i].key))
-            kl_buf_printf(said, "%s%s", said->len ? ", " : "", members.v[i].key);
-    if (members.len && filled != have)
-        KL_EDIT(c, kl_value_ref(filled), "resources", which);
-    kl_value_unref(filled);
+    for (size_t i = 0; i < members.len; i++) {
+        if (kl_value_get(e.base, members.v[i].key))
+            continue;
+        kl_buf_printf(said, "%s%s", said->len ? ", " : "", members.v[i].key);
+        kl_edited_put(&e, members.v[i].key, members.v[i].v);
+    }
+    if (e.len)
+        KL_EDIT(c, kl_edited_done(&e), "resources", which);
     kl_free(members.v);
 }
 

@@ -10,6 +10,7 @@
 #include "model/object.h"
 #include "schema/edit.h"
 #include "schema/status.h"
+#include "value/edited.h"
 
 bool kl__plugins_care(const kl__kind *k)
 {
@@ -162,8 +163,10 @@ static kl_status add_scheduling(
     kl_finder_fini(&had);
     kl_build_end(b);
     const kl_value *list = kl_builder_done(b);
-    if (kl_value_len(want))
-        KL_EDIT(o, kl_value_merged(have, want), "spec", "nodeSelector");
+    kl_edited selector = {.base = have};
+    kl_edited_put_all(&selector, want);
+    if (selector.len)
+        KL_EDIT(o, kl_edited_done(&selector), "spec", "nodeSelector");
     if (kl_value_len(more))
         KL_EDIT(o, kl_value_ref(list), "spec", "tolerations");
     kl_value_unref(list);

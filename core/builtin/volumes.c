@@ -188,7 +188,8 @@ void kl__check_volumes(kl__pod_look *p, const kl__place *in)
 {
     const kl_value *list = kl_value_get(p->spec, "volumes");
     kl__causes *c = p->causes;
-    p->volumes = p->claimed = (kl_finder){.key = "name", .empty_is_absent = true};
+    p->volumes = (kl_finder){.key = "name", .empty_is_absent = true};
+    p->claimed = (kl_finder){.key = "name"};
     for (size_t i = 0; i < kl_value_len(p->claims); i++)
         kl_finder_add(&p->claimed, kl_value_get(kl_value_item(p->claims, i), "metadata"));
     for (size_t i = 0; i < kl_value_len(list); i++) {

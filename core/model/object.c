@@ -2,7 +2,9 @@
 #include "model/object.h"
 
 #include <string.h>
+#include "base/base64.h"
 #include "base/mem.h"
+#include "value/edited.h"
 
 static const kl_value *metadata(const kl_value *o, const char *key)
 {
@@ -149,4 +151,23 @@ const kl_value *kl_object_as(const kl_value *o, const char *api_version, const c
         }
     kl_build_end(b);
     return kl_builder_done(b);
+}
+
+const kl_value *kl_secret_data(const kl_value *secret)
+{
+    const kl_value *texts = kl_value_get(secret, "stringData");
+    kl_edited data = {.base = kl_value_get(secret, "data")};
+    for (size_t i = 0; i < kl_value_len(texts); i++) {
+        const char *key;
+        size_t n;
+        const char *text = kl_value_strn(kl_value_member(texts, i, &key, NULL), &n);
+        if (!text)
+            continue;
+        char *bytes = kl_base64_encode(text, n);
+        const kl_value *v = kl_value_of_str(bytes);
+        kl_edited_put(&data, key, v);
+        kl_value_unref(v);
+        kl_free(bytes);
+    }
+    return data.len ? kl_edited_done(&data) : NULL;
 }

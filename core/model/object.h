@@ -37,4 +37,8 @@ const kl_value *kl_object_with_type(const kl_value *o, const char *api_version, 
 /* v with this apiVersion and kind, whatever it had. A new reference. */
 const kl_value *kl_object_as(const kl_value *o, const char *api_version, const char *kind);
 
+/* The data of a Secret with its stringData, which wins, as base64. A new reference; NULL when the latter has
+ * no text. */
+const kl_value *kl_secret_data(const kl_value *secret);
+
 #endif

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/selector.h"
@@ -147,28 +146,14 @@ static void answer(job *j, int code, const kl_value *object, bool changed)
 
 static void fold_secret(const kl_value **o)
 {
-    const kl_value *texts = kl_value_get(*o, "stringData");
     const char *kind = kl_object_kind(*o);
-    if (!kind || strcmp(kind, "Secret") || !kl_value_len(texts))
+    if (!kind || strcmp(kind, "Secret") || !kl_value_len(kl_value_get(*o, "stringData")))
         return;
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    for (size_t i = 0; i < kl_value_len(texts); i++) {
-        const char *key;
-        size_t n;
-        const char *text = kl_value_strn(kl_value_member(texts, i, &key, NULL), &n);
-        if (!text)
-            continue;
-        char *bytes = kl_base64_encode(text, n);
-        kl_build_kstr(b, key, bytes);
-        kl_free(bytes);
-    }
-    kl_build_end(b);
-    const kl_value *given = kl_builder_done(b), *data = kl_value_merged(kl_value_get(*o, "data"), given);
-    set(o, kl_value_with(*o, "data", data));
+    const kl_value *data = kl_secret_data(*o);
+    if (data)
+        set(o, kl_value_with(*o, "data", data));
     set(o, kl_value_with(*o, "stringData", NULL));
     kl_value_unref(data);
-    kl_value_unref(given);
 }
 
 /* --- storing ------------------------------------------------------------------------------ */

@@ -34,6 +34,19 @@ void kl_edited_put(kl_edited *e, const char *key, const kl_value *x)
     kl_map_set(e->places, key, (void *)(uintptr_t)e->len);
 }
 
+static void put_members(kl_edited *e, const kl_value *map, bool missing)
+{
+    for (size_t i = 0; i < kl_value_len(map); i++) {
+        const char *key;
+        const kl_value *v = kl_value_member(map, i, &key, NULL);
+        if (!missing || !kl_edited_get(e, key))
+            kl_edited_put(e, key, v);
+    }
+}
+
+void kl_edited_put_all(kl_edited *e, const kl_value *map) { put_members(e, map, false); }
+void kl_edited_fill(kl_edited *e, const kl_value *map) { put_members(e, map, true); }
+
 static void build(kl_builder *b, const char *key, size_t n, const kl_value *x)
 {
     kl_build_keyn(b, key, n);
@@ -42,8 +55,11 @@ static void build(kl_builder *b, const char *key, size_t n, const kl_value *x)
 
 const kl_value *kl_edited_done(kl_edited *e)
 {
-    if (e->base && !e->len)
-        return kl_value_ref(e->base);
+    if (e->base && !e->len) {
+        const kl_value *same = kl_value_ref(e->base);
+        *e = (kl_edited){0};
+        return same;
+    }
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     for (size_t i = 0; i < kl_value_len(e->base); i++) {

@@ -19,6 +19,8 @@ typedef struct kl_edited {
 
 const kl_value *kl_edited_get(const kl_edited *e, const char *key);   /* borrowed until the next put */
 void kl_edited_put(kl_edited *e, const char *key, const kl_value *x); /* x NULL removes the member */
+void kl_edited_put_all(kl_edited *e, const kl_value *map);            /* each of its members; NULL: none */
+void kl_edited_fill(kl_edited *e, const kl_value *map);               /* those that are not there yet */
 /* The object: members that stayed or got another value in their places, then new ones. A new reference, of
  * the base itself when nothing was put. `e` is empty afterwards. */
 const kl_value *kl_edited_done(kl_edited *e);

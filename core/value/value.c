@@ -485,37 +485,6 @@ const kl_value *kl_value_with(const kl_value *v, const char *key, const kl_value
     return with_n(v, key, strlen(key), x);
 }
 
-static size_t build_members(kl_builder *b, const kl_value *from, const kl_value *but, const kl_value *instead)
-{
-    size_t built = 0;
-    for (size_t i = 0; i < kl_value_len(from); i++) {
-        const char *key;
-        size_t n;
-        const kl_value *v = kl_value_member(from, i, &key, &n);
-        if (kl_value_getn(but, key, n))
-            continue;
-        const kl_value *other = kl_value_getn(instead, key, n);
-        kl_build_keyn(b, key, n);
-        kl_build_value(b, other ? other : v);
-        built += !other;
-    }
-    return built;
-}
-
-const kl_value *kl_value_merged(const kl_value *a, const kl_value *b)
-{
-    kl_builder *out = kl_builder_new();
-    kl_build_object(out);
-    size_t added = build_members(out, a, NULL, b);
-    build_members(out, b, a, NULL);
-    kl_build_end(out);
-    const kl_value *both = kl_builder_done(out);
-    if (added || !b)
-        return both;
-    kl_value_unref(both);
-    return kl_value_ref(b);
-}
-
 const kl_value *kl_value_with_at(const kl_value *v, const kl_value *x, ...)
 {
     va_list ap;

@@ -151,11 +151,8 @@ void kl_build_kvalue(kl_builder *b, const char *key, const kl_value *v); /* noth
 /* --- functional updates: a new root that shares what did not change ----------------------- */
 /* Object `v` (NULL reads as {}) with key set; x NULL removes the key. */
 const kl_value *kl_value_with(const kl_value *v, const char *key, const kl_value *x);
-/* Object `a` with the members of `b`, which win (each may be NULL: {}). In linear time, unlike kl_value_with
- * for each member. `b` itself when `a` has nothing to add. */
-const kl_value *kl_value_merged(const kl_value *a, const kl_value *b);
-/* The same as kl_value_with at a path of keys that ends in NULL; missing or non-object steps become objects
- * (removal creates nothing). */
+/* The same at a path of keys that ends in NULL; missing or non-object steps become objects (removal
+ * creates nothing). */
 const kl_value *kl_value_with_at(const kl_value *v, const kl_value *x, ...) __attribute__((sentinel));
 
 #endif

@@ -24,6 +24,7 @@
 #include "verbs/lifecycle.h"
 #include "show/render.h"
 #include "schema/status.h"
+#include "value/edited.h"
 
 #define BUDGET_BEHIND_SECONDS                                                                                \
     10 /* before an eviction is tried again whose budget was not looked at yet, as kube-apiserver says */
@@ -348,8 +349,10 @@ static kl_status evict(const kl__call *c, const kl_value *body, const kl_value *
 
 static void copy_members(const kl_value *from, const kl_value **o, const char *where)
 {
-    if (kl_value_len(from))
-        KL_EDIT(o, kl_value_merged(kl_value_at(*o, "metadata", where, NULL), from), "metadata", where);
+    kl_edited e = {.base = kl_value_at(*o, "metadata", where, NULL)};
+    kl_edited_put_all(&e, from);
+    if (e.len)
+        KL_EDIT(o, kl_edited_done(&e), "metadata", where);
 }
 
 static kl_status KL_PRINTF(3, 4) not_bound(kl_err *err, const kl__call *c, const char *fmt, ...)

@@ -82,19 +82,26 @@ static void finds_among_many(void **state)
     kl_value_unref(v);
 }
 
-static void merged_maps(void **state)
+static void many_members_change_at_once(void **state)
 {
     (void)state;
-    const kl_value *a = list_of("{\"x\":1,\"y\":2}"), *b = list_of("{\"y\":3,\"z\":4}");
-    const kl_value *both = kl_value_merged(a, b), *want = list_of("{\"x\":1,\"y\":3,\"z\":4}");
-    assert_true(kl_value_equal(both, want));
-    const kl_value *same = kl_value_merged(NULL, b), *empty = kl_value_merged(NULL, NULL);
-    assert_true(kl_value_equal(same, b));
-    assert_true(kl_value_type(empty) == KL_OBJECT && !kl_value_len(empty));
+    const kl_value *a = list_of("{\"x\":1,\"y\":2}"), *b = list_of("{\"y\":3,\"z\":4}"),
+                   *x = kl_value_of_int(9);
     kl_edited e = {.base = a};
     const kl_value *kept = kl_edited_done(&e);
     assert_true(kept == a);
-    const kl_value *x = kl_value_of_int(9);
+    kl_edited_put_all(&e, b);
+    const kl_value *alone = kl_edited_done(&e), *empty = kl_edited_done(&e);
+    assert_true(kl_value_equal(alone, b));
+    assert_true(kl_value_type(empty) == KL_OBJECT && !kl_value_len(empty));
+    e.base = a;
+    kl_edited_put_all(&e, b);
+    const kl_value *both = kl_edited_done(&e), *wanted = list_of("{\"x\":1,\"y\":3,\"z\":4}");
+    assert_true(kl_value_equal(both, wanted));
+    e.base = a;
+    kl_edited_fill(&e, b);
+    const kl_value *filled = kl_edited_done(&e), *full = list_of("{\"x\":1,\"y\":2,\"z\":4}");
+    assert_true(kl_value_equal(filled, full));
     e.base = a;
     kl_edited_put(&e, "y", x);
     kl_edited_put(&e, "new", x);
@@ -104,7 +111,7 @@ static void merged_maps(void **state)
     assert_true(kl_edited_get(&e, "new") == x && !kl_edited_get(&e, "x") && !kl_edited_get(&e, "gone"));
     const kl_value *now = kl_edited_done(&e), *expected = list_of("{\"y\":9,\"new\":9}");
     assert_true(kl_value_equal(now, expected));
-    const kl_value *all[] = {a, b, both, want, same, empty, kept, x, now, expected};
+    const kl_value *all[] = {a, b, x, kept, alone, empty, both, wanted, filled, full, now, expected};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         kl_value_unref(all[i]);
 }
@@ -112,6 +119,6 @@ static void merged_maps(void **state)
 KL_TESTS(cmocka_unit_test(finds_the_first_item_with_the_same_member),
     cmocka_unit_test(tells_repetitions_by_all_members),
     cmocka_unit_test(compares_whole_items_and_empty_texts), cmocka_unit_test(finds_among_many),
-    cmocka_unit_test(merged_maps))
+    cmocka_unit_test(many_members_change_at_once))
 
 /* not in tsan: it starts no thread */

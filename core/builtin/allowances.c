@@ -194,18 +194,37 @@ static bool counts(const char *scope, const char *resource)
     return kl__one_of(resource, "pods cpu memory limits.cpu limits.memory requests.cpu requests.memory");
 }
 
-/* A complaint for each resource that the quota's scope cannot count, until there are too many. */
-static void check_counted(
-    kl__causes *c, const kl_value *spec, const char *scope, const kl_value *shown, const kl__place *at)
+/* How many resources of a quota its scopes cannot count: BestEffort, VolumeAttributesClass, any other scope.
+ * Asked once for each quota, since its sender chooses how often it names a scope. */
+typedef struct uncounted {
+    size_t best_effort, attributes, others;
+} uncounted;
+
+static uncounted count_unfit(const kl_value *spec)
 {
     const kl_value *hard = kl_value_get(spec, "hard");
+    uncounted n = {0};
     for (size_t i = 0; i < kl_value_len(hard); i++) {
         const char *name;
-        size_t len;
-        kl_value_member(hard, i, &name, &len);
-        if (!counts(scope, name))
-            kl__say_invalid(c, at, shown, "unsupported scope applied to resource");
+        kl_value_member(hard, i, &name, NULL);
+        n.best_effort += !counts("BestEffort", name);
+        n.attributes += !counts("VolumeAttributesClass", name);
+        n.others += !counts("Terminating", name);
     }
+    return n;
+}
+
+/* A complaint for each resource that the scope cannot count. */
+static void check_counted(
+    kl__causes *c, const uncounted *n, const char *scope, const kl_value *shown, const kl__place *at)
+{
+    size_t left = !kl__one_of(scope, scopes)      ? 0
+        : !strcmp(scope, "BestEffort")            ? n->best_effort
+        : !strcmp(scope, "VolumeAttributesClass") ? n->attributes
+                                                  : n->others;
+    for (; left && !kl__causes_full(c); left--)
+        kl__say_invalid(c, at, shown, "unsupported scope applied to resource");
+    c->len += left ? left - 1 : 0; /* looking at the full list has counted one */
 }
 
 static void check_conflicts(kl__causes *c, bool (*has)(const kl_value *list, const char *scope),
@@ -239,16 +258,14 @@ static void check_scopes(kl__causes *c, const kl_value *spec)
 {
     const kl_value *list = kl_value_get(spec, "scopes");
     const kl__place *at = KL_IN(SPEC, "scopes");
-    kl_finder before = {0};
+    uncounted n = count_unfit(spec);
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *scope = kl_value_str(kl_value_item(list, i));
         scope = scope ? scope : "";
         if (!kl__one_of(scope, scopes))
             kl__say_invalid(c, at, list, "unsupported scope");
-        if (!kl_finder_repeats(&before, kl_value_item(list, i)))
-            check_counted(c, spec, scope, list, at);
+        check_counted(c, &n, scope, list, at);
     }
-    kl_finder_fini(&before);
     check_conflicts(c, has_scope, list, list, at);
 }
 
@@ -275,14 +292,13 @@ static void check_selector(kl__causes *c, const kl_value *spec)
     const kl__place *at = KL_IN(KL_IN(SPEC, "scopeSelector"), "matchExpressions"),
                     *values_at = KL_IN(at, "values"), *op_at = KL_IN(at, "operator");
     const kl_value *shown = shown_selector(list);
-    kl_finder before = {.key = "scopeName", .empty_is_absent = true};
+    uncounted n = count_unfit(spec);
     for (size_t i = 0; i < kl_value_len(list); i++) { /* kube-apiserver does not name the item */
         const kl_value *one = kl_value_item(list, i), *values = kl_value_get(one, "values");
         const char *scope = kl__text(one, "scopeName"), *op = kl__text(one, "operator");
         if (!kl__one_of(scope, scopes))
             kl__say_invalid_text(c, KL_IN(at, "scopeName"), scope, "unsupported scope");
-        if (!kl_finder_repeats(&before, one))
-            check_counted(c, spec, scope, shown, at);
+        check_counted(c, &n, scope, shown, at);
         if (kl__one_of(scope, "BestEffort NotBestEffort Terminating NotTerminating CrossNamespacePodAffinity")
             && strcmp(op, "Exists"))
             kl__say_invalid_text(c, op_at, op,
@@ -300,7 +316,6 @@ static void check_selector(kl__causes *c, const kl_value *spec)
         } else
             kl__say_invalid_text(c, op_at, op, "not a valid selector operator");
     }
-    kl_finder_fini(&before);
     check_conflicts(c, selects_scope, list, NULL, at);
     kl_value_unref(shown);
 }

@@ -60,6 +60,7 @@ both.describe("limits", function(ns)
   scopes("scopes against each other",
     { "Some", "BestEffort", "NotBestEffort", "Terminating", "NotTerminating" })
   scopes("a scope of pods", { "BestEffort" }, { cpu = "1", services = "1" })
+  scopes("a scope of pods twice", { "BestEffort", "BestEffort" }, { cpu = "1", services = "1" })
   scopes("a scope of running pods", { "Terminating" }, { services = "1" })
   local function select(what, list, map, code)
     quota(what, { spec = { hard = map or { pods = "1" }, scopeSelector = { matchExpressions = list } } },

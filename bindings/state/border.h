@@ -82,6 +82,8 @@ lkl_border *lkl__border_at(lua_State *L, int idx); /* the one at idx, which may 
 
 /* The userdata at idx if it begins with `tag` and has at least `size` bytes, or NULL. */
 void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
+/* Makes the keys ("k") or the values ("v") of the table on the top of the stack weak. */
+void lkl__weaken(lua_State *L, const char *mode);
 /* Pushes the metatable stored under `key`; true when it is new and must be filled, then stored: an error
  * during filling must not leave an incomplete one. __name and __metatable are set. */
 bool lkl__metatable(lua_State *L, const void *key, const char *name);

@@ -46,6 +46,14 @@ const char *lkl__opt_text(lua_State *L, int arg, const char *dflt)
     return lua_isnoneornil(L, arg) ? dflt : lkl__text(L, arg);
 }
 
+void lkl__weaken(lua_State *L, const char *mode)
+{
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, mode);
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+}
+
 bool lkl__metatable(lua_State *L, const void *key, const char *name)
 {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TTABLE)

@@ -175,10 +175,7 @@ static void push_metatables(lua_State *L)
         return;
     lua_pop(L, 1);
     lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
+    lkl__weaken(L, "k");
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatables_key);
 }

@@ -52,10 +52,7 @@ static void push_all_chains(lua_State *L)
     if (lua_getiuservalue(L, -1, BORDER_CHAINS) != LUA_TTABLE) {
         lua_pop(L, 1);
         lua_newtable(L);
-        lua_createtable(L, 0, 1);
-        lua_pushliteral(L, "k");
-        lua_setfield(L, -2, "__mode");
-        lua_setmetatable(L, -2);
+        lkl__weaken(L, "k");
         lua_pushvalue(L, -1);
         lua_setiuservalue(L, -3, BORDER_CHAINS);
     }

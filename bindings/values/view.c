@@ -489,10 +489,7 @@ static void push_metatables(lua_State *L)
     lkl__border_push(L);
     int border = lua_gettop(L);
     push_slots(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "v");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
+    lkl__weaken(L, "v");
     push_slots(L);
     push_slots(L);
     (void)lkl__metatable(L, &root_mt, "kubelua.view");

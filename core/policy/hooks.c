@@ -6,23 +6,8 @@
 
 #include "base/mem.h"
 #include "check/forms.h"
+#include "policy/rule.h"
 #include "rules/admission.h"
-
-static bool has_text(const kl_value *list, const char *text)
-{
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *s = kl_value_str(kl_value_item(list, i));
-        if (s && !strcmp(s, text))
-            return true;
-    }
-    return false;
-}
-
-static const char *text_at(const kl_value *list, size_t i)
-{
-    const char *s = kl_value_str(kl_value_item(list, i));
-    return s ? s : "";
-}
 
 /* ------------------------------------------------------------------ where a webhook is */
 
@@ -176,25 +161,6 @@ void kl_policy_validate_client(const kl_value *client, const char *field, kl__ca
 
 /* ------------------------------------------------------------------ rules */
 
-/* Checks a list: it is not empty, has no "*" beside others, and no empty texts. */
-static void check_words(
-    kl__causes *c, const kl_value *rule, const char *member, const char *plural, const kl__place *up)
-{
-    const kl_value *list = kl_value_get(rule, member);
-    const kl__place *at = KL_IN(up, member);
-    if (!kl_value_len(list))
-        kl__say_required(c, at, "");
-    if (kl_value_len(list) > 1 && has_text(list, "*"))
-        kl__say_invalid(c, at, list, "if '*' is present, must not specify other %s", plural);
-}
-
-static void check_filled(kl__causes *c, const kl_value *list, const kl__place *at)
-{
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        if (!*text_at(list, i))
-            kl__say_required(c, KL_ITEM(at, i), "");
-}
-
 /* The resource in `before` that includes this one: "pods/ *" or "* /status" for "pods/status"; NULL: none. */
 static const char *wider(const kl_finder *before, const char *own)
 {
@@ -217,7 +183,7 @@ static void check_resources(kl__causes *c, const kl_value *list, const kl__place
     if (!kl_value_len(list))
         kl__say_required(c, at, "");
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *one = text_at(list, i), *over = wider(&before, one);
+        const char *one = kl__rule_text(list, i), *over = wider(&before, one);
         kl_finder_add(&before, kl_value_item(list, i));
         if (!*one)
             kl__say_required(c, KL_ITEM(at, i), "");
@@ -227,24 +193,16 @@ static void check_resources(kl__causes *c, const kl_value *list, const kl__place
         plain_others = plain_others || (*one && strcmp(one, "*") && !strchr(one, '/'));
     }
     kl_finder_fini(&before);
-    if (kl_value_len(list) > 1 && has_text(list, "*/*"))
+    if (kl_value_len(list) > 1 && kl_value_has_str(list, "*/*"))
         kl__say_invalid(c, at, list, "if '*/*' is present, must not specify other resources");
-    if (plain_others && has_text(list, "*"))
+    if (plain_others && kl_value_has_str(list, "*"))
         kl__say_invalid(
             c, at, list, "if '*' is present, must not specify other resources without subresources");
 }
 
 static void check_rule(kl__causes *c, const kl_value *rule, const kl__place *at)
 {
-    static const char operations[] = "* CONNECT CREATE DELETE UPDATE";
-    const kl_value *list = kl_value_get(rule, "operations");
-    check_words(c, rule, "operations", "operations", at);
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        if (!kl__one_of(text_at(list, i), operations))
-            kl__say_unsupported(c, KL_ITEM(KL_IN(at, "operations"), i), kl_value_item(list, i), operations);
-    check_words(c, rule, "apiGroups", "API groups", at);
-    check_words(c, rule, "apiVersions", "API versions", at);
-    check_filled(c, kl_value_get(rule, "apiVersions"), KL_IN(at, "apiVersions"));
+    kl__check_rule_head(c, rule, at);
     check_resources(c, kl_value_get(rule, "resources"), KL_IN(at, "resources"));
     kl__check_word(c, rule, at, "scope", false, "* Cluster Namespaced");
 }
@@ -261,13 +219,13 @@ static void check_versions(kl__causes *c, const kl_value *list, const kl__place 
     kl_finder versions = {.empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         if (kl_finder_repeats(&versions, kl_value_item(list, i)))
-            kl__say_invalid_text(c, KL_ITEM(at, i), text_at(list, i), "duplicate version");
-        kl__check_form(c, KL_ITEM(at, i), text_at(list, i), KL_DNS_1035);
+            kl__say_invalid_text(c, KL_ITEM(at, i), kl__rule_text(list, i), "duplicate version");
+        kl__check_form(c, KL_ITEM(at, i), kl__rule_text(list, i), KL_DNS_1035);
     }
     kl_finder_fini(&versions);
-    if (c->len > before || has_text(list, "v1"))
+    if (c->len > before || kl_value_has_str(list, "v1"))
         return;
-    if (has_text(list, "v1beta1"))
+    if (kl_value_has_str(list, "v1beta1"))
         kl__say_invalid(c, at, list, "must include v1: the embedded API server does not speak v1beta1");
     else
         kl__say_invalid(c, at, list, "must include at least one of v1, v1beta1");
@@ -278,17 +236,16 @@ void kl_policy_validate_reviews(const kl_value *versions, const char *field, kl_
     const kl__place *at = KL_IN(NULL, field);
     if (!kl_value_len(versions))
         kl__say_required(causes, at, "");
+    kl_finder before = {.empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(versions); i++) {
-        const char *one = text_at(versions, i);
-        size_t k = 0;
-        while (k < i && strcmp(text_at(versions, k), one))
-            k++;
-        if (k < i)
+        const char *one = kl__rule_text(versions, i);
+        if (kl_finder_repeats(&before, kl_value_item(versions, i)))
             kl__say_invalid_text(causes, KL_ITEM(at, i), one, "duplicate version");
         else
             kl__check_form(causes, KL_ITEM(at, i), one, KL_DNS_1035);
     }
-    if (kl_value_len(versions) && !has_text(versions, "v1") && !has_text(versions, "v1beta1"))
+    kl_finder_fini(&before);
+    if (kl_value_len(versions) && !kl_value_has_str(versions, "v1") && !kl_value_has_str(versions, "v1beta1"))
         kl__say_invalid(causes, at, versions, "must include at least one of v1, v1beta1");
 }
 

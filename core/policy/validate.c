@@ -6,42 +6,22 @@
 
 #include "base/mem.h"
 #include "check/forms.h"
+#include "policy/rule.h"
 #include "rules/admission.h"
 
 #define SPEC KL_IN(NULL, "spec")
 #define ANNOTATIONS_MAX 20
 #define ANNOTATION_EXPRESSION_MAX (5 * 1024)
 
-static const char *item_text(const kl_value *list, size_t i)
-{
-    const char *s = kl_value_str(kl_value_item(list, i));
-    return s ? s : "";
-}
-
 static bool blank(const char *s) { return !s[strspn(s, " \t\n\v\f\r")]; }
 
 /* ------------------------------------------------------------------ rules */
-
-/* Checks a list: it is not empty, "*" stands alone and, with `named`, no text is empty. */
-static void check_words(kl__causes *c, const kl_value *rule, const char *member, bool named, const char *what,
-    const kl__place *at)
-{
-    const kl_value *list = kl_value_get(rule, member);
-    const kl__place *in = KL_IN(at, member);
-    if (!kl_value_len(list))
-        kl__say_required(c, in, "");
-    if (kl_value_len(list) > 1 && kl_value_has_str(list, "*"))
-        kl__say_invalid(c, in, list, "if '*' is present, must not specify other %s", what);
-    for (size_t i = 0; named && i < kl_value_len(list); i++)
-        if (!*item_text(list, i))
-            kl__say_required(c, KL_ITEM(in, i), "");
-}
 
 /* Checks a resource of a rule against those before it. */
 static void check_resource(
     kl__causes *c, const kl_value *list, size_t i, const kl_finder *before, const kl__place *in)
 {
-    const char *s = item_text(list, i), *slash = strchr(s, '/');
+    const char *s = kl__rule_text(list, i), *slash = strchr(s, '/');
     if (!*s)
         kl__say_required(c, KL_ITEM(in, i), "");
     if (!slash)
@@ -66,7 +46,7 @@ static void check_resources(kl__causes *c, const kl_value *rule, const kl__place
     if (!kl_value_len(list))
         kl__say_required(c, in, "");
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *s = item_text(list, i);
+        const char *s = kl__rule_text(list, i);
         check_resource(c, list, i, &before, in);
         kl_finder_add(&before, kl_value_item(list, i));
         if (*s && !strchr(s, '/'))
@@ -82,23 +62,16 @@ static void check_resources(kl__causes *c, const kl_value *rule, const kl__place
 
 static void check_rule(kl__causes *c, const kl_value *rule, const kl__place *at)
 {
-    const kl_value *names = kl_value_get(rule, "resourceNames"), *ops = kl_value_get(rule, "operations"),
-                   *scope = kl_value_get(rule, "scope");
+    const kl_value *names = kl_value_get(rule, "resourceNames"), *scope = kl_value_get(rule, "scope");
     const kl__place *in = KL_IN(at, "resourceNames");
     kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(names); i++) {
-        kl__check_form(c, KL_ITEM(in, i), item_text(names, i), KL_PATH_SEGMENT);
+        kl__check_form(c, KL_ITEM(in, i), kl__rule_text(names, i), KL_PATH_SEGMENT);
         if (kl_finder_repeats(&before, kl_value_item(names, i)))
             kl__say_duplicate(c, KL_ITEM(in, i), kl_value_item(names, i));
     }
     kl_finder_fini(&before);
-    check_words(c, rule, "operations", false, "operations", at);
-    for (size_t i = 0; i < kl_value_len(ops); i++)
-        if (!kl__one_of(item_text(ops, i), "* CONNECT CREATE DELETE UPDATE"))
-            kl__say_unsupported(c, KL_ITEM(KL_IN(at, "operations"), i), kl_value_item(ops, i),
-                "* CONNECT CREATE DELETE UPDATE");
-    check_words(c, rule, "apiGroups", false, "API groups", at);
-    check_words(c, rule, "apiVersions", true, "API versions", at);
+    kl__check_rule_head(c, rule, at);
     check_resources(c, rule, at);
     if (scope && !kl__one_of(kl__text(rule, "scope"), "* Cluster Namespaced"))
         kl__say_unsupported(c, KL_IN(at, "scope"), scope, "* Cluster Namespaced");
@@ -343,7 +316,7 @@ static void check_actions(kl__causes *c, const kl_value *list, const kl__place *
 {
     kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        if (!kl__one_of(item_text(list, i), "Audit Deny Warn"))
+        if (!kl__one_of(kl__rule_text(list, i), "Audit Deny Warn"))
             kl__say_unsupported(c, KL_ITEM(at, i), kl_value_item(list, i), "Audit Deny Warn");
         if (kl_finder_repeats(&before, kl_value_item(list, i)))
             kl__say_duplicate(c, KL_ITEM(at, i), kl_value_item(list, i));

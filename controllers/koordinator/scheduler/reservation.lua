@@ -274,10 +274,10 @@ local function better(a, b, asked)
   return a.name < b.name
 end
 
--- Whether the plugins can give the pod what they keep in the room.
-local function is_fitting(pod, room, info, cycle)
+-- What all plugins with this function say of the pod and `theirs`: the room's, or what its owners have.
+local function agree(name, pod, theirs, info, cycle)
   for _, plugin in ipairs(cycle.args.plugins) do
-    if plugin.fits_room and not plugin.fits_room(pod, room, info, cycle) then return false end
+    if plugin[name] and not plugin[name](pod, theirs, info, cycle) then return false end
   end
   return true
 end
@@ -293,7 +293,7 @@ function M.nominate(pod, info, cycle)
     for _, room in ipairs(info.rooms) do
       if matches(pod, room, info, cycle.affinity) and (cycle.affinity or shares(room, asked))
         and fits_node(info, asked, lists.sub(taken, remaining(room))) and fits_room(room, asked)
-        and (not best or better(room, best, asked)) and is_fitting(pod, room, info, cycle) then
+        and (not best or better(room, best, asked)) and agree("fits_room", pod, room, info, cycle) then
         best = room
       end
     end
@@ -303,14 +303,6 @@ function M.nominate(pod, info, cycle)
 end
 
 -- ---------------------------------------------------------------- pre-allocation
-
--- What the plugins say of giving a Reservation what some pods of the node have.
-local function may_have_theirs(pod, owners, info, cycle)
-  for _, plugin in ipairs(cycle.args.plugins) do
-    if plugin.fits_owners and not plugin.fits_owners(pod, owners, info, cycle) then return false end
-  end
-  return true
-end
 
 -- The pods of the node that may have the room, { entry, request, fill }, those first that fill it most.
 local function candidates(room, info)
@@ -346,7 +338,7 @@ local function owners_of(pod, info, cycle)
       local left = lists.sub(taken, together)
       left.pods = left.pods - #owners - 1
       owners[#owners + 1] = one.entry
-      if fits_node(info, cycle.request, left) and may_have_theirs(pod, owners, info, cycle) then
+      if fits_node(info, cycle.request, left) and agree("fits_owners", pod, owners, info, cycle) then
         return { entries = owners, taken = left, fill = fill(room, together) }
       end
       if several then sum = together else owners = {} end

@@ -23,7 +23,7 @@ typedef struct kl__clex {
     bool negatable; /* a number that includes a minus before it */
 } kl__clex;
 
-/* What is no word becomes an issue and is skipped. */
+/* Reads the next word. Signs that begin no word are skipped, and told as issues. */
 void kl__clex_next(kl__clex *l);
 /* A number with a minus before it, whose place is `at`. */
 void kl__clex_negate(kl__clex *l, size_t at);

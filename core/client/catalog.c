@@ -142,7 +142,7 @@ static bool is_name(const char *s, size_t n, const char *bytes)
 
 bool kl__catalog_names(const char *name) { return is_name(name, strlen(name), NAME_BYTES); }
 
-/* The text of a value, NULL: it has none, or one that is no name. */
+/* The text of a value; NULL where it is not a text, or not a name. */
 static const char *name_in(const kl_value *v, const char *bytes)
 {
     size_t n;

@@ -68,7 +68,7 @@ typedef struct walk {
     const gnode *rule['Z' + 1];
     const gnode *state;
     bool failed;     /* the rule ends here */
-    bool recovering; /* nothing is told until a token fits */
+    bool recovering; /* after a fault: the next ones are told once a token fits again */
     bool stopped;
     size_t failed_at; /* the token of the last failure, and the states that failed there */
     uint64_t failed_in[NODES_MAX / 64];

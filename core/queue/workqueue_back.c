@@ -1,7 +1,8 @@
 /* workqueue_back.c - keys that were handed out and do not run now: parked until their group is free, held
  * until a time or an event, given up until a real add, and pardoned.
  *
- *   running --enter, its group is busy--> parked      running --hold--> held --its time, add, release--> queued
+ *   running --enter, its group is busy--> parked
+ *   running --hold--> held --its time, add, release--> queued
  *   running --rest, done--> given up --real add, pardon, other backoff--> absent or queued */
 #include "queue/workqueue.h"
 

@@ -122,8 +122,8 @@ static kl_status blame(const kl_value *v, const char *why, kl_err *err)
     return st;
 }
 
-/* Fails for a patch whose result is not an object of the kind. Unknown fields of a strict call are told of
- * the patch, wrong types of the result. */
+/* The error of a patch whose result is not an object of the kind. It shows the patch where a strict call has
+ * unknown fields, and the result where a type is wrong. */
 static kl_status blame_patch(const kl_value *patch, const kl_value *patched, kl_err *err)
 {
     const char *text = kl_err_message(err), *unknown = strstr(text, "strict decoding error: "),

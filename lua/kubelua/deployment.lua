@@ -131,8 +131,8 @@ local function is_empty(value)
   return text == "{}" or text == "[]"
 end
 
--- What each controller says of a param that is no secret, by name and controller: its default as a text,
--- EMPTY or NEEDED.
+-- The default of each param that is not a secret, by the param's name and the controller: a text, EMPTY, or
+-- NEEDED if it has none.
 local EMPTY, NEEDED = {}, {}
 
 local function declared(programs)

@@ -46,8 +46,8 @@ local function text_of(r, e)
   return whole and #texts == 1 and texts[1] or nil
 end
 
--- The kinds that a call may mean: a list without doubles, `whole` false where they are not all, `subject` where
--- it may be the reconciled object; `seen` are the expressions that said so.
+-- The kinds that a call may mean: a list without doubles. `whole` is false if there may be others, `subject`
+-- is true if it may be the reconciled object, and `seen` has the expressions that said so.
 local function no_kinds() return { whole = true, has = {}, seen = {} } end
 
 -- The values of an expression that were not looked at yet: a function may call itself with what it read.
@@ -113,8 +113,8 @@ local function add_kinds_of_loop(r, name, out)
   end
 end
 
--- Adds the kinds that an argument says: a text, kind and apiVersion of a table, an object that was read, one of
--- a list, one from a template, the reconciled one.
+-- Adds the kinds that an argument says: a text, kind and apiVersion of a table, an object that was read, one
+-- of a list, one from a template, the reconciled one.
 function kinds_of(r, e, out)
   for _, v in ipairs(fresh_values(r, e, out)) do
     local text = v.t ~= "table" and text_of(r, v)
@@ -290,11 +290,18 @@ local function read(program, list, resources, add, unknown)
   end)
 end
 
---- Reads the texts of a program, as long as that takes no more than reader.budget allows, once for their trees
---- and once for what these say. False: it took longer, and what the rest needs is missing.
+---@class (private) kubelua.rbac.Need
+---@field kind string
+---@field verbs string[]
+---@field subresource string?
+---@field exact boolean?
+---@field line integer
+
+--- Reads the texts of a program, as long as that takes no more than reader.budget allows: once for their
+--- trees and once for what these say. False: it took longer, and what the rest needs is missing.
 ---@param sources {path: string, text: string}[]
 ---@param resources string[]  the kinds that the script's controllers reconcile
----@param add fun(need: {kind: string, verbs: string[], subresource: string?, exact: boolean?, line: integer}, path: string)
+---@param add fun(need: kubelua.rbac.Need, path: string)
 ---@param unknown fun(path: string, line: integer, what: string)  what cannot be known
 ---@param clock? fun(): number  the processor time so far, in seconds (os.clock)
 ---@return boolean whole

@@ -189,7 +189,7 @@ function Look.call(program, e, found)
     if not last or last.t ~= "return" then return false end
     return program:look(last.values[1] or last, found)
   end
-  -- What pcall returns first is no value of the function.
+  -- The first result of pcall is its own, not the function's.
   if fn ~= e.fn and e.fn.t == "name" then return false end
   local whole = true
   for _, f in ipairs(program:inner(fn, found)) do

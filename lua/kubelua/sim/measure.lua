@@ -178,7 +178,7 @@ local COMPARE = {
   ["<"] = function(a, b) return a < b end, [">"] = function(a, b) return a > b end,
 }
 
---- Raises if there is no measure of that name.
+--- Raises an error if no measure has this name.
 function M.check(where, name)
   if M.of(name) then return end
   local names = {}

@@ -257,8 +257,7 @@ static void add_taint(const kl__admitted *a, const kl_value **o)
     if (a->old || a->loaded)
         return;
     for (size_t i = 0; i < kl_value_len(have); i++)
-        if (!strcmp(kl__text(kl_value_item(have, i), "key"), key)
-            && !strcmp(kl__text(kl_value_item(have, i), "effect"), effect))
+        if (kl__is(kl_value_item(have, i), "key", key) && kl__is(kl_value_item(have, i), "effect", effect))
             return;
     kl_builder *b = kl_builder_new();
     kl_build_array(b);

@@ -132,13 +132,18 @@ local function read_devices(pod)
   return text and fields.json(text) or {}
 end
 
--- Takes what somebody has from amounts by minor; of minors that are not there nothing.
+-- Takes amounts from what is left of a device; of one that is not there nothing.
+local function take(left, amounts)
+  for name, n in pairs(left and amounts or {}) do
+    if left[name] then left[name] = math.max(left[name] - n, 0) end
+  end
+end
+
+-- Takes what somebody has from amounts by minor.
 local function subtract(by_minor, list)
   for _, one in ipairs(list or {}) do
     local left = by_minor[one.minor or 0]
-    for name, n in pairs(left and lists.of(one.resources) or {}) do
-      if left[name] then left[name] = math.max(left[name] - n, 0) end
-    end
+    take(left, left and lists.of(one.resources))
   end
 end
 
@@ -149,9 +154,7 @@ local function hold_rest(known, uid, own, its_pods)
     for _, one in ipairs(dig(own, type) or {}) do rest[one.minor or 0] = lists.of(one.resources) end
     for _, has in ipairs(its_pods) do subtract(rest, has[type]) end
     if next(rest) then known[type].rests[uid] = rest end
-    for minor, amounts in pairs(rest) do
-      subtract(known[type].free, { { minor = minor, resources = lists.texts(amounts) } })
-    end
+    for minor, amounts in pairs(rest) do take(known[type].free[minor], amounts) end
   end
 end
 

@@ -459,6 +459,7 @@ end
 
 local function run_all(queue)
   local reals, slots, running, alone = start_servers(queue), {}, 0, false
+  local function over() return options.first and total.failed > 0 end
   local function start_next(slot)
     local file, server = next_file(queue, running, reals)
     if not file then return end
@@ -473,7 +474,7 @@ local function run_all(queue)
         if job.server then job.server.busy = false end
         slots[slot], running, alone = nil, running - 1, false
       end
-      if not slots[slot] and not alone and #queue > 0 then
+      if not slots[slot] and not alone and #queue > 0 and not over() then
         if running < jobs then
           start_next(slot)
         elseif has_room(wait.now()) then
@@ -482,7 +483,7 @@ local function run_all(queue)
         end
       end
     end
-    if options.first and total.failed > 0 then
+    if over() then
       for _, job in pairs(slots) do job.process:kill() end
       break
     end

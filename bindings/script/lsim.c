@@ -32,6 +32,7 @@ typedef struct lkl_sim {
     size_t n_follows;
     news *news;
     size_t n_news, cap_news;
+    const kl_value *amounts, *usage, *pod; /* objects of reports, for their keys; NULL: not made yet */
 } lkl_sim;
 
 static void sim_free(void *p)
@@ -49,6 +50,9 @@ static void sim_free(void *p)
         kl_value_unref(s->news[i].now);
     kl_free(s->follows);
     kl_free(s->news);
+    kl_value_unref(s->amounts);
+    kl_value_unref(s->usage);
+    kl_value_unref(s->pod);
     kl_free(s);
 }
 
@@ -224,19 +228,58 @@ static int put(lua_State *L)
 
 /* --- reports of nodes --------------------------------------------------------------------- */
 
-static void build_amounts(kl_builder *b, const char *key, int64_t milli, int64_t bytes)
+/* An object with these keys, two or three. */
+static const kl_value *keys(const char *first, const char *second, const char *third)
 {
-    char text[32];
-    kl_build_key(b, key);
+    kl_builder *b = kl_builder_new();
     kl_build_object(b);
-    kl_build_key(b, "resources");
-    kl_build_object(b);
-    snprintf(text, sizeof text, "%lldm", (long long)milli);
-    kl_build_kstr(b, "cpu", text);
-    snprintf(text, sizeof text, "%lld", (long long)bytes);
-    kl_build_kstr(b, "memory", text);
+    kl_build_kstr(b, first, "");
+    if (second)
+        kl_build_kstr(b, second, "");
+    if (third)
+        kl_build_kstr(b, third, "");
     kl_build_end(b);
-    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+static void prepare(lkl_sim *s)
+{
+    if (s->pod)
+        return;
+    s->amounts = keys("cpu", "memory", NULL);
+    s->usage = keys("resources", NULL, NULL);
+    s->pod = keys("namespace", "name", "podUsage");
+}
+
+/* A number's digits and the unit behind them: what snprintf would do, at a fraction of its cost. */
+static const kl_value *amount(int64_t n, const char *unit)
+{
+    char text[24], *end = text + sizeof text, *p = end - strlen(unit);
+    memcpy(p, unit, strlen(unit));
+    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
+    do
+        *--p = (char)('0' + left % 10);
+    while (left /= 10);
+    if (n < 0)
+        *--p = '-';
+    return kl_value_of_strn(p, (size_t)(end - p));
+}
+
+/* { resources: { cpu, memory } } */
+static const kl_value *usage(const lkl_sim *s, int64_t milli, int64_t bytes)
+{
+    const kl_value *amounts = kl_value_like(
+        s->amounts, (const kl_value *const[]){amount(milli, "m"), amount(bytes, "")});
+    return kl_value_like(s->usage, &amounts);
+}
+
+/* Adds a value and gives up the reference. */
+static void build_taken(kl_builder *b, const char *key, const kl_value *v)
+{
+    if (key)
+        kl_build_key(b, key);
+    kl_build_value(b, v);
+    kl_value_unref(v);
 }
 
 /* The whole part of the i-th number of the table at idx. */
@@ -248,30 +291,28 @@ static int64_t whole_at(lua_State *L, int idx, lua_Integer i)
     return (int64_t)floor(x);
 }
 
-static void build_text_at(lua_State *L, kl_builder *b, const char *key, int idx, lua_Integer i)
+static const kl_value *text_at(lua_State *L, int idx, lua_Integer i)
 {
     lua_rawgeti(L, idx, i);
     size_t n = 0;
     const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : "";
-    kl_build_key(b, key);
-    kl_build_strn(b, text, n);
+    const kl_value *v = kl_value_of_strn(text, n);
     lua_pop(L, 1);
+    return v;
 }
 
 /* Arguments of s:report. */
 enum { R_NODE = 2, R_CREATED, R_UPDATED, R_AMOUNTS, R_PODS, R_NAMESPACES, R_NAMES, R_CPU, R_MEMORY };
 
-static void build_pods(lua_State *L, kl_builder *b)
+static void build_pods(lua_State *L, const lkl_sim *s, kl_builder *b)
 {
     kl_build_key(b, "podsMetric");
     kl_build_array(b);
     for (lua_Integer k = 1, n = (lua_Integer)lua_rawlen(L, R_PODS); k <= n; k++) {
         lua_Integer p = whole_at(L, R_PODS, k);
-        kl_build_object(b);
-        build_text_at(L, b, "namespace", R_NAMESPACES, p);
-        build_text_at(L, b, "name", R_NAMES, p);
-        build_amounts(b, "podUsage", whole_at(L, R_CPU, k), whole_at(L, R_MEMORY, k));
-        kl_build_end(b);
+        const kl_value *parts[] = {text_at(L, R_NAMESPACES, p), text_at(L, R_NAMES, p),
+            usage(s, whole_at(L, R_CPU, k), whole_at(L, R_MEMORY, k))};
+        build_taken(b, NULL, kl_value_like(s->pod, parts));
     }
     kl_build_end(b);
 }
@@ -287,6 +328,7 @@ static int report(lua_State *L)
     for (int i = R_AMOUNTS; i <= R_MEMORY; i++)
         luaL_checktype(L, i, LUA_TTABLE);
     luaL_checkstack(L, 4, "a report");
+    prepare(s);
     kl_builder *b = kl_builder_new(); /* nothing raises while it is there: all reads are raw */
     kl_build_object(b);
     kl_build_kstr(b, "apiVersion", "slo.koordinator.sh/v1alpha1");
@@ -307,10 +349,10 @@ static int report(lua_State *L)
     kl_build_kstr(b, "updateTime", updated);
     kl_build_key(b, "nodeMetric");
     kl_build_object(b);
-    build_amounts(b, "nodeUsage", whole_at(L, R_AMOUNTS, 1), whole_at(L, R_AMOUNTS, 2));
-    build_amounts(b, "systemUsage", whole_at(L, R_AMOUNTS, 3), whole_at(L, R_AMOUNTS, 4));
+    build_taken(b, "nodeUsage", usage(s, whole_at(L, R_AMOUNTS, 1), whole_at(L, R_AMOUNTS, 2)));
+    build_taken(b, "systemUsage", usage(s, whole_at(L, R_AMOUNTS, 3), whole_at(L, R_AMOUNTS, 4)));
     kl_build_end(b);
-    build_pods(L, b);
+    build_pods(L, s, b);
     kl_build_end(b);
     kl_build_end(b);
     kl_err err = KL_ERR_INIT;

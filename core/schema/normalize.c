@@ -13,19 +13,18 @@
 #include "schema/edit.h"
 #include "schema/status.h"
 
-/* The path from the root to the present value: a chain on the C stack. */
+/* The path from the root to the present value: a chain on the C stack. Only messages make a text of it. */
 struct step {
     const struct step *above;
     const kl__schema *owner; /* NULL: of a list */
-    const char *key;
-    size_t n;
+    const char *key;         /* NULL: item n of a list */
+    size_t n;                /* of the key */
 };
 
 struct walk {
     bool fill;
     size_t filled; /* fields that were absent and got their default */
     kl__unknown *unknown;
-    kl_buf path; /* "spec.containers[0].image" */
     const struct step *at;
     kl_err *err;
 };
@@ -37,15 +36,42 @@ void kl__unknown_fini(kl__unknown *u)
     u->count = 0;
 }
 
+/* The steps from the root on; how many. */
+static size_t steps_of(const struct step *at, const struct step **steps)
+{
+    size_t n = 0;
+    for (const struct step *s = at; s && n < KL_VALUE_DEPTH_MAX; s = s->above)
+        n++;
+    for (size_t i = n; i--; at = at->above)
+        steps[i] = at;
+    return n;
+}
+
+/* "spec.containers[0].image" */
+static void add_path(const struct step *at, kl_buf *out)
+{
+    const struct step *steps[KL_VALUE_DEPTH_MAX];
+    for (size_t i = 0, n = steps_of(at, steps); i < n; i++) {
+        const struct step *s = steps[i];
+        if (s->key) /* a key may hold NUL */
+            kl_buf_printf(out, "%s%.*s", i && *s->key != '[' ? "." : "", (int)s->n, s->key);
+        else
+            kl_buf_printf(out, "[%zu]", s->n);
+    }
+}
+
 static void note_unknown(struct walk *w, const char *key, size_t n)
 {
     if (!w->unknown)
         return;
     kl__unknown *u = w->unknown;
-    kl_buf_printf(&u->names, "%sunknown field \"%s%s%.*s\"", u->count ? ", " : "", kl_buf_str(&w->path),
-        w->path.len ? "." : "", (int)n, key);
-    kl_buf_printf(&u->warnings, "Warning: 299 - \"unknown field \\\"%s%s%.*s\\\"\"\r\n", kl_buf_str(&w->path),
-        w->path.len ? "." : "", (int)n, key);
+    kl_buf path = KL_BUF_INIT;
+    add_path(w->at, &path);
+    const char *above = kl_buf_str(&path), *dot = path.len ? "." : "";
+    kl_buf_printf(&u->names, "%sunknown field \"%s%s%.*s\"", u->count ? ", " : "", above, dot, (int)n, key);
+    kl_buf_printf(
+        &u->warnings, "Warning: 299 - \"unknown field \\\"%s%s%.*s\\\"\"\r\n", above, dot, (int)n, key);
+    kl_buf_fini(&path);
     u->count++;
 }
 
@@ -96,11 +122,8 @@ static void add_go_field(const struct step *at, kl_buf *out)
     const kl__schema *owner = NULL;
     kl_buf path = KL_BUF_INIT;
     const struct step *steps[KL_VALUE_DEPTH_MAX];
-    size_t n = 0;
-    for (; at && n < KL_VALUE_DEPTH_MAX; at = at->above)
-        steps[n++] = at;
-    while (n--) {
-        const struct step *s = steps[n];
+    for (size_t i = 0, n = steps_of(at, steps); i < n; i++) {
+        const struct step *s = steps[i];
         if (!s->owner || s->owner->type != KL_S_STRUCT)
             continue;
         if (s->owner->custom) {
@@ -135,21 +158,14 @@ static kl_status mismatch(struct walk *w, const kl__schema *s, const kl_value *v
 
 static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out);
 
-/* One child of `owner` under path piece `key`; sets *out NULL when the child goes away. */
+/* One child of `owner` under `key`, or item n of a list (no key); sets *out NULL when the child goes away. */
 static kl_status child(struct walk *w, const kl__schema *owner, const kl__schema *s, const char *key,
     size_t n, const kl_value *in, const kl_value **out)
 {
-    size_t mark = w->path.len;
     struct step step = {.above = w->at, .owner = owner, .key = key, .n = n};
-    if (mark && *key != '[')
-        (void)kl_buf_putc(&w->path, '.');
-    (void)kl_buf_add(&w->path, key, strnlen(key, n)); /* a key may hold NUL */
     w->at = &step;
     kl_status st = walk(w, s, in, out);
     w->at = step.above;
-    w->path.len = mark;
-    if (w->path.data)
-        w->path.data[mark] = 0;
     return st;
 }
 
@@ -195,8 +211,11 @@ static kl_status must_be_text(struct walk *w, const char *key, const kl_value *v
     if (kl_value_type(v) == KL_STRING)
         return KL_OK;
     char *text = kl_value_to_json(v);
+    kl_buf path = KL_BUF_INIT;
+    add_path(w->at, &path);
     kl_status st = kl__fail_bad_request(
-        w->err, "%s.%s: Invalid value: %s: must be a string", kl_buf_str(&w->path), key, text);
+        w->err, "%s.%s: Invalid value: %s: must be a string", kl_buf_str(&path), key, text);
+    kl_buf_fini(&path);
     kl_free(text);
     return st;
 }
@@ -206,11 +225,15 @@ static kl_status must_be_text(struct walk *w, const char *key, const kl_value *v
 
 static kl_status count_filled(struct walk *w)
 {
-    return ++w->filled <= FILLED_MAX ? KL_OK
-                                     : kl__api_fail(w->err, 413, "RequestEntityTooLarge", NULL,
-                                         "Request entity too large: %.200s: the schema's defaults fill more "
-                                         "than %u fields of it",
-                                         w->path.len ? kl_buf_str(&w->path) : "the object", FILLED_MAX);
+    if (++w->filled <= FILLED_MAX)
+        return KL_OK;
+    kl_buf path = KL_BUF_INIT;
+    add_path(w->at, &path);
+    kl_status st = kl__api_fail(w->err, 413, "RequestEntityTooLarge", NULL,
+        "Request entity too large: %.200s: the schema's defaults fill more than %u fields of it",
+        path.len ? kl_buf_str(&path) : "the object", FILLED_MAX);
+    kl_buf_fini(&path);
+    return st;
 }
 
 /* The result for an object or a list. Nothing is built until the first part differs from the input. */
@@ -310,15 +333,18 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
     }
     for (size_t i = 0; !st && w->fill && i < s->nfields; i++) {
         const kl__field *f = &s->fields[i];
+        bool made = f->filled && f->schema->type == KL_S_STRUCT;
+        if (!made && (!f->schema->dflt || kl_value_type(f->schema->dflt) == KL_NULL))
+            continue;
         const kl_value *have = kl_value_get(in, f->name), *x = NULL;
         if (have && !(kl_value_type(have) == KL_NULL && (!s->custom || !f->schema->nullable))
             && !dropped_when_empty(s, f, have))
             continue;
-        if (f->filled && f->schema->type == KL_S_STRUCT) {
+        if (made) {
             const kl_value *none = empty_object();
             st = child(w, s, f->schema, f->name, strlen(f->name), none, &x);
             kl_value_unref(none);
-        } else if (f->schema->dflt && kl_value_type(f->schema->dflt) != KL_NULL && !(st = count_filled(w)))
+        } else if (!(st = count_filled(w)))
             st = child(w, s, f->schema, f->name, strlen(f->name), f->schema->dflt, &x);
         if (x)
             member(&r, len, f->name, strlen(f->name), NULL, x);
@@ -331,7 +357,6 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
     kl_status st = KL_OK;
     result r = {.in = in};
     for (size_t i = 0; !st && i < kl_value_len(in); i++) {
-        char key[24];
         const kl_value *have = kl_value_item(in, i), *v = have, *x = NULL;
         if (w->fill && kl_value_type(v) == KL_NULL && items->custom && items->dflt && !items->nullable)
             v = items->dflt;
@@ -339,8 +364,7 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
             st = count_filled(w);
         if (st)
             break;
-        int n = snprintf(key, sizeof key, "[%zu]", i);
-        st = child(w, NULL, items, key, (size_t)n, v, &x);
+        st = child(w, NULL, items, NULL, i, v, &x);
         if (!x && !st) /* a null item is a zero value in Go */
             x = items->type == KL_S_STRUCT ? empty_object() : kl_value_of_str("");
         if (x != have)
@@ -534,9 +558,7 @@ kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__
     const kl_value **out, kl_err *err)
 {
     struct walk w = {.fill = fill, .unknown = unknown, .err = err};
-    kl_status st = walk(&w, s, in, out);
-    kl_buf_fini(&w.path);
-    return st;
+    return walk(&w, s, in, out);
 }
 
 const kl_value *kl__normalize_custom(const kl__schema *s, const kl_value *in)

@@ -480,6 +480,19 @@ static const kl_value *with_n(const kl_value *v, const char *key, size_t keylen,
     return KL__VALUE(h);
 }
 
+const kl_value *kl_value_like(const kl_value *like, const kl_value *const *values)
+{
+    const kl__node *node = kl__at(kl__handle(like));
+    size_t n = kl__count(node);
+    kl__entry small[8] = {0}, *e = n <= sizeof small / sizeof *small ? small : kl_new_array(kl__entry, n);
+    for (size_t i = 0; i < n; i++)
+        e[i] = kl__owned(kl__handle(values[i]));
+    kl__h h = kl__make_alone(KL_OBJECT, node->len, e, n);
+    if (e != small)
+        kl_free(e);
+    return KL__VALUE(h);
+}
+
 const kl_value *kl_value_with(const kl_value *v, const char *key, const kl_value *x)
 {
     return with_n(v, key, strlen(key), x);

@@ -148,6 +148,10 @@ void kl_build_kstr(kl_builder *b, const char *key, const char *s);
 void kl_build_kint(kl_builder *b, const char *key, int64_t x);
 void kl_build_kvalue(kl_builder *b, const char *key, const kl_value *v); /* nothing when v is NULL */
 
+/* An object with the keys of `like` (an object that has some) in its order, and these values, as many: taken
+ * over. It is its own node even if an equal one exists: for objects that hold something new each time. */
+const kl_value *kl_value_like(const kl_value *like, const kl_value *const *values);
+
 /* --- functional updates: a new root that shares what did not change ----------------------- */
 /* Object `v` (NULL reads as {}) with key set; x NULL removes the key. */
 const kl_value *kl_value_with(const kl_value *v, const char *key, const kl_value *x);

@@ -24,7 +24,7 @@ static const kl_value *step(lua_State *L, const kl_value *v, int idx)
 /* Whether the value at idx has parts to look into. */
 static bool has_parts(lua_State *L, int idx)
 {
-    if (lua_istable(L, idx))
+    if (lua_istable(L, idx) || lkl_view_value(L, idx))
         return true;
     if (lua_type(L, idx) != LUA_TUSERDATA || luaL_getmetafield(L, idx, "__pairs") == LUA_TNIL)
         return false;

@@ -284,9 +284,38 @@ static int list_tostring(lua_State *L)
     return 1;
 }
 
+/* The keeper of the objects from place i * KEEP on, of the list at idx; NULL: it became a table. */
+static const keeper *keeper_of(lua_State *L, int idx, size_t i)
+{
+    bool own = lua_getiuservalue(L, idx, LIST_OWN) == LUA_TTABLE;
+    lua_getiuservalue(L, idx, LIST_KEEPERS);
+    lua_rawgeti(L, -1, (lua_Integer)i + 1);
+    const keeper *k = own ? NULL : lua_touserdata(L, -1);
+    lua_pop(L, 3);
+    return k;
+}
+
+/* Two lists as they were read: the same number of objects, each equal to the one in its place. */
+static int list_eq(lua_State *L)
+{
+    const list *a = lkl__tagged(L, 1, &list_tag, sizeof *a), *b = lkl__tagged(L, 2, &list_tag, sizeof *b);
+    bool equal = a && b && a->n == b->n;
+    for (size_t i = 0; equal && i * KEEP < a->n; i++) {
+        const keeper *x = keeper_of(L, 1, i), *y = keeper_of(L, 2, i);
+        equal = x && y;
+        for (size_t at = 0; equal && at < KEEP && i * KEEP + at < a->n; at++) {
+            const kl_value *v = kept_at(x, at);
+            equal = v && kl_value_equal(v, kept_at(y, at));
+        }
+    }
+    lua_pushboolean(L, equal);
+    return 1;
+}
+
 void lkl__push_list(lua_State *L, kl_objects *o)
 {
     static const luaL_Reg meta[] = {
+        {"__eq", list_eq},
         {"__index", list_index},
         {"__newindex", list_newindex},
         {"__len", list_len},

@@ -86,12 +86,17 @@ return kube.controller {
     local status = prepare.need_sync_status(strategy, node.status.allocatable, outcome.status.allocatable,
       synced[name], now)
     local meta = prepare.need_sync_meta(node, outcome)
+    -- What a draft should carry: after a conflict it is of another version of the node.
+    local version = node.metadata.resourceVersion
+    local function desired_of(n)
+      return n.metadata.resourceVersion == version and desired or prepare.prepare(n, decided)
+    end
     if status then
-      ctx:patch_status(node, function(n) prepare.write_resources(n, prepare.prepare(n, decided)) end)
+      ctx:patch_status(node, function(n) prepare.write_resources(n, desired_of(n)) end)
       synced[name] = now
     end
     if meta or status and prepare.annotations_differ(node, desired) then
-      ctx:patch(node, function(n) prepare.write_annotations(n, prepare.prepare(n, decided)) end)
+      ctx:patch(node, function(n) prepare.write_annotations(n, desired_of(n)) end)
     end
 
     -- A fresh metric becomes stale without an event: look again then.

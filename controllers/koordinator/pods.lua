@@ -115,7 +115,7 @@ end
 local PLACES_KEPT = 20000
 local newer, older, n_newer = {}, {}, 0
 
-local function nothing() return { uids = {}, versions = {}, facts = {} } end
+local function nothing() return { list = false, uids = {}, versions = {}, facts = {} } end
 
 local function recall(place)
   local known = newer[place]
@@ -155,8 +155,12 @@ end
 ---@param list table
 ---@param place string?
 function M.facts(list, place)
-  local uids, versions = kube.columns(list, "metadata.uid", "metadata.resourceVersion")
   local known = place and recall(place) or nothing()
+  -- Lists of a cache are compared object by object, without reading any.
+  local cached = type(list) == "userdata" and list
+  if cached and known.list == cached then return known.facts end
+  local uids, versions = kube.columns(list, "metadata.uid", "metadata.resourceVersion")
+  known.list = cached
   if not is_known(#list, uids, versions, known) then
     known.facts = read_changed(list, uids, versions, known)
     known.uids, known.versions = uids, versions

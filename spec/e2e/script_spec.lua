@@ -155,6 +155,8 @@ servers.each(function(server_name, start)
         local function say(x) said[#said + 1] = tostring(x) end
         local list = ctx:list(M, { labels = "app=x" })
         local first, n, sum = list[1], 0, 0
+        local again = ctx:list(M, { labels = "app=x" })
+        assert(not rawequal(list, again) and list == again and list ~= ctx:list(M, { limit = 69 }))
         for i, o in ipairs(list) do n, sum = n + 1, sum + tonumber(o.data.n) assert(i == n) end
         say(#list) say(n) say(sum)
         for i, o in pairs(list) do assert(o.data.n == tostring(i)) end
@@ -166,6 +168,7 @@ servers.each(function(server_name, start)
         table.sort(list, function(a, b) return tonumber(a.data.n) > tonumber(b.data.n) end)
         say(list[1].data.n) say(list[70].data.n) say(table.remove(list, 1).data.n) say(#list)
         list[#list + 1] = first
+        assert(list ~= again and again == ctx:list(M, { labels = "app=x" }))
         say(#list) say(kube.decode(kube.encode(list))[70].data.n) say(first.data.n)
         local kept
         sum = 0

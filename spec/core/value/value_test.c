@@ -353,6 +353,28 @@ static void a_subtree_outlives_its_root_when_referenced(void **state)
     kl_value_unref(labels);
 }
 
+static void objects_are_made_with_the_keys_of_another(void **state)
+{
+    (void)state;
+    const kl_value *like = decode("{\"b\":1,\"a\":{}}"), *same = decode("{\"b\":\"x\",\"a\":[1]}");
+    const kl_value *v = kl_value_like(
+        like, (const kl_value *const[]){kl_value_of_str("x"), kl_value_ref(kl_value_get(same, "a"))});
+    assert_json(v, "{\"b\":\"x\",\"a\":[1]}");
+    assert_true(kl_value_equal(v, same));
+    kl_value_unref(like);
+    kl_value_unref(same);
+    kl_value_unref(v);
+    const kl_value *wide = decode(
+        "{\"1\":0,\"2\":0,\"3\":0,\"4\":0,\"5\":0,\"6\":0,\"7\":0,\"8\":0,\"9\":0}");
+    const kl_value *nine[9];
+    for (int i = 0; i < 9; i++)
+        nine[i] = kl_value_of_int(i);
+    v = kl_value_like(wide, nine);
+    assert_json(v, "{\"1\":0,\"2\":1,\"3\":2,\"4\":3,\"5\":4,\"6\":5,\"7\":6,\"8\":7,\"9\":8}");
+    kl_value_unref(wide);
+    kl_value_unref(v);
+}
+
 static void updates_share_what_did_not_change(void **state)
 {
     (void)state;
@@ -515,7 +537,7 @@ KL_TESTS(CASE(keeps_integers_exact_to_64_bits), CASE(doubles_round_trip),
     CASE(built_values_may_be_deeper_than_any_stack), CASE(keeps_key_order_and_never_mixes_the_empties),
     CASE(reads_absent_and_wrong_types_as_absent), CASE(finds_every_key_of_a_wide_object),
     CASE(compares_by_value_whatever_the_order_of_keys), CASE(equal_parts_are_one_node),
-    CASE(a_subtree_outlives_its_root_when_referenced), CASE(updates_share_what_did_not_change),
-    CASE(builds_from_the_outside_in), CASE(writes_for_people_too), CASE(random_values_survive_text),
-    CASE(no_prefix_of_a_document_is_a_document), CASE(cjson_and_we_read_the_same),
-    CASE(threads_may_share_make_and_drop_the_same_nodes))
+    CASE(a_subtree_outlives_its_root_when_referenced), CASE(objects_are_made_with_the_keys_of_another),
+    CASE(updates_share_what_did_not_change), CASE(builds_from_the_outside_in), CASE(writes_for_people_too),
+    CASE(random_values_survive_text), CASE(no_prefix_of_a_document_is_a_document),
+    CASE(cjson_and_we_read_the_same), CASE(threads_may_share_make_and_drop_the_same_nodes))

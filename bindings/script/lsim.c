@@ -1,4 +1,5 @@
 /* lsim.c - simulations in Lua; lua/kubelua/sim gives them their shape. For any state but a script's. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -429,6 +430,46 @@ static int call(lua_State *L)
     return 1;
 }
 
+/* --- traces ------------------------------------------------------------------------------- */
+
+/* Pushes the number that a text is for Lua, or pushes nothing. */
+static bool push_number(lua_State *L, const kl_value *v)
+{
+    size_t n;
+    const char *text = kl_value_type(v) == KL_STRING ? kl_value_strn(v, &n) : NULL;
+    return text && strlen(text) == n && lua_stringtonumber(L, text);
+}
+
+/* core.samples(view): a list of [seconds, "number"] pairs, as Prometheus writes samples, as one flat list
+ * { seconds, number, ... }; nil if one of them is something else */
+static int samples(lua_State *L)
+{
+    const kl_value *v = lkl_view_value(L, 1);
+    luaL_argcheck(L, v, 1, "expected a view");
+    size_t n = kl_value_type(v) == KL_ARRAY ? kl_value_len(v) : 0;
+    lua_settop(L, 1);
+    lua_createtable(L, n < INT_MAX / 2 ? (int)(2 * n) : 0, 0);
+    for (size_t i = 0; i < n; i++) {
+        const kl_value *pair = kl_value_item(v, i);
+        bool two = kl_value_type(pair) == KL_ARRAY && kl_value_len(pair) == 2;
+        kl_type t = two ? kl_value_type(kl_value_item(pair, 0)) : KL_NULL;
+        if (t != KL_INT && t != KL_DOUBLE)
+            return 0;
+        (void)lkl__push_scalar(L, kl_value_item(pair, 0));
+        int whole;
+        lua_Integer at = lua_tointegerx(L, -1, &whole);
+        if (whole) { /* as JSON would say it */
+            lua_pop(L, 1);
+            lua_pushinteger(L, at);
+        }
+        lua_rawseti(L, 2, (lua_Integer)(2 * i) + 1);
+        if (!push_number(L, kl_value_item(pair, 1)))
+            return 0;
+        lua_rawseti(L, 2, (lua_Integer)(2 * i) + 2);
+    }
+    return 1;
+}
+
 /* s:resource(kind): as a client's, or nil */
 static int resource(lua_State *L)
 {
@@ -514,6 +555,6 @@ const lkl_class lkl__sim_class = {"kubelua.sim", sim_free, methods, NULL};
 
 void lkl__open_sim(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"sim", sim}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"sim", sim}, {"samples", samples}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

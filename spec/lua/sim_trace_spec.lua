@@ -7,6 +7,7 @@ local process = require "support.process"
 local prometheus = require "kubelua.sim.trace_prometheus"
 local run = require "kubelua.sim.run"
 local settings = require "kubelua.sim.settings"
+local trace_files = require "kubelua.sim.trace_files"
 
 local POLICIES = "controllers/koordinator/"
 
@@ -190,6 +191,31 @@ describe("a trace of Prometheus", function()
     end
     assert.equal(0, select(2,
       process.run("sh -n " .. process.write(process.tmpname ".sh", prometheus.commands()))))
+  end)
+end)
+
+describe("samples", function()
+  it("are read from pairs of a time and a text, all of them or none", function()
+    local function read(t) return core.samples(core.decode(t)) end
+    assert.same({ 60, 0.5, 120, 2, 180.5, -1e3 }, read '[[60,"0.5"],[120.0,"2"],[180.5,"-1e3"]]')
+    assert.equal("integer", math.type(read '[[120.0,"2"]]'[1]))
+    assert.same({}, read "[]")
+    for _, t in ipairs { '[[60,"1"],[120,"NaN"]]', '[[60,1]]', '[["60","1"]]', '[[60]]', '[[60,"1","2"]]', "[{}]",
+      '[[60,"1\\u0000"]]', '[[60,""]]' } do
+      assert.is_nil(read(t), t)
+    end
+    assert.is_false(pcall(core.samples, { { 60, "1" } }))
+  end)
+
+  it("are sorted by time, and at one time by their numbers", function()
+    local sorted, mixed = { 1, 5, 2, 7, 2, 8, 3, 0 }, { 3, 0, 2, 8, 1, 5, 2, 7 }
+    trace_files.sort(mixed)
+    assert.same(sorted, mixed)
+    trace_files.sort(mixed)
+    assert.same(sorted, mixed)
+    local none = {}
+    trace_files.sort(none)
+    assert.same({}, none)
   end)
 end)
 

@@ -52,8 +52,8 @@ local function recorded(list, seconds)
     for k = 0, seconds // predictors.STEP - 1 do
       local uses = {}
       for r, c in ipairs(m.curves) do
-        while c.list[c.at + 1] and c.list[c.at + 1][1] <= k * predictors.STEP do c.at = c.at + 1 end
-        uses[r] = c.list[c.at][2]
+        while c.list[c.at + 2] and c.list[c.at + 2] <= k * predictors.STEP do c.at = c.at + 2 end
+        uses[r] = c.list[c.at + 1]
       end
       m.samples[#m.samples + 1] = uses
     end

@@ -194,8 +194,8 @@ function M.reported(w, o)
 end
 
 --- The reported use of prod pods that existed for all of `seconds` from a moment on (`from` seconds after the
---- beginning): { node, cpu, curve = { { second, milli-cores } ... } } each; and the number of prod pods that
---- did not.
+--- beginning): { node, cpu, curve = { second, milli-cores, ... } } each; and the number of prod pods that did
+--- not.
 ---@param r { began: number, events: table[] }
 ---@return table[], integer
 function M.usage(r, from, seconds)
@@ -203,8 +203,9 @@ function M.usage(r, from, seconds)
   local function report(e)
     for _, pod in ipairs(e.object("status.podsMetric") or {}) do
       local key = ("%s/%s"):format(pod("namespace") or "default", pod "name")
-      curves[key] = curves[key] or {}
-      table.insert(curves[key], { e.at - start, milli(pod "podUsage.resources", "cpu") })
+      local curve = curves[key] or {}
+      curves[key] = curve
+      curve[#curve + 1], curve[#curve + 2] = e.at - start, milli(pod "podUsage.resources", "cpu")
     end
   end
   for _, e in ipairs(r.events) do

@@ -5,8 +5,8 @@
 -- [, system] } ..., pods(it, settings, kept, share, from, to) gives { name, class, namespace, app, cpu,
 -- memory, created, ends[, on][, uses][, holds][, labels] } ... of a span of time; kept: the places of the
 -- simulated nodes, by id; share: their share of all nodes; on: the place of its node; system, uses:
--- { { second, milli-cores } ... }; holds: { { second, bytes } ... }. `it` is the directory, or what open(dir)
--- makes of it (or of a file), whose began and ended are unix times.
+-- { second, milli-cores, second, milli-cores ... }; holds: the same of bytes. `it` is the directory, or what
+-- open(dir) makes of it (or of a file), whose began and ended are unix times.
 
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
@@ -126,8 +126,8 @@ end
 --- Whether a trace says when it began and ended.
 function M.timed(trace) return FORMATS[trace.format].open ~= nil end
 
---- The use of prod pods that existed from the beginning to the end: { node, cpu, curve = { { second,
---- milli-cores } ... } } each, node: a name; and the number of the others.
+--- The use of prod pods that existed from the beginning to the end: { node, cpu, curve = { second,
+--- milli-cores, ... } } each, node: a name; and the number of the others.
 ---@return table[], integer
 function M.usage(trace, settings, seconds)
   local format, kept, out, others = FORMATS[trace.format], {}, {}, 0
@@ -148,10 +148,12 @@ end
 -- Sets the use that the trace has. A pod that has started again elsewhere follows its model instead.
 local function use(w)
   for _, f in ipairs(w.trace.followed) do
-    while f.curve[f.next] and f.curve[f.next][1] <= w.time do
-      f.into[f.at] = f.curve[f.next][2]
-      f.next = f.next + 1
+    local curve, k = f.curve, f.next
+    while curve[k] and curve[k] <= w.time do
+      f.into[f.at] = curve[k + 1]
+      k = k + 2
     end
+    f.next = k
   end
 end
 

@@ -11,6 +11,7 @@
 
 local csv = require "kubelua.sim.csv"
 local dice = require "kubelua.sim.dice"
+local files = require "kubelua.sim.trace_files"
 
 local M = {}
 
@@ -44,7 +45,7 @@ function M.nodes(dir, settings)
   return out
 end
 
--- The use of each container, { { second, percent } ... }; the first is the last sample before the span.
+-- The use of each container, { second, percent, ... }; the first is the last sample before the span.
 local function uses(dir, wanted, from, to)
   local out = {}
   for row in csv.rows(csv.find(dir, "container_usage")) do
@@ -53,15 +54,15 @@ local function uses(dir, wanted, from, to)
       local list = out[row[1]] or {}
       out[row[1]] = list
       if t > from then
-        list[#list + 1] = { t - from, percent }
-      elseif not list.before or t > list.before[1] then
-        list.before = { t, percent }
+        list[#list + 1], list[#list + 2] = t - from, percent
+      elseif not list.before or t > list.before then
+        list.before, list.held = t, percent
       end
     end
   end
   for _, list in pairs(out) do
-    if list.before then list[#list + 1] = { 0, list.before[2] } end
-    table.sort(list, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
+    if list.before then list[#list + 1], list[#list + 2] = 0, list.held end
+    files.sort(list)
   end
   return out
 end
@@ -77,7 +78,7 @@ local function containers(dir, settings, kept, from, to)
     end
   end
   for id, list in pairs(uses(dir, by_id, from, to)) do
-    for _, sample in ipairs(list) do sample[2] = by_id[id].cpu * sample[2] / 100 end
+    for k = 2, #list, 2 do list[k] = by_id[id].cpu * list[k] / 100 end
     by_id[id].uses = list
   end
   return out

@@ -82,21 +82,10 @@ local function series_in(path)
   return list
 end
 
--- The values of a series from its JSON, if all of them are numbers; else nil. A view of each sample would
--- cost ten times as much.
-local function plain_values(values)
-  local list = {}
-  for at, text in core.encode(values):gmatch '%[(-?[%d.]+),"([^"]*)"%]' do
-    local t, x = tonumber(at), tonumber(text)
-    if not t or not x then return nil end
-    list[#list + 1] = { t, x }
-  end
-  return #list == #values and list or nil
-end
-
+-- The values of a series as samples (see trace_files). A view of each would cost ten times as much.
 local function read_values(values, fail)
   if not core.is_view(values) then fail "values: expected a list" end
-  local list = plain_values(values)
+  local list = core.samples(values)
   if list then return list end
   list = {}
   for k, pair in ipairs(values) do
@@ -105,14 +94,16 @@ local function read_values(values, fail)
     if type(at) ~= "number" or type(text) ~= "string" then
       fail(("values[%d]: expected [seconds, \"number\"]"):format(k))
     end
-    if x then list[#list + 1] = { at, x } elseif text ~= "NaN" and not text:match "^[+-]?Inf$" then
+    if x then
+      list[#list + 1], list[#list + 2] = at, x
+    elseif text ~= "NaN" and not text:match "^[+-]?Inf$" then
       fail(("values[%d] is not a number: %q"):format(k, text))
     end
   end
   return list
 end
 
--- Calls fn(labels, { { unix time, number } ... }, fail) for each series of a query; each has the labels
+-- Calls fn(labels, { unix time, number, ... }, fail) for each series of a query; each has the labels
 -- `wanted`.
 local function each(dir, query, wanted, fn)
   local paths = files_of(dir, query[1])
@@ -139,7 +130,7 @@ end
 -- The maximum.
 local function most(list)
   local out = 0
-  for _, v in ipairs(list) do out = math.max(out, v[2]) end
+  for k = 2, #list, 2 do out = math.max(out, list[k]) end
   return out
 end
 
@@ -148,7 +139,7 @@ local function curves(dir, query, wanted, name_of, factor)
   local out = {}
   each(dir, query, wanted, function(labels, values)
     local name = name_of(labels)
-    for _, v in ipairs(values) do v[2] = math.max(0, v[2]) * factor end
+    for k = 2, #values, 2 do values[k] = math.max(0, values[k]) * factor end
     local list = out[name]
     if list then table.move(values, 1, #values, #list + 1, list) else out[name] = values end
   end)
@@ -198,10 +189,11 @@ local function pods_in(dir)
     by_id[id] = p
     local node = labels "node"
     if node and node ~= "" then p.node = node end
-    for k, v in ipairs(values) do
-      p.first, p.last = math.min(p.first or v[1], v[1]), math.max(p.last or v[1], v[1])
-      ended = math.max(ended, v[1])
-      local d = k > 1 and v[1] - values[k - 1][1] or 0
+    for k = 1, #values, 2 do
+      local at = values[k]
+      p.first, p.last = math.min(p.first or at, at), math.max(p.last or at, at)
+      ended = math.max(ended, at)
+      local d = k > 1 and at - values[k - 2] or 0
       if d > 0 then step = math.min(step, d) end
     end
   end)
@@ -240,17 +232,17 @@ end
 
 -- The part of a curve that is in a span; its first point is the last one before the span.
 local function span_of(list, from, to)
-  local out, before
-  out = {}
-  for _, v in ipairs(list or {}) do
-    if v[1] <= from then
-      before = v[2]
-    elseif v[1] < to then
-      out[#out + 1] = { v[1] - from, v[2] }
+  local out, n, before = {}, 0, nil
+  list = list or {}
+  for k = 1, #list, 2 do
+    if list[k] > from then
+      if n == 0 and before then out[1], out[2], n = 0, before, 2 end
+      if list[k] >= to then return out end
+      out[n + 1], out[n + 2], n = list[k] - from, list[k + 1], n + 2
     end
+    before = list[k + 1]
   end
-  if before then table.insert(out, 1, { 0, before }) end
-  return out
+  return n == 0 and before and { 0, before } or out
 end
 
 --- The nodes, with their own use.

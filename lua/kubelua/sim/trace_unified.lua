@@ -88,7 +88,7 @@ local function samples(dir, kept, from, to)
       if t ~= p.last then step = math.min(step, math.abs(t - p.last)) end
       p.first, p.last, latest = math.min(p.first, t), math.max(p.last, t), math.max(latest, t)
       if share and t > from then
-        p.uses[#p.uses + 1] = { t - from, share }
+        p.uses[#p.uses + 1], p.uses[#p.uses + 2] = t - from, share
       elseif share and (not p.before or t > p.before) then
         p.before, p.held = t, share
       end
@@ -108,8 +108,8 @@ function M.pods(dir, settings, kept, _, from, to)
       seen[row.pod] = true
       local batch, cpu = row.qos == "BE", (amount(row, "cpu") or 0) * settings.cpu // 1 | 0
       local starts = math.min(p.first, math.max(created, from))
-      for _, sample in ipairs(p.uses) do sample[2] = cpu * sample[2] end
-      if p.held then p.uses[#p.uses + 1] = { 0, cpu * p.held } end
+      for k = 2, #p.uses, 2 do p.uses[k] = cpu * p.uses[k] end
+      if p.held then p.uses[#p.uses + 1], p.uses[#p.uses + 2] = 0, cpu * p.held end
       files.sort(p.uses)
       out[#out + 1] = { name = csv.name(row.pod), class = batch and "batch" or "prod",
         namespace = batch and "batch" or "default", app = csv.name(p.app ~= "" and p.app or row.pod),

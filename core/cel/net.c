@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cel/net.h"
+#include "model/address.h"
 
 /* ---------------------------------------------------------------- addresses */
 
@@ -90,33 +91,7 @@ static kl__cval is_ip(kl__cev *e, const kl__cval *a, size_t n)
     return KL__CBOOL(!parse(a[0].s.p, a[0].s.n, &x));
 }
 
-static void print(const address *a, kl_buf *out)
-{
-    if (a->family == 4) {
-        kl_buf_printf(out, "%d.%d.%d.%d", a->b[0], a->b[1], a->b[2], a->b[3]);
-        return;
-    }
-    unsigned g[8];
-    int best = -1, len = 1;
-    for (int i = 0; i < 8; i++)
-        g[i] = (unsigned)a->b[2 * i] << 8 | a->b[2 * i + 1];
-    for (int i = 0; i < 8; i++) { /* the longest run of zeros */
-        int k = i;
-        while (k < 8 && !g[k])
-            k++;
-        if (k - i > len) {
-            best = i;
-            len = k - i;
-        }
-    }
-    for (int i = 0; i < 8; i++) {
-        if (i == best) {
-            kl_buf_puts(out, "::");
-            i += len - 1;
-        } else
-            kl_buf_printf(out, "%s%x", i && i != best + len ? ":" : best < 0 && i ? ":" : "", g[i]);
-    }
-}
+static void print(const address *a, kl_buf *out) { kl_address_print(a->b, a->family == 4 ? 4 : 16, out); }
 
 static kl__cval is_canonical(kl__cev *e, const kl__cval *a, size_t n)
 {

@@ -327,31 +327,6 @@ void kl__show_difference(const kl_value *old, const kl_value *now, kl_buf *out)
         }
 }
 
-const kl_value *kl__as_go(const kl_value *o, const char *members)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    for (const char *p = members; *p;) {
-        char name[64], own[64];
-        size_t n = strcspn(p, " ");
-        bool nullable = p[n - 1] == '?';
-        snprintf(name, sizeof name, "%.*s", (int)(n - nullable), p);
-        memcpy(own, name, sizeof own);
-        own[0] = (char)tolower((unsigned char)own[0]);
-        const kl_value *v = kl_value_get(o, own);
-        kl_build_key(b, name);
-        if (v)
-            kl_build_value(b, v);
-        else if (nullable)
-            kl_build_null(b);
-        else
-            kl_build_str(b, "");
-        p += n + (p[n] == ' ');
-    }
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
 kl__sorted kl__members(const kl_value *map)
 {
     kl__sorted s = {.len = kl_value_type(map) == KL_OBJECT ? kl_value_len(map) : 0};

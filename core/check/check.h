@@ -83,8 +83,10 @@ kl_quantity *kl__quantity_of(const char *text);
  * prints its own structs there. */
 void kl__show_difference(const kl_value *old, const kl_value *now, kl_buf *out);
 
-/* `o` as Go prints its struct: these members in their order, named with a capital letter, "" where they are
- * absent, or null where a '?' follows. The caller's. */
+/* `o` as Go prints its struct: these members in their order, under their Go names, "" where they are absent.
+ * Behind a name: "=NAME" the object's own name where it is not like Go's, '?' null where absent, '#' 0, '!'
+ * false, {...} a struct with these members ("?{" a pointer to one), [...] a list of them, <...> a map to
+ * them. The caller's. */
 const kl_value *kl__as_go(const kl_value *o, const char *members);
 
 #endif

@@ -8,6 +8,8 @@
 
 const char *kl__bad_name(const kl__kind *k, const char *name)
 {
+    if (kl__kind_among(k, "networking.k8s.io/ipaddresses"))
+        return NULL; /* core/serving says more */
     /* any part of a path */
     if (kl__kind_among(k,
             "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/clusterroles "

@@ -55,6 +55,16 @@ void kl_cell_volume_modes(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_volume_claim(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_claim_capacity(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_claim_modes(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_api_service(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_api_available(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_flow_distinguisher(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_flow_dangling(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_level_shares(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_level_queues(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_level_hand(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_level_length(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_service_ranges(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_address_parent(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_class_name(const kl_value *o, kl_time now, kl_buf *out);
 
 #endif

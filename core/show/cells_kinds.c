@@ -1,6 +1,7 @@
 /* cells_kinds.c - cells of jobs, storage, policies and the like, worded as kube-apiserver's printers do. */
 #include "show/cells.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -429,5 +430,107 @@ void kl_cell_class_name(const kl_value *o, kl_time now, kl_buf *out)
         dflt = dflt || !strcmp(str_or(annotation(o, keys[i]), ""), "true");
     kl_buf text = KL_BUF_INIT;
     kl_buf_printf(&text, "%s%s", kl_object_name(o), dflt ? " (default)" : "");
+    finish(&text, "", out);
+}
+
+/* ------------------------------------------------------------------ the server's own kinds */
+
+void kl_cell_api_service(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *service = kl_value_at(o, "spec", "service", NULL);
+    char *text = kl_sprintf("%s/%s", str_or(kl_value_str_at(service, "namespace", NULL), ""),
+        str_or(kl_value_str_at(service, "name", NULL), ""));
+    kl_cell_text(service ? text : "Local", out);
+    kl_free(text);
+}
+
+void kl_cell_api_available(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *available = kl_cell_condition(o, "Available");
+    const char *status = str_or(kl_value_str_at(available, "status", NULL), ""),
+               *reason = str_or(kl_value_str_at(available, "reason", NULL), "");
+    char *both = kl_sprintf("%s (%s)", status, reason);
+    kl_cell_text(!available ? "Unknown" : !strcmp(status, "True") || !*reason ? status : both, out);
+    kl_free(both);
+}
+
+void kl_cell_flow_distinguisher(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *method = kl_value_at(o, "spec", "distinguisherMethod", NULL);
+    kl_cell_text(method ? kl_value_str_at(method, "type", NULL) : "<none>", out);
+}
+
+void kl_cell_flow_dangling(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *dangling = kl_cell_condition(o, "Dangling");
+    kl_cell_text(dangling ? kl_value_str_at(dangling, "status", NULL) : "?", out);
+}
+
+static void limit(const kl_value *o, const char *member, kl_buf *out)
+{
+    const kl_value *limited = kl_value_at(o, "spec", "limited", NULL),
+                   *queuing = kl_value_at(limited, "limitResponse", "queuing", NULL),
+                   *of = strcmp(member, "nominalConcurrencyShares") ? queuing : limited;
+    if (of)
+        kl_buf_printf(out, "%" PRId64, kl_value_int_at(of, 0, member, NULL));
+    else
+        kl_cell_text("<none>", out);
+}
+
+void kl_cell_level_shares(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    limit(o, "nominalConcurrencyShares", out);
+}
+
+void kl_cell_level_queues(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    limit(o, "queues", out);
+}
+
+void kl_cell_level_hand(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    limit(o, "handSize", out);
+}
+
+void kl_cell_level_length(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    limit(o, "queueLengthLimit", out);
+}
+
+void kl_cell_service_ranges(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *list = kl_value_at(o, "spec", "cidrs", NULL);
+    kl_buf text = KL_BUF_INIT;
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        kl_buf_printf(&text, "%s%s", i ? "," : "", str_or(kl_value_str(kl_value_item(list, i)), ""));
+    finish(&text, "", out);
+}
+
+void kl_cell_address_parent(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *parent = kl_value_at(o, "spec", "parentRef", NULL);
+    const char *group = str_or(kl_value_str_at(parent, "group", NULL), ""),
+               *ns = str_or(kl_value_str_at(parent, "namespace", NULL), "");
+    kl_buf text = KL_BUF_INIT;
+    kl_buf_printf(
+        &text, "%s%s%s", str_or(kl_value_str_at(parent, "resource", NULL), ""), *group ? "." : "", group);
+    for (char *p = text.data; p && *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    kl_buf_printf(&text, "%s%s/%s", *ns ? "/" : "", ns, str_or(kl_value_str_at(parent, "name", NULL), ""));
+    if (!parent) {
+        kl_buf_fini(&text);
+        kl_cell_text("<none>", out);
+        return;
+    }
     finish(&text, "", out);
 }

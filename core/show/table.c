@@ -17,7 +17,7 @@
 typedef void cell_fn(const kl_value *o, kl_time now, kl_buf *out); /* appends one JSON value */
 
 typedef struct column {
-    const char *name, *type;
+    const char *name, *type; /* name "": a cell without a definition, as in kube-apiserver */
     int priority;
     const char *path;
     cell_fn *fn;
@@ -432,6 +432,23 @@ static const struct {
             {"ReclaimPolicy", "string", 0, "reclaimPolicy", NULL},
             {"VolumeBindingMode", "string", 0, "volumeBindingMode", NULL},
             {"AllowVolumeExpansion", "boolean", 0, "allowVolumeExpansion", NULL}, AGE}},
+    {"apiregistration.k8s.io", "apiservices",
+        {NAME, {"Service", "string", 0, NULL, kl_cell_api_service},
+            {"Available", "string", 0, NULL, kl_cell_api_available}, AGE}},
+    {"flowcontrol.apiserver.k8s.io", "flowschemas",
+        {NAME, {"PriorityLevel", "string", 0, "spec.priorityLevelConfiguration.name", NULL},
+            {"MatchingPrecedence", "string", 0, "spec.matchingPrecedence", NULL},
+            {"DistinguisherMethod", "string", 0, NULL, kl_cell_flow_distinguisher}, AGE,
+            {"MissingPL", "string", 0, NULL, kl_cell_flow_dangling}}},
+    {"flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations",
+        {NAME, {"Type", "string", 0, "spec.type", NULL},
+            {"NominalConcurrencyShares", "string", 0, NULL, kl_cell_level_shares},
+            {"Queues", "string", 0, NULL, kl_cell_level_queues},
+            {"HandSize", "string", 0, NULL, kl_cell_level_hand},
+            {"QueueLengthLimit", "string", 0, NULL, kl_cell_level_length}, AGE}},
+    {"networking.k8s.io", "servicecidrs", {NAME, {"CIDRs", "string", 0, NULL, kl_cell_service_ranges}, AGE}},
+    {"networking.k8s.io", "ipaddresses",
+        {NAME, {"ParentRef", "string", 0, NULL, kl_cell_address_parent}, {"", "string", 0, NULL, age}}},
     {"coordination.k8s.io", "leases", {NAME, {"Holder", "string", 0, "spec.holderIdentity", NULL}, AGE}},
     {"apiextensions.k8s.io", "customresourcedefinitions", {NAME, {"Created At", "date", 0, NULL, created}}},
     {"scheduling.k8s.io", "priorityclasses",
@@ -484,7 +501,7 @@ void kl_show_columns(const kl__kind *k, kl_buf *out)
         }
     } else {
         const column *c = columns_of(k);
-        for (size_t i = 0; c[i].name; i++)
+        for (size_t i = 0; c[i].name && *c[i].name; i++)
             put_definition(c[i].name, c[i].type, !strcmp(c[i].name, "Name") ? "name" : "", "", c[i].priority,
                 i == 0, out);
     }

@@ -21,6 +21,7 @@
 #include "builtin/defaults.h"
 #include "builtin/csr.h"
 #include "schema/edit.h"
+#include "serving/serving.h"
 #include "show/scaler.h"
 #include "verbs/access.h"
 #include "value/finder.h"
@@ -28,6 +29,8 @@
 #include "schema/validate.h"
 
 #define POLICIES "admissionregistration.k8s.io/validatingadmissionpolicies"
+/* Kinds whose status is created with them. */
+#define STATUS_GIVEN "/nodes networking.k8s.io/servicecidrs"
 #define BINDINGS "admissionregistration.k8s.io/validatingadmissionpolicybindings"
 
 /* ------------------------------------------------------------------ create and update */
@@ -135,8 +138,9 @@ static void empty_status(const kl__kind *k, const kl_value **o)
 void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *causes)
 {
     const kl__kind *k = c->kind;
-    if (kl__kind_sub(k, "status") && !c->any_status && !kl__kind_among(k, "/nodes"))
+    if (kl__kind_sub(k, "status") && !c->any_status && !kl__kind_among(k, STATUS_GIVEN))
         empty_status(k, o);
+    kl__serving_begin(k, kl__world_wall(c->w), o);
     if (kl__generation_kept(k))
         KL_EDIT(o, kl_value_of_int(1), "metadata", "generation");
     if (kl__kind_among(k, "/pods")) {
@@ -203,7 +207,8 @@ static void status_keeps(const kl__kind *k, const kl_value *old, const kl_value 
     } kept[] = {
         {"apps/deployments", {"labels"}},
         {"/pods", {"ownerReferences"}},
-        {"resource.k8s.io/resourceclaims storage.k8s.io/volumeattachments networking.k8s.io/servicecidrs "
+        {"apiregistration.k8s.io/apiservices resource.k8s.io/resourceclaims storage.k8s.io/volumeattachments "
+         "networking.k8s.io/servicecidrs "
          "admissionregistration.k8s.io/validatingadmissionpolicies flowcontrol.apiserver.k8s.io/flowschemas "
          "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
             {"labels", "annotations", "finalizers", "ownerReferences"}},
@@ -250,7 +255,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         kl__replace(o, kl_value_ref(old));
         KL_EDIT(o, finalizers, "spec", "finalizers");
     } else {
-        if (apart && !c->any_status) {
+        if (apart && !c->any_status && !kl__kind_among(k, "networking.k8s.io/servicecidrs")) {
             const kl_value *was = kl_value_get(old, "status");
             KL_EDIT(o, kl_value_ref(was), "status");
             if (kl__is_old_scaler(k))
@@ -315,7 +320,7 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
     if (c->kind->custom) {
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
         check_rules(c, old, o, causes);
-    } else
+    } else if (!kl__serving_validate(&w))
         kl__builtin_validate(&w);
     if (!c->sub && kl__kind_among(c->kind, POLICIES))
         kl_policy_validate(&w);

@@ -26,6 +26,7 @@
 #include "schema/normalize.h"
 #include "show/render.h"
 #include "schema/validate.h"
+#include "serving/serving.h"
 #include "verbs/call.h"
 #include "schema/status.h"
 #include "show/scaler.h"
@@ -125,8 +126,10 @@ kl_status kl__body_decode(
     kl__unknown_fini(&unknown);
     kl_free(version);
     if (!st && fill) {
-        if (!c->kind->custom)
+        if (!c->kind->custom) {
             kl__defaults(c->kind->group, c->kind->plural, &o);
+            kl__serving_fill(c->kind, &o);
+        }
         kl_audit_requested(c->audit, o);
     }
     if (st)
@@ -263,8 +266,9 @@ static void name_it(const kl__call *c, const kl_value **o)
     const char *name = kl_object_name(*o), *base = kl_value_str_at(*o, "metadata", "generateName", NULL);
     if ((name && *name) || !base || !*base)
         return;
+    bool fixed = kl__kind_among(c->kind, "networking.k8s.io/ipaddresses"); /* named by the base itself */
     for (int i = 0; i < GENERATED_NAME_TRIES; i++) {
-        char *made = generated_name(c->w, base);
+        char *made = fixed ? kl_strdup(base) : generated_name(c->w, base);
         const char *kept = kl__admission_name(c, made);
         if (kept) {
             KL_EDIT(o, kl_value_of_str(kept), "metadata", "name");

@@ -6,8 +6,9 @@
 ---   } end)
 ---
 --- A row is { what it is, method, path, body, code }; the method may be PATCH (a merge patch), "STRATEGIC",
---- "JSON" or "APPLY". Rows are sent in their order, all of them on one connection, and each is one `it`: both
---- servers answer with `code`, and alike in everything that is not chance (uids, times, versions, addresses).
+--- "JSON" or "APPLY", or "TABLE" for a GET of a table. Rows are sent in their order, all of them on one
+--- connection, and each is one `it`: both servers answer with `code`, and alike in everything that is not
+--- chance (uids, times, versions, addresses).
 
 local json = require "dkjson"
 local busted = require "busted"
@@ -19,6 +20,10 @@ local M = {}
 
 local TYPES = { PATCH = "application/merge-patch+json", STRATEGIC = "application/strategic-merge-patch+json",
   JSON = "application/json-patch+json", APPLY = "application/apply-patch+yaml" }
+local TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+--- What a merge patch removes.
+M.NULL = json.null
 
 --- An empty list; an empty table is an object.
 M.NONE = setmetatable({}, { __jsontype = "array" })
@@ -32,12 +37,19 @@ local function objects(value)
   return copy
 end
 
---- `more` over `base`, which is changed: tables with keys are merged, lists and all else replaced.
+local function copied(value)
+  if type(value) ~= "table" or getmetatable(value) then return value end
+  local copy = {}
+  for key, x in pairs(value) do copy[key] = copied(x) end
+  return copy
+end
+
+--- `more` over `base`, which is changed: tables with keys are merged, lists and all else replaced by copies.
 function M.merge(base, more)
   for key, value in pairs(more or {}) do
     local deep = type(value) == "table" and type(base[key]) == "table" and #value == 0
       and not getmetatable(value)
-    base[key] = deep and M.merge(base[key], value) or value
+    base[key] = deep and M.merge(base[key], value) or copied(value)
   end
   return base
 end
@@ -53,7 +65,8 @@ function M.ask(s, rows)
     out[i] = process.tmpname ".answer"
     if i > 1 then add "next" end
     add("url = %s", quote(s.url .. row[3]))
-    add("request = %s", TYPES[method] and "PATCH" or method)
+    add("request = %s", TYPES[method] and "PATCH" or method == "TABLE" and "GET" or method)
+    if method == "TABLE" then add("header = %s", quote("Accept: " .. TABLE)) end
     add("output = %s", quote(out[i]))
     add "include"
     add "silent"
@@ -121,7 +134,14 @@ local function scrub(value)
   if copy.kind == "Node" and type(copy.status) == "table" then
     for _, key in ipairs(KUBELETS) do copy.status[key] = nil end
   end
+  if copy.reason == "Local" then copy.lastTransitionTime = "TIME" end
   if copy.lastPhaseTransitionTime then copy.lastPhaseTransitionTime = "TIME" end
+  if copy.columnDefinitions then
+    for _, column in ipairs(copy.columnDefinitions) do column.description = nil end
+    for _, row in ipairs(copy.rows or {}) do
+      for i, cell in ipairs(row.cells) do row.cells[i] = tostring(cell):gsub("^%d+s$", "AGE") end
+    end
+  end
   if math.type(copy.nodePort) and copy.nodePort >= 30000 then copy.nodePort = "NODEPORT" end
   if math.type(copy.healthCheckNodePort) then copy.healthCheckNodePort = "NODEPORT" end
   return copy

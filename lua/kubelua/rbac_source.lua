@@ -3,6 +3,7 @@
 -- with the line.
 
 local budget = require "kubelua.reader.budget"
+local result = require "kubelua.result"
 local tree = require "kubelua.reader.tree"
 local values = require "kubelua.reader.values"
 
@@ -270,7 +271,18 @@ local function effect(r, word, value, line)
   end
 end
 
+-- Whether a table that is returned may be a reconcile's result: the runtime refuses one with other keys, such
+-- as an object with a status or a condition.
+local function is_result(t)
+  for _, item in ipairs(t.t == "table" and t.items or {}) do
+    local computed = item.key ~= nil and item.name == nil
+    if not computed and not result.KEYS[item.name or ""] then return false end
+  end
+  return t.t == "table"
+end
+
 local function effects(r, t, line)
+  if not is_result(t) then return end
   if tree.field(t, "status") then each_resource(r, { "get", "patch" }, "status", line) end
   if tree.field(t, "events") then event(r, line) end
   for _, word in ipairs(EFFECTS) do

@@ -18,7 +18,8 @@ end
 
 describe("a script's source", function()
   it("says which kinds its calls write, where they are written there", function()
-    assert.same({ "apps/v1/Deployment delete", "batch/v1/Job create,patch", "v1/Secret create", "v1/Secret get" }, (needs_of [[
+    assert.same({ "apps/v1/Deployment delete", "batch/v1/Job create,patch", "v1/Secret create",
+      "v1/Secret get" }, (needs_of [[
       local JOB = "batch/v1/Job"
       ctx:create { kind = "v1/Secret", name = "a" }
       ctx:apply({ apiVersion = "batch/v1", kind = "Job", metadata = {} })
@@ -28,7 +29,8 @@ describe("a script's source", function()
   end)
 
   it("knows constants and the reconciled object", function()
-    assert.same({ "batch/v1/Job delete", "v1/Service get", "v1/Service get,patch", "v1/Service/status patch" }, (needs_of [[
+    assert.same({ "batch/v1/Job delete", "v1/Service get", "v1/Service get,patch",
+      "v1/Service/status patch" }, (needs_of [[
       local JOB, OTHER = "batch/v1/Job", "x"
       return kube.controller { reconcile = function(svc, ctx)
         ctx:delete(JOB, "a")
@@ -36,6 +38,26 @@ describe("a script's source", function()
         return { status = { ready = true } }
       end }
     ]]))
+  end)
+
+  it("takes what a module returns for a result only where it may be one", function()
+    local SCRIPT = [[
+      local conditions = require "conditions"
+      return kube.controller { reconcile = function(svc, ctx) return conditions.of(svc) end }
+    ]]
+    for returned, needs in pairs {
+      ["{ status = { ready = true }, requeue_after = 5 }"] = { "v1/Service get",
+        "v1/Service/status patch" },
+      ["{ events = { reason = 'A' } }"] = { "events.k8s.io/v1/Event create,patch" },
+      ["{ type = 'Ready', status = 'True' }"] = {},
+      ["{ metadata = svc.metadata, status = {}, events = {} }"] = {},
+      ["{ 'a', status = {} }"] = {},
+      ["{ ['kind'] = 'Pod', delete = { kind = 'v1/Pod' } }"] = {},
+      ["{ [how] = 5, delete = { kind = 'v1/Pod' } }"] = { "v1/Pod delete" },
+    } do
+      local module = "local M = {} function M.of(svc) return " .. returned .. " end return M"
+      assert.same(needs, (needs_of(SCRIPT, { conditions = module })), returned)
+    end
   end)
 
   it("knows subresources, by the call or by its options", function()

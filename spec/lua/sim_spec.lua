@@ -312,6 +312,30 @@ describe("what a script writes in a simulation", function()
       .metadata.finalizers[1])
   end)
 
+  it("wakes the controllers of its kind alone, and not those of one with the same name", function()
+    local two, scripts = core.sim(0.0, 7), {}
+    for _, letter in ipairs { "a", "b" } do
+      local group = letter .. ".example.com"
+      two:load(core.value({ apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+        metadata = { name = "widgets." .. group }, spec = { group = group, scope = "Namespaced",
+          names = { plural = "widgets", kind = "Widget" }, versions = { { name = "v1", served = true,
+            storage = true, schema = { openAPIV3Schema = { type = "object" } } } } } }, "a definition"))
+      scripts[#scripts + 1] = { path = letter .. ".lua", text = ([[
+        local kube = require "kubelua"
+        return kube.controller { name = %q, resource = %q, reconcile = function() end }
+      ]]):format(letter, group .. "/v1/Widget") }
+    end
+    two:start(scripts, nil)
+    two:settle()
+    two:call { verb = "create", kind = "a.example.com/v1/Widget", ns = "default", body = core.value({
+      apiVersion = "a.example.com/v1", kind = "Widget", metadata = { name = "w", namespace = "default" } },
+      "a widget") }
+    two:settle()
+    local runs = {}
+    for _, c in ipairs(two:counts()) do runs[c.name] = c.runs end
+    assert.same({ a = 1, b = 0 }, runs)
+  end)
+
   it("takes its time: sleeps and what comes again jump", function()
     local function runs_after(seconds)
       local target = sim:now() + seconds

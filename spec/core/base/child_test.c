@@ -1,7 +1,6 @@
 /* child_test.c - programs run to their end: what they get, what we get, and that nothing of them stays. */
 #include "support/test.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,6 +8,7 @@
 #include "base/child.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "support/fds.h"
 
 extern char **environ;
 
@@ -36,23 +36,12 @@ static void done(void)
 /* We have no child, living or dead. */
 static void assert_childless(void) { assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); }
 
-static size_t count_fds(void)
-{
-    size_t n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
-
 static void gives_output_status_and_the_last_of_stderr(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
     kl_child *c = kl_child_new();
-    size_t before = count_fds();
+    size_t before = fds_open();
     assert_ok(sh(c, "echo out; echo 0123456789abcdefTAIL >&2; exit 7", KL_SECONDS(60), 100, &err), &err);
     assert_string_equal(kl_buf_str(&r.out), "out\n");
     assert_string_equal(kl_buf_str(&r.err), "56789abcdefTAIL\n");
@@ -63,7 +52,7 @@ static void gives_output_status_and_the_last_of_stderr(void **state)
     assert_int_equal(r.signal, SIGKILL);
     done();
     assert_childless();
-    assert_int_equal(count_fds(), before);
+    assert_int_equal(fds_open(), before);
     kl_child_free(c);
 }
 

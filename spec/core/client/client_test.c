@@ -1144,7 +1144,7 @@ static void what_the_body_says_is_what_the_call_says(void **state)
         {KL_CREATE, NULL, "", NULL, "{\"metadata\":{\"name\":\"b\"}}",
             "pods are namespaced: name the namespace"},
         {KL_UPDATE, NULL, "ns", "", "{}", "a name is needed"},
-        {KL_GET, NULL, "ns", "..", NULL, "may not be '..'"},
+        {KL_GET, NULL, "ns", "..", NULL, "get pods ns/..: name \"..\" may not be '..'"},
         {KL_GET, NULL, "ns", "a/b", NULL, "may not contain '/'"},
         {KL_DELETE, NULL, "n%s", "a", NULL, "may not contain '%'"},
         {KL_GET, "logs", "ns", "a", NULL, "pods have no subresource \"logs\"; they have: status"},

@@ -292,7 +292,8 @@ static void print_json(replay *r, const kl_replay_sum *s)
     r->out = NULL;
     kl_buf text = KL_BUF_INIT;
     kl_value_encode_pretty(v, &text);
-    printf("%s\n", kl_buf_str(&text));
+    kl_buf_putc(&text, '\n');
+    cli_print(stdout, kl_buf_str(&text));
     kl_buf_fini(&text);
     kl_value_unref(v);
 }

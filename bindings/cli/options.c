@@ -7,28 +7,19 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/escape.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
 #include "model/quantity.h"
 #include "model/time.h"
 
-/* Prints texts of scripts and servers without the characters that control a terminal: the same ones as `safe`
- * in lua/kubelua/cli/common.lua. */
 static void put_safely(FILE *to, const char *text)
 {
-    for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
-        if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0)
-            fprintf(to, "\\u%04x", *++s);
-        else if (*s == '\033')
-            fputs("^[", to);
-        else if (*s == '\r')
-            fputs("\\r", to);
-        else if ((*s < ' ' && *s != '\n' && *s != '\t') || *s == 0x7f)
-            fprintf(to, "\\x%02x", *s);
-        else
-            fputc(*s, to);
-    }
+    kl_buf safe = KL_BUF_INIT;
+    kl_visible_escape(&safe, text, strlen(text), false);
+    fwrite(kl_buf_str(&safe), 1, safe.len, to);
+    kl_buf_fini(&safe);
 }
 
 void cli_print(FILE *to, const char *text)
@@ -80,10 +71,10 @@ static void usage_exit(const cli_command *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fprintf(stderr, "kubelua %s: ", c->name);
-    vfprintf(stderr, fmt, ap);
-    fprintf(stderr, "\n(kubelua %s --help lists the options)\n", c->name);
+    char *text = kl_vsprintf(fmt, ap);
     va_end(ap);
+    cli_fail(2, c->name, "%s", text);
+    fprintf(stderr, "(kubelua %s --help lists the options)\n", c->name);
     exit(2);
 }
 

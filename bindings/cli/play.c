@@ -148,8 +148,7 @@ static int play(lua_State *L)
     lua_pushcfunction(L, traceback);
     int code = 0;
     if (luaL_loadfilex(L, p->path, "t") || lua_pcall(L, 0, 1, 1)) {
-        fprintf(stderr, "kubelua dev: %s\n", lua_tostring(L, -1));
-        code = 1;
+        code = cli_fail(1, "dev", "%s", lua_tostring(L, -1));
     } else if (lua_isinteger(L, -1)) {
         code = (int)lua_tointeger(L, -1);
     }
@@ -168,7 +167,7 @@ static void play_main(void *arg)
         if (!lua_pcall(L, 1, 1, 0))
             code = (int)lua_tointeger(L, -1);
         else
-            fprintf(stderr, "kubelua dev: %s\n", lua_tostring(L, -1));
+            cli_fail(1, "dev", "%s", lua_tostring(L, -1));
         lua_close(L);
     }
     kl_lock(&p->mu);

@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/escape.h"
 #include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -71,12 +73,18 @@ static int width(void)
 /* A line that the terminal wraps could not be erased, so it is cut. */
 static void show(cli_progress *p, const char *line)
 {
-    int room = width() - 1, dots = (int)strlen(line) > room && room > 3 ? 3 : 0;
+    kl_buf text = KL_BUF_INIT;
+    kl_visible_escape(&text, line, strlen(line), true);
+    const char *shown = kl_buf_str(&text);
+    int room = width() - 1, dots = (int)text.len > room && room > 3 ? 3 : 0, n = room - dots;
+    while (n > 0 && n < (int)text.len && ((unsigned char)shown[n] & 0xc0) == 0x80)
+        n--; /* not within a character */
     kl_lock(&p->mu);
-    fprintf(stderr, "\r\033[K%.*s%.*s", room - dots, line, dots, "...");
+    fprintf(stderr, "\r\033[K%.*s%.*s", n, shown, dots, "...");
     fflush(stderr);
     p->shown = true;
     kl_unlock(&p->mu);
+    kl_buf_fini(&text);
 }
 
 static void wipe(cli_progress *p)

@@ -263,6 +263,7 @@ void lkl__open_scalars(lua_State *L);
 void lkl__open_values(lua_State *L);
 void lkl__open_dig(lua_State *L);
 void lkl__open_codec(lua_State *L);
+void lkl__open_visible(lua_State *L);
 void lkl__open_base64(lua_State *L);
 void lkl__open_convert(lua_State *L);
 void lkl__open_draft(lua_State *L);

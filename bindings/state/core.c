@@ -44,6 +44,7 @@ static void open_host(lua_State *L)
     lkl__open_web(L);
     lkl__open_informer(L);
     lkl__open_host(L);
+    lkl__open_visible(L);
     lkl__open_ttl(L);
     lkl__open_cert(L);
     lkl__open_bell(L);

@@ -2,6 +2,7 @@
  * table key. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/escape.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "state/border.h"
@@ -260,6 +261,21 @@ static int to_yaml(lua_State *L)
     return 1;
 }
 
+/* core.visible(text, one_line): a text of others for a terminal or a comment (base/escape.h) */
+static int visible(lua_State *L)
+{
+    size_t n;
+    const char *text = luaL_checklstring(L, 1, &n);
+    bool one_line = lua_toboolean(L, 2);
+    kl_buf *b = push_buf(L);
+    int tries = 0;
+    do
+        kl_visible_escape(b, text, n, one_line);
+    while (again(L, b, &tries));
+    buf_to_string(L, b);
+    return 1;
+}
+
 void lkl__open_codec(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -271,4 +287,10 @@ void lkl__open_codec(lua_State *L)
         {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
+}
+
+void lkl__open_visible(lua_State *L)
+{
+    lua_pushcfunction(L, visible);
+    lua_setfield(L, -2, "visible");
 }

@@ -1,12 +1,20 @@
-/* escape.h - text as JSON writes it. Any thread. */
+/* escape.h - text as JSON writes it, and as people may see it. Any thread. */
 #ifndef KL_BASE_ESCAPE_H
 #define KL_BASE_ESCAPE_H
 
+#include <stdbool.h>
 #include "base/buf.h"
 
 /* Adds the inside of a JSON string, without quotes. s is UTF-8; invalid bytes are copied unchanged. */
 void kl_json_escape(kl_buf *out, const char *s, size_t n);
-/* The same for text that may be anything: U+FFFD for each byte that is not UTF-8. */
+/* The same for text of others that somebody may print: U+FFFD for each byte that is not UTF-8, and what
+ * kl_visible_escape spells out is \u009b here. */
 void kl_json_escape_any(kl_buf *out, const char *s, size_t n);
+
+/* Adds text of scripts, servers and files for a terminal or a log: what a terminal would obey, what turns the
+ * order of letters around, and what some readers take for the end of a line is spelled out. ESC is ^[, as in
+ * kubectl; others are \r, \x07, \u009b, \u202e; a byte that is not UTF-8 is \x9b. Tabs stay, and line ends
+ * unless `one_line`. */
+void kl_visible_escape(kl_buf *out, const char *s, size_t n, bool one_line);
 
 #endif

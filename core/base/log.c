@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/locks.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -126,35 +127,12 @@ const char *kl_log_record_format(void) { return record_format; }
 void kl_log_set_detailed(bool yes) { atomic_store_explicit(&detailed, yes, memory_order_relaxed); }
 bool kl_log_detailed(void) { return atomic_load_explicit(&detailed, memory_order_relaxed); }
 
-/* Bytes that control a terminal or break lines: C0 but tabs, DEL, and C1 in UTF-8. */
-static bool obeyed(const char *s)
-{
-    unsigned char c = (unsigned char)*s, next = (unsigned char)s[c != 0];
-    return (c < ' ' && c != '\t') || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0);
-}
-
-static void put_byte(FILE *f, char c)
-{
-    if (c == '\n')
-        fputs("\\n", f);
-    else if (c == '\r')
-        fputs("\\r", f);
-    else
-        fprintf(f, "\\x%02x", (unsigned char)c);
-}
-
 static void put(FILE *f, const char *s, size_t n)
 {
-    for (const char *end = s + n; s < end;) {
-        const char *from = s;
-        while (s < end && !obeyed(s))
-            s++;
-        fwrite(from, 1, (size_t)(s - from), f);
-        if (s < end && (unsigned char)*s == 0xc2)
-            put_byte(f, *s++);
-        if (s < end)
-            put_byte(f, *s++);
-    }
+    kl_buf text = KL_BUF_INIT;
+    kl_visible_escape(&text, s, n, true);
+    fwrite(kl_buf_str(&text), 1, text.len, f);
+    kl_buf_fini(&text);
 }
 
 /* The fields, and below them a traceback, indented so that none of its lines looks like a record. */

@@ -16,7 +16,10 @@ return {
     if not o("data.answer") then ctx:patch(o, function(m) m.data = { answer = "yes" } end) end
   end },
   kube.controller { name = "mapped", resource = "v1/ServiceAccount", cpu = "500ms", indexes = {
-    first = function(o) if o.metadata.name == "endless" then forever() end return o.metadata.name:sub(1, 1) end,
+    first = function(o)
+      if o.metadata.name == "endless" then forever() end
+      return o.metadata.name:sub(1, 1)
+    end,
   }, reconcile = function() end },
 }
 ]]

@@ -2,11 +2,37 @@
 
 local common = require "kubelua.cli.common"
 local kube = require "kubelua"
+local logs = require "kubelua.cli.logs"
+local process = require "support.process"
+local BIN = os.getenv "KL_BUILD" .. "/kubelua"
 
 describe("a text of the cluster", function()
   it("is spelled out where a terminal would obey it", function()
-    assert.equal("^[[2Jx\\ry\\x07 \\u009b1m \\x7f", common.safe "\27[2Jx\ry\7 \u{9b}1m \127")
+    assert.equal("^[[2Jx\\ry\\x07 \\u009b1m \\u007f", common.safe "\27[2Jx\ry\7 \u{9b}1m \127")
     assert.equal("two\nlines\tä", common.safe "two\nlines\tä")
+    assert.equal("a\\u202egpj.exe\\u2066 \\u2028\\x9b1m",
+      common.safe "a\u{202e}gpj.exe\u{2066} \u{2028}\x9b1m")
+  end)
+
+  it("is one line of TAP, valid XML and valid JSON as the name and the failure of a test", function()
+    local name = "a\27[2J\u{9b}\x9b\u{ffff}<b>\nok 7 - forged"
+    local path = process.write(process.tmpname "_test.lua", ([[
+      describe("d", function() it(%q, function() error(%q, 0) end) end)]]):format(name, name))
+    local shown = "d a^[[2J\\u009b\\x9b\u{ffff}<b>\\nok 7 - forged"
+    local tap = process.run(BIN .. " test -o tap " .. path)
+    assert.truthy(tap:find("\nnot ok 1 - " .. shown .. "\n", 1, true), tap)
+    assert.falsy(tap:find "\nok 7", tap)
+    local xml = process.run(BIN .. " test -o junit " .. path)
+    assert.truthy(xml:find('name="d a^[[2J\\u009b\\x9b?&lt;b&gt;\nok 7 - forged"', 1, true), xml)
+    local test = kube.decode((process.run(BIN .. " test -o json " .. path))).tests[1]
+    assert.equal("failed", test.status)
+    assert.truthy(test.message:find("a^[[2J\\u009b\\x9b", 1, true), test.message)
+  end)
+
+  it("is not offered to a person who completes a name, where it would end the string", function()
+    local complete = require "kubelua.cli.complete"
+    local shell = { kinds = { "pods", 'po");os.exit()--', "po\27[2J", "po\u{202e}" }, globals = {} }
+    assert.same({ "pods" }, (complete.at(shell, 'get("po')))
   end)
 
   it("is one line in a cell", function()
@@ -16,15 +42,27 @@ describe("a text of the cluster", function()
   end)
 end)
 
-local process = require "support.process"
-local BIN = os.getenv "KL_BUILD" .. "/kubelua"
+describe("a container's log on a terminal", function()
+  it("has its colours and nothing else that a terminal obeys, wherever its pieces end", function()
+    local text = "\27[1;31mred\27[0m\27[2J\27]0;t\7 a\r\nb\rc ä€\u{9b}1m\u{202e}\x9b 50 %"
+    local shown = "\27[1;31mred\27[0m^[[2J^[]0;t\\x07 a\nb\\rc ä€\\u009b1m\\u202e\\x9b 50 %"
+    for size = 1, #text do
+      local painted, out = logs.painter(), {}
+      for at = 1, #text, size do out[#out + 1] = painted(text:sub(at, at + size - 1)) end
+      out[#out + 1] = painted()
+      assert.equal(shown, table.concat(out))
+    end
+    local painted = logs.painter()
+    assert.equal("^[[31", painted "\27[31" .. painted())
+  end)
+end)
 
 describe("what a script raises", function()
   it("is spelled out by check", function()
     local path = process.write(process.tmpname ".lua", 'error("\27[2Jx\\ry\\7 \\u{9b}1m \\127\\nz\tä")')
     local out, code = process.run(BIN .. " check " .. path .. " 2>&1")
     assert.equal(1, code)
-    assert.truthy(out:find("^[[2Jx\\ry\\x07 \\u009b1m \\x7f\nz\tä", 1, true), out)
+    assert.truthy(out:find("^[[2Jx\\ry\\x07 \\u009b1m \\u007f\nz\tä", 1, true), out)
   end)
 end)
 

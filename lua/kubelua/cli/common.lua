@@ -16,19 +16,11 @@ function M.complain(env, fmt, ...)
   io.stderr:write("kubelua ", env.command, ": ", M.safe(fmt:format(...)), "\n")
 end
 
-local NAMES = { ["\27"] = "^[", ["\r"] = "\\r" }
-
---- A text of the cluster for a terminal: control characters are escaped, as in kubectl (ESC is ^[). Line ends
---- and tabs stay.
+--- A text of the cluster for a terminal: what a terminal would obey, or show in another order, is spelled
+--- out, as in kubectl (ESC is ^[). Line ends and tabs stay.
 ---@param text string
 ---@return string
-function M.safe(text)
-  if not text:find "[%c\194]" then return text end
-  return (text:gsub("[%c]", function(c)
-    if c == "\n" or c == "\t" then return c end
-    return NAMES[c] or ("\\x%02x"):format(c:byte())
-  end):gsub("\194([\128-\159])", function(c) return ("\\u%04x"):format(c:byte()) end))
-end
+function M.safe(text) return text:find "[%c\127-\255]" and core.visible(text) or text end
 
 --- From now on `print` and `io.write` spell out what a terminal would obey, since scripts, servers and files
 --- have a part in most of what commands print. io.stdout:write stays as it is.
@@ -45,6 +37,12 @@ function M.guard()
     for i = 1, out.n do out[i] = tostring(out[i]) end
     io.write(table.concat(out, "\t"), "\n")
   end)
+end
+
+--- A remark on stderr, for people.
+function M.remark(fmt, ...)
+  io.stdout:flush()
+  io.stderr:write(M.safe(fmt:format(...)), "\n")
 end
 
 --- A text as `safe` has it, in one line, cut where it has more.

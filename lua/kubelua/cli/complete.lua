@@ -15,10 +15,12 @@ local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for"
 -- Names are fetched when they are needed; the limit of what is shown.
 local NAMES_MAX = 200
 
+-- Names of a server that would end the string at the cursor, or that a terminal would obey, are none.
 local function matching(words, prefix)
   local out, seen = {}, {}
   for _, word in ipairs(words) do
-    if type(word) == "string" and word:sub(1, #prefix) == prefix and not seen[word] then
+    if type(word) == "string" and word:sub(1, #prefix) == prefix and not seen[word]
+      and not word:find "[%c\"'\\]" and core.visible(word) == word then
       seen[word] = true
       out[#out + 1] = word
     end

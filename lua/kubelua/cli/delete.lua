@@ -109,7 +109,7 @@ function M.run(env)
   local c <close> = common.connect(env)
   local things, asked = chosen(c, env), {}
   if #things == 0 then
-    io.stderr:write("nothing to delete\n")
+    common.remark "nothing to delete"
     return r:finish { dryRun = dry }
   end
   for _, thing in ipairs(things) do

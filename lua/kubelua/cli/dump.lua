@@ -47,7 +47,7 @@ local function kinds(c)
 end
 
 local function write(text)
-  local ok, why = io.stdout:write(text)
+  local ok, why = io.write(text)
   if not ok then error("cannot write the dump: " .. why, 0) end
 end
 
@@ -67,7 +67,7 @@ function M.run(env)
     end
   end
   write "\n]}\n"
-  io.stderr:write(("%d objects\n"):format(n))
+  common.remark("%d objects", n)
 end
 
 return M

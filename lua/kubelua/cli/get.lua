@@ -221,12 +221,10 @@ local function tables(c, env, parts)
     end
   end
   if printed == 0 and env.code == 0 then
-    io.stdout:flush()
     local part = parts[1]
     local where = part.query.namespace and #parts == 1
       and (" in namespace %s (-A searches all)"):format(part.query.namespace) or ""
-    io.stderr:write(("no %s%s\n"):format(#parts == 1 and common.plural(part.resource) or "such objects",
-      where))
+    common.remark("no %s%s", #parts == 1 and common.plural(part.resource) or "such objects", where)
   end
 end
 

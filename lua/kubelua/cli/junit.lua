@@ -1,13 +1,14 @@
 -- junit.lua - results as JUnit's XML, which CI systems read.
 
+local core = require "kubelua.core"
+
 local M = {}
 
 local ESCAPED = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
 
--- XML has no way to write control characters, nor what is not UTF-8.
+-- XML has no way to write control characters, what is not UTF-8, and U+FFFE and U+FFFF.
 local function escape(text)
-  if not utf8.len(text) then text = text:gsub("[\x80-\xff]", "?") end
-  return (text:gsub('[&<>"]', ESCAPED):gsub("[%z\1-\8\11\12\14-\31\127]", "?"))
+  return (core.visible(text):gsub('[&<>"]', ESCAPED):gsub("\xef\xbf[\xbe\xbf]", "?"))
 end
 
 local function case(c, out)

@@ -266,14 +266,13 @@ local function run(self, chunk)
   if out[1] then
     if out.n > 1 then
       local shown = table.pack(self.terminal:run(show, table.unpack(out, 2, out.n)))
-      if not shown[1] then io.stderr:write(common.safe(message(self, shown[2])), "\n") end
+      if not shown[1] then common.remark("%s", message(self, shown[2])) end
       rawset(self.globals, "_", out[2])
     end
     io.stdout:flush()
     return true
   end
-  io.stdout:flush()
-  io.stderr:write(common.safe(message(self, out[2])), "\n")
+  common.remark("%s", message(self, out[2]))
   return false
 end
 
@@ -310,7 +309,7 @@ local function loop(self)
     if text then
       self.terminal:remember((text:gsub("\n", " ")))
       if not chunk then
-        io.stderr:write(common.safe(message(self, why)), "\n")
+        common.remark("%s", message(self, why))
         good = false
       elseif not run(self, chunk) then
         good = false

@@ -77,20 +77,24 @@ function Plain:finish(n, seconds)
     n.pending > 0 and (", %d pending"):format(n.pending) or "", seconds))
 end
 
+-- One line is one test, whatever a test is called.
 local Tap = { count = 0 }
 Tap.__index = Tap
 
-function Tap:file(path) print("# " .. path) end
+local function line(text) return core.visible(text, true) end
+
+function Tap:file(path) print("# " .. line(path)) end
 
 function Tap:tell(node, status, problem)
   self.count = self.count + 1
   if status == "pending" then
-    print(("ok %d - %s # SKIP %s"):format(self.count, name_of(node), (problem.message:gsub("\n", " "))))
+    print(("ok %d - %s # SKIP %s"):format(self.count, line(name_of(node)), line(problem.message)))
     return
   end
-  print(("%s %d - %s"):format(status == "passed" and "ok" or "not ok", self.count, name_of(node)))
+  print(("%s %d - %s"):format(status == "passed" and "ok" or "not ok", self.count,
+    line(name_of(node))))
   if not problem then return end
-  if problem.where then print("# " .. problem.where) end
+  if problem.where then print("# " .. line(problem.where)) end
   print(indent(problem.message, "# "))
   if problem.trace then print(indent(problem.trace, "# ")) end
   if problem.story and problem.story ~= "" then print(indent(problem.story, "#   ")) end
@@ -123,7 +127,7 @@ function Junit:tell(node, status, problem)
   suite_of.seconds, self.last = now - suite_of.began, now
 end
 
-function Junit:finish() io.stdout:write(junit.text(self.suites or {})) end
+function Junit:finish() io.write(junit.text(self.suites or {})) end
 
 local Json = {}
 Json.__index = Json
@@ -132,8 +136,12 @@ function Json:file(path) self.path = path end
 
 function Json:tell(node, status, problem)
   self.tests, problem = self.tests or {}, problem or {}
-  table.insert(self.tests, { file = self.path, line = node.line, name = name_of(node), status = status,
-    message = problem.message, where = problem.where, trace = problem.trace, story = problem.story })
+  local out = { file = self.path, line = node.line, name = name_of(node), status = status,
+    message = problem.message, where = problem.where, trace = problem.trace, story = problem.story }
+  for key, text in pairs(out) do
+    if type(text) == "string" and not utf8.len(text) then out[key] = core.visible(text) end
+  end
+  table.insert(self.tests, out)
 end
 
 function Json:finish(n, seconds)

@@ -114,8 +114,8 @@ function M.run(env)
   if printer.left == 0 then return 0 end
   local version, n = list(c, kind, opts, printer, not env.options.initial)
   if not version then return 0 end
-  io.stderr:write(("watching %s%s (%d now)\n"):format(common.plural(r),
-    opts.namespace and " in namespace " .. opts.namespace or "", n))
+  common.remark("watching %s%s (%d now)", common.plural(r),
+    opts.namespace and " in namespace " .. opts.namespace or "", n)
   while true do
     opts.resource_version = version
     local ok, done = pcall(follow, c, kind, opts, printer)

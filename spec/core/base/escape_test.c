@@ -43,6 +43,44 @@ static void adds_to_what_is_there(void **state)
     kl_buf_fini(&b);
 }
 
+#define LATIN "\303\244 \342\202\254 \360\237\216\211" /* a letter, a sign, a picture */
+
+static void shows_people_what_a_terminal_would_obey(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } CASES[] = {
+        {"plain\ttext\n" LATIN, "plain\ttext\n" LATIN},
+        {"\033[2J\033]0;title\007", "^[[2J^[]0;title\\x07"},
+        {"a\rb\bc\177", "a\\rb\\x08c\\u007f"},
+        {"\302\2331m\302\205\302\240", "\\u009b1m\\u0085\302\240"},
+        {"\342\200\256gpj.exe\342\200\254\342\201\246\342\201\251", "\\u202egpj.exe\\u202c\\u2066\\u2069"},
+        {"\342\200\250\342\200\251\342\200\247\342\200\257", "\\u2028\\u2029\342\200\247\342\200\257"},
+        {"\2331m \355\240\200 \303", "\\x9b1m \\xed\\xa0\\x80 \\xc3"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        kl_buf b = KL_BUF_INIT;
+        kl_visible_escape(&b, CASES[i].text, strlen(CASES[i].text), false);
+        assert_string_equal(kl_buf_str(&b), CASES[i].shown);
+        kl_buf_fini(&b);
+    }
+    kl_buf b = KL_BUF_INIT;
+    kl_visible_escape(&b, "a\nb\0c", 5, true);
+    assert_string_equal(kl_buf_str(&b), "a\\nb\\x00c");
+    kl_buf_fini(&b);
+}
+
+static void json_for_people_spells_them_too(void **state)
+{
+    (void)state;
+    kl_buf b = KL_BUF_INIT;
+    static const char TEXT[] = "\033\177\302\233\342\200\256" LATIN "\233";
+    kl_json_escape_any(&b, TEXT, sizeof TEXT - 1);
+    assert_string_equal(kl_buf_str(&b), "\\u001b\\u007f\\u009b\\u202e" LATIN "\357\277\275");
+    kl_buf_fini(&b);
+}
+
 static void adds_nothing_that_does_not_fit_whole(void **state)
 {
     (void)state;
@@ -59,6 +97,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spells_each_byte_as_json_has_it),
         cmocka_unit_test(adds_to_what_is_there),
+        cmocka_unit_test(shows_people_what_a_terminal_would_obey),
+        cmocka_unit_test(json_for_people_spells_them_too),
         cmocka_unit_test(adds_nothing_that_does_not_fit_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

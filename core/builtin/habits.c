@@ -37,7 +37,9 @@ bool kl__habit_returns_deleted(const kl__kind *k)
             " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims "
             "/persistentvolumes storage.k8s.io/storageclasses storage.k8s.io/csidrivers "
             "storage.k8s.io/csinodes storage.k8s.io/volumeattachments "
-            "storage.k8s.io/volumeattributesclasses ");
+            "storage.k8s.io/volumeattributesclasses resource.k8s.io/resourceclaims "
+            "resource.k8s.io/resourceclaimtemplates resource.k8s.io/deviceclasses "
+            "resource.k8s.io/resourceslices ");
 }
 
 /* --- generation --------------------------------------------------------------------------- */
@@ -61,7 +63,8 @@ static generation generation_rule(const kl__kind *k)
             "batch/cronjobs networking.k8s.io/ingresses "
             "networking.k8s.io/networkpolicies networking.k8s.io/ingressclasses policy/poddisruptionbudgets "
             "apiextensions.k8s.io/customresourcedefinitions "
-            "resource.k8s.io/deviceclasses flowcontrol.apiserver.k8s.io/flowschemas "
+            "resource.k8s.io/deviceclasses resource.k8s.io/resourceslices "
+            "flowcontrol.apiserver.k8s.io/flowschemas "
             "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations "
             "admissionregistration.k8s.io/validatingadmissionpolicies "
             "admissionregistration.k8s.io/validatingadmissionpolicybindings "))

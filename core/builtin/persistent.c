@@ -38,8 +38,7 @@ static void check_local(kl__causes *c, const kl_value *v, const kl__place *at)
         kl__say_required(c, KL_IN(at, "path"), "");
 }
 
-/* The name of a CSI driver, which may have capital letters. */
-static void check_driver(kl__causes *c, const char *name, const kl__place *at)
+void kl__check_driver(kl__causes *c, const char *name, const kl__place *at)
 {
     const char *faults[KL_FAULTS_MAX];
     char *lower = lowered(name);
@@ -55,7 +54,7 @@ static void check_driver(kl__causes *c, const char *name, const kl__place *at)
 
 static void check_csi(kl__causes *c, const kl_value *v, const kl__place *at)
 {
-    check_driver(c, kl__text(v, "driver"), KL_IN(at, "driver"));
+    kl__check_driver(c, kl__text(v, "driver"), KL_IN(at, "driver"));
     kl__check_present(c, v, at, "volumeHandle");
 }
 
@@ -352,7 +351,7 @@ static void check_node_drivers(kl__causes *c, const kl_value *drivers)
         const kl_value *one = kl_value_item(drivers, i);
         const kl__place *at = KL_ITEM(in, i);
         const char *id = kl__text(one, "nodeID"), *name = kl__text(one, "name");
-        check_driver(c, name, KL_IN(at, "name"));
+        kl__check_driver(c, name, KL_IN(at, "name"));
         if (!*id)
             kl__say_required(c, KL_IN(at, "nodeID"), "");
         if (strlen(id) > NODE_ID_MAX)
@@ -427,7 +426,7 @@ void kl__check_attachment(const kl__write *w)
     for (int i = 0; i < (w->old ? 2 : 1); i++) /* kube-apiserver reports each fault twice */
         check_attachment(w->causes, spec);
     if (!w->old) {
-        check_driver(w->causes, kl__text(spec, "attacher"), KL_IN(SPEC, "attacher"));
+        kl__check_driver(w->causes, kl__text(spec, "attacher"), KL_IN(SPEC, "attacher"));
         if (name)
             kl__check_form(w->causes, KL_IN(KL_IN(SPEC, "source"), "persistentVolumeName"),
                 kl_value_str(name), KL_DNS_SUBDOMAIN);

@@ -12,6 +12,8 @@ int kl__compare_sizes(const kl_value *a, const kl_value *b);
 /* Sources of volumes, in pods and in PersistentVolumes (volumes.c). */
 void kl__check_host_path(kl__causes *c, const kl_value *v, const kl__place *at);
 void kl__check_nfs(kl__causes *c, const kl_value *v, const kl__place *at);
+/* The name of a driver, of CSI or of devices: it may have capital letters (persistent.c). */
+void kl__check_driver(kl__causes *c, const char *name, const kl__place *at);
 /* A PersistentVolumeClaimSpec. */
 void kl__check_claim_spec(kl__causes *c, const kl_value *spec, const kl__place *at);
 

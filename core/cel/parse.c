@@ -45,6 +45,10 @@ static void show(const kl__csource *s, const struct kl__cissue *issue, kl_buf *o
         kl_buf_printf(out, "ERROR: <input>:-1:0: %s", issue->message);
         return;
     }
+    if (!s->n) { /* there is nothing to show */
+        kl_buf_printf(out, "ERROR: <input>:1:0: %s", issue->message);
+        return;
+    }
     for (size_t i = 0; i < issue->at && i < s->n; i++)
         if (s->text[i] == '\n') {
             line++;

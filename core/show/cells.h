@@ -65,6 +65,7 @@ void kl_cell_level_hand(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_level_length(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_service_ranges(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_address_parent(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_claim_state(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_class_name(const kl_value *o, kl_time now, kl_buf *out);
 
 #endif

@@ -534,3 +534,18 @@ void kl_cell_address_parent(const kl_value *o, kl_time now, kl_buf *out)
     }
     finish(&text, "", out);
 }
+
+void kl_cell_claim_state(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    bool goes = kl_value_at(o, "metadata", "deletionTimestamp", NULL) != NULL,
+         allocated = kl_value_at(o, "status", "allocation", NULL) != NULL;
+    kl_buf text = KL_BUF_INIT;
+    if (goes)
+        kl_buf_puts(&text, "deleted");
+    if (allocated || !goes)
+        kl_buf_printf(&text, "%s%s", goes ? "," : "", allocated ? "allocated" : "pending");
+    if (allocated && kl_value_len(kl_value_at(o, "status", "reservedFor", NULL)))
+        kl_buf_puts(&text, ",reserved");
+    finish(&text, "", out);
+}

@@ -20,6 +20,7 @@
 #include "schema/limits.h"
 #include "builtin/defaults.h"
 #include "builtin/csr.h"
+#include "devices/devices.h"
 #include "schema/edit.h"
 #include "serving/serving.h"
 #include "show/scaler.h"
@@ -248,6 +249,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
             KL_EDIT(o, kl_value_ref(metadata), "metadata");
         kl_value_unref(metadata);
         status_keeps(k, old, o);
+        kl__devices_status(k, old, o);
         if (kl__kind_among(k, "/persistentvolumes"))
             kl__volume_phase(kl__world_wall(c->w), old, o);
     } else if (c->sub && !strcmp(c->sub, "finalize")) {
@@ -314,13 +316,21 @@ static void check_rules(const kl__call *c, const kl_value *old, const kl_value *
     kl_cel_rules_check(c->kind->rules, o, old, complain, &h);
 }
 
+/* The namespace that the object is in, borrowed, or NULL. */
+static const kl_value *own_namespace(const kl__call *c)
+{
+    const kl__entry *e = c->ns ? kl__bucket_get(kl__store_bucket(c->w->store, "", "namespaces"), c->ns)
+                               : NULL;
+    return e ? e->object : NULL;
+}
+
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
     kl__write w = {.kind = c->kind, .sub = c->sub, .old = old, .o = o, .causes = causes};
     if (c->kind->custom) {
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
         check_rules(c, old, o, causes);
-    } else if (!kl__serving_validate(&w))
+    } else if (!kl__serving_validate(&w) && !kl__devices_validate(&w, own_namespace(c)))
         kl__builtin_validate(&w);
     if (!c->sub && kl__kind_among(c->kind, POLICIES))
         kl_policy_validate(&w);

@@ -13,6 +13,7 @@
 #include "builtin/defaults.h"
 #include "builtin/habits.h"
 #include "base/uuid.h"
+#include "devices/devices.h"
 #include "model/object.h"
 #include "model/time.h"
 #include "verbs/access.h"
@@ -129,6 +130,7 @@ kl_status kl__body_decode(
         if (!c->kind->custom) {
             kl__defaults(c->kind->group, c->kind->plural, &o);
             kl__serving_fill(c->kind, &o);
+            kl__devices_fill(c->kind, &o);
         }
         kl_audit_requested(c->audit, o);
     }

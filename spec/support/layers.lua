@@ -12,12 +12,12 @@
 --   cel <- rules <- schema                                          rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
 --   schema <- check <- builtin                                 how checks complain; what kinds are checked for
---   {show, custom, builtin, serving, policy, audit} <- verbs <- server       what a call does to an object
+--   {show, custom, builtin, serving, devices, policy, audit} <- verbs <- server       what a call does to an object
 --   schema <- {show, openapi, custom, discovery} <- server; show <- builtin <- verbs  the embedded API server
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {rules, builtin} <- policy <- server                              admission policies
---   builtin <- serving <- verbs                                       what configures the server itself
+--   builtin <- {serving, devices} <- verbs                                 what configures the server itself
 --   state <- {values, api} <- {script, terminal} <- cli              in bindings/: all of core, and lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
@@ -78,8 +78,9 @@ M.arrows = {
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema show check builtin",
   ["core/serving"] = set "base model schema check builtin serving",
+  ["core/devices"] = set "base cel schema check builtin devices",
   ["core/policy"] = set "base value model store cel rules schema show check builtin policy",
-  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin serving policy \z
+  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin serving devices policy \z
     custom verbs",
   ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show openapi builtin policy \z
     custom discovery verbs server",

@@ -1,5 +1,6 @@
 -- hunt_spec.lua - hostile scripts: some by chance, and all that once did harm.
 local process = require "support.process"
+local sizes = require "support.sizes"
 
 -- `make hunt` searches; this is what of it fits into the suite: some programs by chance, and all that once
 -- did harm.
@@ -9,7 +10,8 @@ local VARIANT = os.getenv "KL_VARIANT"
 local RELEASE, ASAN, TSAN = VARIANT == "release", VARIANT == "asan", VARIANT == "tsan"
 -- ThreadSanitizer finds what threads do to each other: fewer programs, of which more run on the stage, among
 -- its threads, with attach and a shadow.
-local PROGRAMS, STAGED = TSAN and 200 or 1000, TSAN and 3 or 32
+local PROGRAMS = TSAN and 200 or ASAN and 1000 or sizes.of { short = 300, long = 1000 }
+local STAGED = TSAN and 3 or 32
 
 local function hunt(words)
   local out, code = process.run(process.quote(HUNTER) .. " " .. words)

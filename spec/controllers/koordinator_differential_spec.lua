@@ -12,7 +12,7 @@ local process = require "support.process"
 local sizes = require "support.sizes"
 
 local GO = process.run("ls build/assets/koordinator/koordinator 2>/dev/null"):match "%S+"
-local CASES = sizes.of { short = 1000, long = 10000 }
+local CASES = sizes.of { short = 400, long = 10000 }
 local NOW = "2026-01-01T00:00:00Z"
 local random = math.random
 

@@ -22,11 +22,13 @@ describe("a watcher that does not read", function()
 
   it("is cut when 4 MiB wait for it, and one that reads is not", function()
     local url = server.url .. "/api/v1/namespaces/default/configmaps?watch=true"
-    local stopped, out = {}, process.tmpname ".watched"
-    local reader = process.spawn { "curl", "-sS", "-N", "-o", out, url, name = "curl" }
-    for i = 1, WATCHERS do
-      stopped[i] = process.spawn { "curl", "-sS", "-N", "-o", "/dev/null", url, name = "curl" }
+    local stopped, outs = {}, {}
+    local function watch()
+      outs[#outs + 1] = process.tmpname ".watched"
+      return process.spawn { "curl", "-sS", "-N", "-o", outs[#outs], url, name = "curl" }
     end
+    local reader = watch()
+    for i = 1, WATCHERS do stopped[i] = watch() end
     finally(function()
       for _, child in ipairs(stopped) do
         child:signal "CONT"
@@ -36,8 +38,10 @@ describe("a watcher that does not read", function()
     end)
     assert.equal(201, api:post("/api/v1/namespaces/default/configmaps",
       { metadata = { name = "first" } }).code)
-    wait.until_true(30, "the first event",
-      function() return (process.read(out) or ""):find('"first"', 1, true) end)
+    for _, out in ipairs(outs) do
+      wait.until_true(30, "the first event",
+        function() return (process.read(out) or ""):find('"first"', 1, true) end)
+    end
     local before = resident()
     for _, child in ipairs(stopped) do child:signal "STOP" end
 
@@ -63,7 +67,7 @@ describe("a watcher that does not read", function()
     assert.equal(201, api:post("/api/v1/namespaces/default/configmaps",
       { metadata = { name = "last" } }).code)
     wait.until_true(60, "the last event for who reads", function()
-      return (process.read(out) or ""):find('"name":"last"', 1, true)
+      return (process.read(outs[1]) or ""):find('"name":"last"', 1, true)
     end)
   end)
 end)

@@ -7,6 +7,7 @@
 
 local json = require "dkjson"
 local process = require "support.process"
+local wire = require "support.wire"
 
 local Api = {}
 Api.__index = Api
@@ -26,10 +27,19 @@ local function common(s)
   return table.concat(words, " ")
 end
 
--- What curl wrote about one answer: its head and its body.
+-- Most answers are only asked for their code: a body is decoded when somebody looks at it.
+local Answer = {}
+function Answer:__index(key)
+  if key ~= "body" then return nil end
+  local body = decode(self.text)
+  rawset(self, "body", body)
+  return body
+end
+
+-- One answer: the lines of its head, and its body.
 local function answer(head, body)
   local r = { headers = {}, text = body }
-  for line in head:gmatch "[^\r\n]+" do
+  for _, line in ipairs(head) do
     local status = line:match "^HTTP/%S+ (%d+)"
     local name, value = line:match "^([^:]+):%s*(.*)"
     if status then r.code = tonumber(status) elseif name then r.headers[name:lower()] = value end
@@ -39,28 +49,16 @@ end
 
 --- `body` is a table (sent as JSON) or a text; `headers` a list of "Name: value".
 function Api:request(method, path, body, headers)
-  local head, out = process.tmpname ".head", process.tmpname ".body"
-  local words = { "curl -sS -D", head, "-o", out, "-X", method, common(self.s) }
-  local typed = false
+  local lines, typed = { self.s.token and "Authorization: Bearer " .. self.s.token or nil }, body == nil
   for _, line in ipairs(headers or {}) do
     typed = typed or line:lower():find "^content%-type:" ~= nil
-    words[#words + 1] = "-H " .. process.quote(line)
+    lines[#lines + 1] = line
   end
-  if body ~= nil then
-    local file = process.write(process.tmpname ".json", type(body) == "table" and json.encode(body) or body)
-    if not typed then words[#words + 1] = "-H 'Content-Type: application/json'" end
-    words[#words + 1] = "--data-binary @" .. file
-  end
-  words[#words + 1] = process.quote(self.s.url .. path)
-  local said, code = process.run(table.concat(words, " "))
-  -- A server that refuses a large body may hang up on the rest of it; its answer is what counts.
-  local start = process.read(head) or ""
-  if code ~= 0 and not start:find "^HTTP/" then
-    error(("%s %s: curl ended with %d: %s"):format(method, path, code, said), 2)
-  end
-  local r = answer(start, process.read(out) or "")
-  r.body = decode(r.text)
-  return r
+  if not typed then lines[#lines + 1] = "Content-Type: application/json" end
+  local head, text = wire.send { url = self.s.url .. path, method = method, headers = lines,
+    body = type(body) == "table" and json.encode(body) or body }
+  if not head then error(("%s %s: %s"):format(method, path, text), 2) end
+  return setmetatable(answer(head, text), Answer)
 end
 
 --- Gets `paths`, a list, in one run of curl. Returns the answers by path, without `body`.
@@ -78,7 +76,9 @@ function Api:get_all(paths, headers)
   local out = {}
   for i, path in ipairs(paths) do
     local head, body = process.read(files[i]):match "^(.-)\r\n\r\n(.*)$"
-    out[path] = answer(head, body)
+    local lines = {}
+    for line in head:gmatch "[^\r\n]+" do lines[#lines + 1] = line end
+    out[path] = answer(lines, body)
   end
   return out
 end

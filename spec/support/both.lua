@@ -168,6 +168,14 @@ end
 M.differences = differences
 
 local count = 0
+-- Objects of kinds without a namespace have plain names in rows: a file begins with an empty server.
+local emptied = false
+
+local function start_real(start)
+  local s = start { empty = not emptied }
+  emptied = true
+  return s
+end
 
 --- `rows(ns)` gives the rows; `ns` is a namespace of their own. `before(s, ns)` makes what the rows need of
 --- each server first, and waits for it. Without a real server they are pending.
@@ -178,8 +186,7 @@ function M.describe(what, rows, before)
       local ns = ("both-%d-%d"):format(os.time() % 1000000, count)
       local list, answers = rows(ns), {}
       busted.lazy_setup(function()
-        for i, start in ipairs { servers.embedded, real } do
-          local s = start {}
+        for i, s in ipairs { servers.embedded {}, start_real(real) } do
           if before then before(s, ns) end
           local all = { { "", "POST", "/api/v1/namespaces", { metadata = { name = ns } } } }
           table.move(list, 1, #list, 2, all)

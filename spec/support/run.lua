@@ -119,7 +119,7 @@ end
 
 -- How a spec asks for the real API server.
 local ASKS = { "servers%.each%f[^%w_]", "servers%.only_real%f[^%w_]", "servers%.real%f[^%w_]",
-  "widgets%.each%f[^%w_]", "foreign%.describe%f[^%w_]" }
+  "widgets%.each%f[^%w_]", "foreign%.describe%f[^%w_]", "both%.describe%f[^%w_]" }
 local has_real = not options.fast and servers.assets() ~= nil
 local BOTH = { ["servers%.each%f[^%w_]"] = true, ["widgets%.each%f[^%w_]"] = true }
 

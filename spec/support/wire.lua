@@ -1,0 +1,130 @@
+--- wire.lua - one HTTP/1.1 request of this process, as curl sends it: a thousand of them start no program.
+---
+---   local head, body = wire.send { url = "https://127.0.0.1:6443/api", method = "GET", headers = {} }
+---
+--- Each has a connection of its own. Certificates are not looked at: specs about those run curl.
+
+local socket = require "cqueues.socket"
+
+local M = {}
+
+local LIMIT = 60            -- seconds for each wait
+-- Like curl: a long body waits a second for the server's word that it wants it. A server that refuses one
+-- may hang up on the rest of it.
+local LONG, WORD, PIECE = 1000000, 1, 65536
+local CONTINUE = "^HTTP/%S+ 1%d%d"
+
+-- What a request says of itself that says nothing else. Servers print JSON for curl as they do for people.
+local USUAL = { ["User-Agent"] = "curl/8", Accept = "*/*" }
+
+local function connect(url)
+  local scheme, host, port, path = url:match "^(https?)://([^:/]+):(%d+)(.*)$"
+  assert(scheme, url)
+  local s = assert(socket.connect(host, tonumber(port)))
+  s:settimeout(LIMIT)
+  s:onerror(function(_, _, why) return why end)
+  s:setmode("b", "bf")
+  local ok, why = s:connect()
+  if ok and scheme == "https" then ok, why = s:starttls() end
+  return ok and s, why, host .. ":" .. port, path == "" and "/" or path
+end
+
+local function head_of_request(o, host, path)
+  local lines = { ("%s %s HTTP/1.1"):format(o.method, path), "Connection: close" }
+  local given = {}
+  for _, line in ipairs(o.headers) do
+    given[line:match "^[^:]+":lower()] = true
+    lines[#lines + 1] = line
+  end
+  if not given.host then lines[#lines + 1] = "Host: " .. host end
+  for name, value in pairs(USUAL) do
+    if not given[name:lower()] then lines[#lines + 1] = name .. ": " .. value end
+  end
+  if o.body then lines[#lines + 1] = "Content-Length: " .. #o.body end
+  if o.body and #o.body > LONG then lines[#lines + 1] = "Expect: 100-continue" end
+  return table.concat(lines, "\r\n") .. "\r\n\r\n"
+end
+
+-- The lines of a head, of which the first may have been read; nil where none came.
+local function read_head(s, first)
+  local lines = {}
+  while true do
+    local line = first or s:read "*L"
+    if not line then return nil end
+    first, line = nil, line:gsub("\r?\n$", "")
+    if line == "" then return lines end
+    lines[#lines + 1] = line
+  end
+end
+
+-- The first line of an answer, if it comes within that many seconds.
+local function first_line(s, seconds)
+  s:settimeout(seconds)
+  local line = s:read "*L"
+  s:clearerr()
+  s:settimeout(LIMIT)
+  return line
+end
+
+local function read_chunks(s)
+  local parts = {}
+  while true do
+    local size = tonumber((s:read "*L" or ""):match "^%x+" or "", 16)
+    if not size then return table.concat(parts) end       -- it was cut off
+    local part = size > 0 and s:read(size)
+    parts[#parts + 1] = part or nil
+    s:read "*L"
+    if not part then return table.concat(parts) end
+  end
+end
+
+local function read_body(s, o, lines)
+  local text, code = table.concat(lines, "\n", 2):lower(), lines[1]:match "^HTTP/%S+ (%d+)"
+  if o.method == "HEAD" or code == "204" or code == "304" then return "" end
+  if ("\n" .. text):find "\ntransfer%-encoding: *chunked" then return read_chunks(s) end
+  local length = tonumber(("\n" .. text):match "\ncontent%-length: *(%d+)")
+  if length then return length > 0 and s:read(length) or "" end
+  return s:read "*a" or ""
+end
+
+-- Sends a long body piece by piece, as long as there is no answer; the first line of one that came.
+local function send_long(s, body)
+  for from = 1, #body, PIECE do
+    if not s:write(body:sub(from, from + PIECE - 1)) or not s:flush() then return nil end
+    local line = first_line(s, 0)
+    if line then return line end
+  end
+end
+
+-- The head of the answer; "Continue" is not the answer.
+local function answer_head(s, body)
+  local long = body and #body > LONG
+  local lines = long and read_head(s, first_line(s, WORD) or "")
+  if lines and lines[1] and not lines[1]:find(CONTINUE) then return lines end
+  local first
+  if long then
+    first = send_long(s, body)
+  elseif body then
+    s:write(body)
+    s:flush()
+  end
+  lines = read_head(s, first)
+  while lines and lines[1]:find(CONTINUE) do lines = read_head(s) end
+  return lines
+end
+
+--- Sends a request: { url, method, headers (lines), body (a text, or nil) }. Returns the lines of the answer's
+--- head and its body; nil and the reason where there was no answer.
+function M.send(o)
+  local s, why, host, path = connect(o.url)
+  if not s then return nil, ("no connection to %s: %s"):format(o.url, tostring(why)) end
+  s:write(head_of_request(o, host, path))
+  s:flush()
+  local lines = answer_head(s, o.body)
+  local body = lines and read_body(s, o, lines)
+  s:close()
+  if not lines then return nil, "no answer" end
+  return lines, body
+end
+
+return M

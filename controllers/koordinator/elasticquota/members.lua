@@ -84,26 +84,32 @@ function M.counts(pod, gates, now)
   return now <= pod.overdue_at, math.max(pod.overdue_at - now, 0) + 1
 end
 
+-- Adds what a pod requests to the sums of its quota; `asked` and `used` are two of them.
+local function count(asked, used, request, assigned)
+  for name, n in pairs(request) do
+    asked[name] = (asked[name] or 0) + n
+    if assigned then used[name] = (used[name] or 0) + n end
+  end
+end
+
 -- { [quota name] = { request, used, non_preemptible_request, non_preemptible_used } } of pods as read_pod
 -- gives them.
 function M.sums(index, pods)
-  local all, bare = {}, index.ignore_pod_overhead
-  local function count(name, pod)
+  local all, bare, of_pod = {}, index.ignore_pod_overhead, M.of_pod
+  for i = 1, #pods do
+    local pod = pods[i]
+    local name = of_pod(index, pod.label, pod.namespace)
     local sums, request = all[name], bare and pod.bare_request or pod.request
-    if not sums then
+    if name and not sums then
       sums = { request = {}, used = {}, non_preemptible_request = {}, non_preemptible_used = {} }
       all[name] = sums
     end
-    lists.accumulate(sums.request, request)
-    if pod.assigned then lists.accumulate(sums.used, request) end
-    if not pod.preemptible then
-      lists.accumulate(sums.non_preemptible_request, request)
-      if pod.assigned then lists.accumulate(sums.non_preemptible_used, request) end
+    if sums then
+      count(sums.request, sums.used, request, pod.assigned)
+      if not pod.preemptible then
+        count(sums.non_preemptible_request, sums.non_preemptible_used, request, pod.assigned)
+      end
     end
-  end
-  for _, pod in ipairs(pods) do
-    local name = M.of_pod(index, pod.label, pod.namespace)
-    if name then count(name, pod) end
   end
   return all
 end

@@ -40,23 +40,25 @@ function M.muldiv(a, b, c)
   return long_muldiv(a, b, c)
 end
 
+-- Gives the units that are left to the largest remainders, of equal ones by name.
+local function hand_out(left, shares, rests, nodes)
+  local order = {}
+  for i in pairs(rests) do order[#order + 1] = i end
+  table.sort(order, function(a, b)
+    if rests[a] ~= rests[b] then return rests[a] > rests[b] end
+    return nodes[a].name < nodes[b].name
+  end)
+  for i = 1, math.min(left, #order) do shares[order[i]] = shares[order[i]] + 1 end
+end
+
 local function hamilton(total, weights, sum, nodes)
   local shares, rests, left = {}, {}, total
-  for i, node in ipairs(nodes) do
-    local share = 0
-    if weights[i] > 0 then
-      local rest
-      share, rest = M.muldiv(weights[i], total, sum)
-      rests[#rests + 1] = { index = i, rest = rest, name = node.name }
-    end
-    shares[i] = share
-    left = left - share
+  for i = 1, #nodes do
+    local weight, share = weights[i], 0
+    if weight > 0 then share, rests[i] = M.muldiv(weight, total, sum) end
+    shares[i], left = share, left - share
   end
-  table.sort(rests, function(a, b)
-    if a.rest ~= b.rest then return a.rest > b.rest end
-    return a.name < b.name
-  end)
-  for i = 1, math.min(left, #rests) do shares[rests[i].index] = shares[rests[i].index] + 1 end
+  if left > 0 then hand_out(left, shares, rests, nodes) end
   return shares
 end
 
@@ -70,11 +72,14 @@ end
 -- their ratio counts.
 local function weigh(nodes)
   local weights, sum, shift = {}, 0.0, 0
-  for _, node in ipairs(nodes) do sum = sum + math.max(node.weight, 0) end
+  for i = 1, #nodes do
+    weights[i] = math.max(nodes[i].weight, 0)
+    sum = sum + weights[i]
+  end
   while sum >= 0x1p62 do sum, shift = sum / 2, shift + 1 end
   local whole = 0
-  for i, node in ipairs(nodes) do
-    weights[i] = math.max(node.weight, 0) >> shift
+  for i = 1, #weights do
+    weights[i] = weights[i] >> shift
     whole = whole + weights[i]
   end
   return weights, whole
@@ -124,9 +129,17 @@ local function part(left, min, sum, upstream)
   return (M.muldiv(left, min, sum))
 end
 
--- The effective minima if a parent has less than their sum: { [name] = list }. Minima that may not shrink are
--- served first, the others get proportional parts. total: the parent's list; children: {
--- name, min, scales }. Resources that the parent's list does not name are ignored.
+-- Whether a parent has less than the minima of its children, in some resource.
+local function is_short(total, fixed, shrinking)
+  for name, have in pairs(total) do
+    if have < (fixed[name] or 0) + (shrinking[name] or 0) then return true end
+  end
+  return false
+end
+
+-- The effective minima: { [name] = list }, those of the children where the parent has enough for their sum.
+-- Minima that may not shrink are served first, the others get proportional parts. total: the parent's list;
+-- children: { name, min, scales }. Resources that the parent's list does not name are ignored.
 function M.scaled_min(total, children, upstream)
   local fixed, shrinking = {}, {}
   for _, child in ipairs(children) do
@@ -134,9 +147,11 @@ function M.scaled_min(total, children, upstream)
     for name, n in pairs(child.min) do sums[name] = (sums[name] or 0) + n end
   end
 
-  local out = {}
+  local out, short = {}, is_short(total, fixed, shrinking)
   for _, child in ipairs(children) do
-    if child.scales then
+    if child.scales and not short then
+      out[child.name] = child.min
+    elseif child.scales then
       local min = {}
       for name, n in pairs(child.min) do min[name] = n end
       for name, have in pairs(total) do

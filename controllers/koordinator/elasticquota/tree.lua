@@ -18,6 +18,13 @@ local M = {}
 
 local NOTHING = {}
 
+local function is_sorted(list)
+  for i = 2, #list do
+    if list[i].name < list[i - 1].name then return false end
+  end
+  return true
+end
+
 -- children[name] = the quotas below it, by name; system and default are outside of the tree.
 local function children_of(quotas)
   local children = {}
@@ -28,23 +35,40 @@ local function children_of(quotas)
     end
   end
   for _, list in pairs(children) do
-    table.sort(list, function(a, b) return a.name < b.name end)
+    if not is_sorted(list) then table.sort(list, function(a, b) return a.name < b.name end) end
   end
   return children
 end
 
--- The sums of the quota's own pods, in the resources of its max; others are ignored.
-local function own(pods, q, what) return lists.mask((pods[q.name] or NOTHING)[what] or NOTHING, q.max) end
+-- A list that was made is not changed, so that one may stand in several places.
 
+-- As lists.mask; the list itself where nothing of it is left out.
+local function masked(list, names)
+  for name in pairs(list) do
+    if names[name] == nil then return lists.mask(list, names) end
+  end
+  return list
+end
+
+-- As lists.cap; the list itself where the limit allows all of it.
+local function capped(list, limit)
+  for name, n in pairs(list) do
+    if limit[name] and n > limit[name] then return lists.cap(list, limit) end
+  end
+  return list
+end
+
+-- A quota's own pods count in the resources of its max; others are ignored.
 local function begin(q, pods)
-  local request, used = own(pods, q, "request"), own(pods, q, "used")
+  local sums, max = pods[q.name] or NOTHING, q.max
+  local request, used = masked(sums.request or NOTHING, max), masked(sums.used or NOTHING, max)
   return {
     self_request = request,
     self_used = used,
     child_request = request,
     used = used,
-    non_preemptible_request = own(pods, q, "non_preemptible_request"),
-    non_preemptible_used = own(pods, q, "non_preemptible_used"),
+    non_preemptible_request = masked(sums.non_preemptible_request or NOTHING, max),
+    non_preemptible_used = masked(sums.non_preemptible_used or NOTHING, max),
     allocated = NOTHING,
     guaranteed = NOTHING,
     runtime = NOTHING,
@@ -57,18 +81,19 @@ local PASSED_ON = { "used", "non_preemptible_request", "non_preemptible_used" }
 
 local function finish_request(q, info, lends)
   info.request = lends and info.child_request or lists.max(info.child_request, q.min)
-  info.limit_request = lists.cap(info.request, q.max)
+  info.limit_request = capped(info.request, q.max)
 end
 
 local climb
 
 -- Adds the sums below a quota to its own.
 local function gather(children, info, context)
-  local allocated = lists.copy(info.self_used)
-  info.child_request, info.used = lists.copy(info.child_request), lists.copy(info.used)
+  local allocated, request = lists.copy(info.self_used), lists.copy(info.child_request)
+  for _, what in ipairs(PASSED_ON) do info[what] = lists.copy(info[what]) end
+  info.child_request = request
   for _, child in ipairs(children) do
     local below = climb(child, context)
-    lists.accumulate(info.child_request, below.limit_request)
+    lists.accumulate(request, below.limit_request)
     for _, what in ipairs(PASSED_ON) do lists.accumulate(info[what], below[what]) end
     lists.accumulate(allocated, below.guaranteed)
   end
@@ -97,19 +122,17 @@ local function scale(children, total, context)
   end
 end
 
--- One resource of one level.
-local function divide(resource, children, total, context)
-  local nodes = {}
+-- One resource of one level. nodes: tables of the children, which are filled in anew for each resource.
+local function divide(resource, children, nodes, total, context)
+  local infos, guarantee = context.infos, context.guarantee
   for i, child in ipairs(children) do
-    local info = context.infos[child.name]
-    nodes[i] = {
-      name = child.name,
-      weight = child.weight[resource] or 0,
-      request = info.limit_request[resource] or 0,
-      min = info.auto_min[resource] or 0,
-      guarantee = info.guaranteed[resource] or 0,
-      lends = child.lends and not context.guarantee,
-    }
+    local info, node = infos[child.name], nodes[i]
+    node.name = child.name
+    node.weight = child.weight[resource] or 0
+    node.request = info.limit_request[resource] or 0
+    node.min = info.auto_min[resource] or 0
+    node.guarantee = info.guaranteed[resource] or 0
+    node.lends = child.lends and not guarantee
   end
   return share.redistribute(total[resource] or 0, nodes, context.upstream)
 end
@@ -119,14 +142,15 @@ local function descend(name, total, keys, context)
   local children = context.children[name]
   if children == nil then return end
   scale(children, total, context)
-  local runtimes = {}
-  for _, child in ipairs(children) do runtimes[child.name] = {} end
+  local runtimes, nodes = {}, {}
+  for i = 1, #children do runtimes[i], nodes[i] = {}, {} end
   for resource in pairs(keys) do
-    for child, n in pairs(divide(resource, children, total, context)) do runtimes[child][resource] = n end
+    local parts = divide(resource, children, nodes, total, context)
+    for i, child in ipairs(children) do runtimes[i][resource] = parts[child.name] end
   end
-  for _, child in ipairs(children) do
-    context.infos[child.name].runtime = lists.mask(runtimes[child.name], child.max)
-    descend(child.name, runtimes[child.name], child.max, context)
+  for i, child in ipairs(children) do
+    context.infos[child.name].runtime = masked(runtimes[i], child.max)
+    descend(child.name, runtimes[i], child.max, context)
   end
 end
 
@@ -162,11 +186,10 @@ end
 local function root_info(context)
   local info = begin({ name = quota.ROOT, min = NOTHING, max = NOTHING }, NOTHING)
   info.request = NOTHING
-  for name, below in pairs(context.infos) do
-    if context.top[name] then
-      info.request = lists.add(info.request, below.limit_request)
-      for _, what in ipairs(PASSED_ON) do info[what] = lists.add(info[what], below[what]) end
-    end
+  for name in pairs(context.top) do
+    local below = context.infos[name]
+    info.request = lists.add(info.request, below.limit_request)
+    for _, what in ipairs(PASSED_ON) do info[what] = lists.add(info[what], below[what]) end
   end
   return info
 end

@@ -66,8 +66,9 @@ return whole.controller {
     local memo = ctx.memo
     local now = ctx:now():unix()
     local since = memo.looked_at or now -- earlier pods were placed in a cluster that has changed since
-    local state, _, waiting = cluster.read(ctx)
-    local nodes, params = ctx:list(cluster.NODE), fields.copy(ctx.params)
+    local state, _, known, nodes = cluster.reader()(ctx)
+    local params, waiting = fields.copy(ctx.params), {}
+    for i, fact in ipairs(known) do waiting[i] = fact.pod end
     local args, told = settings.args(params), fields.copy(memo.told or {})
     local cases, compared = fields.copy(memo.cases or {}), memo.compared or 0
     local placed, refused = decided_by(ctx, waiting, since, now)

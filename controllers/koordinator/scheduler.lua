@@ -38,6 +38,8 @@ local WAITING = "waiting"
 -- room: what preempt.room found for it.
 local refused = {}
 
+local read = cluster.reader() -- of the one worker
+
 -- Keys have 99 priorities, and classes of pods reach from 3000 to 9999: 72 of theirs are one of ours.
 local function priority(pod)
   local n = ((fields.dig(pod, "spec", "priority") or 0) - 6500) // 72
@@ -52,22 +54,39 @@ local function is_fresh(pod)
   return condition == nil or condition.status ~= "False"
 end
 
+-- Where one stands in the queue, kept with what is known of it.
+local function rank_of(entry)
+  entry.rank = entry.rank or { -preempt.priority(entry.pod), preempt.nominated(entry.pod) and 0 or 1,
+    order.created(entry.pod), entry.key }
+  return entry.rank
+end
+
+-- The args of a cycle, the same table as long as the params are the same.
+local args_of_params = {}
+
+local function args_of(params)
+  if not args_of_params.args or not kube.equal(args_of_params.params, params) then
+    args_of_params = { params = fields.copy(params), args = settings.args(params) }
+  end
+  return args_of_params.args
+end
+
 -- Who is decided for, the most important first: all that are new, those that were promised a node, those that
 -- were refused some time ago, the one whose run this is, and when that was refused before, all others that
--- were: what woke it may have made room for them. { key, pod, object = the Reservation }
+-- were: what woke it may have made room for them. { key, pod, object = the Reservation }, or what is known of
+-- a pod.
 local function queue_of(ctx, state, waiting, own)
-  local out, rank, again = {}, {}, refused[own] ~= nil
+  local out, ranks, again = {}, {}, refused[own] ~= nil
   local function add(entry)
     out[#out + 1] = entry
-    rank[entry] = { -preempt.priority(entry.pod), preempt.nominated(entry.pod) and 0 or 1,
-      order.created(entry.pod), entry.key }
+    ranks[entry] = rank_of(entry)
   end
-  for _, pod in ipairs(waiting) do
-    local key = pods.key(pod)
-    local before = refused[key]
-    if key == own or preempt.nominated(pod) or not before and is_fresh(pod)
+  for _, fact in ipairs(waiting) do
+    local key, before = fact.key, refused[fact.key]
+    if fact.fresh == nil then fact.fresh = is_fresh(fact.pod) end
+    if key == own or preempt.nominated(fact.pod) or not before and fact.fresh
       or before and (before.room or again and before.said or state.now - before.at >= AGAIN) then
-      add { key = key, pod = pod }
+      add(fact)
     end
   end
   for _, object in ipairs(ctx:list(reservation.KIND)) do
@@ -77,7 +96,7 @@ local function queue_of(ctx, state, waiting, own)
       add { key = name, pod = reservation.as_pod(object), object = object }
     end
   end
-  order.sort(out, rank)
+  order.sort(out, ranks)
   return out
 end
 
@@ -128,8 +147,8 @@ end
 -- Decides for all that wait. Returns { mine = the keys of pods that this run is to bind, messages = of
 -- Reservations that no node takes, by name }.
 local function pass(ctx, own)
-  local state, bound, waiting = cluster.read(ctx)
-  local nodes, args = ctx:list(NODE), settings.args(ctx.params)
+  local args = args_of(ctx.params)
+  local state, bound, waiting, nodes = read(ctx, args)
   local out = { mine = {}, messages = {} }
   local done, placed = {}, 0
   if bound[own] and not bound[own].held_until then return out end

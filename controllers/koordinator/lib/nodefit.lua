@@ -63,6 +63,12 @@ function M.selected(pod, node)
     "requiredDuringSchedulingIgnoredDuringExecution"), node)
 end
 
+-- Whether the pod says nothing about the nodes that it wants.
+function M.selects_all(pod)
+  return #fields.names(dig(pod, "spec", "nodeSelector") or {}) == 0
+    and dig(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution") == nil
+end
+
 -- The preferences of a pod for nodes that count: { weight, preference }.
 function M.preferred(pod)
   return dig(pod, "spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution") or {}

@@ -143,6 +143,11 @@ local function far(mine, info)
   return true
 end
 
+function M.agrees(_, cycle)
+  local mine = cycle.affinity_terms
+  return #mine.near + #mine.far + #mine.kept_off == 0
+end
+
 function M.filter(_, info, cycle)
   local mine = cycle.affinity_terms
   if not near(mine, info) then return { "node(s) didn't match pod affinity rules" } end

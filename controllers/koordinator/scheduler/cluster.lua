@@ -1,8 +1,11 @@
 -- cluster.lua - what a decision of the scheduler reads: the state of cycle.lua out of the caches, and what
--- was decided a moment ago and no cache shows yet (decided.lua).
+-- was decided a moment ago and no cache shows yet (decided.lua). A reader goes on with what it knew of nodes
+-- that did not change since its last look (facts.lua).
 
+local cycle = require "scheduler.cycle"
 local decided = require "scheduler.decided"
 local deviceshare = require "scheduler.deviceshare"
+local facts = require "scheduler.facts"
 local fields = require "fields"
 local forest = require "elasticquota.forest"
 local gang = require "scheduler.gang"
@@ -10,7 +13,6 @@ local inputs = require "elasticquota.inputs"
 local marks = require "scheduler.marks"
 local members = require "elasticquota.members"
 local numa = require "scheduler.numa"
-local pods = require "pods"
 local reservation = require "scheduler.reservation"
 local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
@@ -27,58 +29,54 @@ local TEMPLATES = "gpu-shared-resource-templates" -- a ConfigMap in Koordinator'
 -- What was read of it: { version, templates }.
 local templates_before = {}
 
--- What was read of pods in the last decision: { [uid] = { version, quota } }.
-local read_before = {}
-
-local function add_quotas(ctx, state, read_pods)
+local function add_quotas(ctx, state, known)
   local objects, index = inputs.quotas(ctx)
   if #objects == 0 then return end
+  local counted = {}
+  for _, fact in ipairs(known) do
+    if fact.quota and members.counts(fact.quota, ctx.params, state.now) then
+      counted[#counted + 1] = fact.quota
+    end
+  end
   state.quotas = index
-  state.infos = forest.calculate(index, read_pods, inputs.total(ctx), ctx.params)
+  state.infos = forest.calculate(index, counted, inputs.total(ctx), ctx.params)
 end
 
--- Whether a pod has a node already, or waits for one from us; nil for neither.
-local function membership(scheduler, bound)
-  return function(pod)
-    local node, known = pod("spec.nodeName") or "", bound[pods.key(pod)]
-    if node ~= "" or known and not known.held_until then return true end
-    if pod("spec.schedulerName") == scheduler and decided.is_waiting(pod) then return false end
+-- Puts the pods on their nodes.
+local function add_pods(state, known, bound)
+  local pods_on, requests = state.pods_on, state.requests
+  for _, fact in ipairs(known) do
+    local on, quota = fact.on, fact.quota
+    if quota then
+      requests[fact.key] = quota.request
+      if on then
+        local list = pods_on[on]
+        if not list then
+          list = {}
+          pods_on[on] = list
+        end
+        list[#list + 1] = fact.pod
+        if fact.claims then state.claiming[#state.claiming + 1] = fact.pod end
+      end
+      -- The quota has it already; what is read of the pod does not say so.
+      if bound[fact.key] then quota.assigned, fact.version = true, nil end
+    end
+  end
+end
+
+-- The gangs of pods that have a node already, or wait for one from us.
+local function gangs_of(known, scheduler, bound)
+  local list, fact_of = {}, {}
+  for _, fact in ipairs(known) do
+    if fact.gang then list[#list + 1], fact_of[fact.pod] = fact.pod, fact end
+  end
+  return gang.index(list, function(pod)
+    local fact = fact_of[pod]
+    local mine = bound[fact.key]
+    if fact.node or mine and not mine.held_until then return true end
+    if fact.scheduler == scheduler and fact.waits then return false end
     return nil
-  end
-end
-
--- Reads all pods; of those that did not change since the last time only where they are.
-local function read_pods(ctx, state, bound)
-  local all, counted, known = {}, {}, {}
-  for pod in ctx:each(M.POD) do
-    local key, meta = pods.key(pod), pod.metadata
-    local uid, version, mine = meta.uid, meta.resourceVersion, bound[key]
-    local node = pod("spec.nodeName") or mine and mine.node
-    local old = read_before[uid]
-    if not old or old.version ~= version then
-      old = { version = version, quota = members.read_pod(pod), claims = #volumes.claims_of(pod) > 0 }
-    end
-    known[uid] = old
-    if node and old.quota then
-      state.pods_on[node] = state.pods_on[node] or {}
-      table.insert(state.pods_on[node], pod)
-      if old.claims then state.claiming[#state.claiming + 1] = pod end
-    end
-    if old.quota then
-      state.requests[key] = old.quota.request
-      if mine then old.quota.assigned, old.version = true, nil end
-      if members.counts(old.quota, ctx.params, state.now) then counted[#counted + 1] = old.quota end
-    end
-    all[#all + 1] = pod
-  end
-  read_before = known
-  return all, counted
-end
-
-local function by_name(ctx, kind)
-  local out = {}
-  for object in ctx:each(kind) do out[object.metadata.name] = object end
-  return out
+  end)
 end
 
 -- The templates of parts of NPUs, for state.templates; those of the last good ConfigMap where it does not
@@ -109,18 +107,17 @@ local function reservations(ctx, now, got)
   return out
 end
 
--- The pods that wait for this scheduler and have no node, and of those that keep one their placements.
-local function waiting_of(ctx, all, bound)
-  local waiting, held = {}, {}
-  for _, pod in ipairs(all) do
-    local key = pods.key(pod)
-    local known = bound[key]
-    if pod("spec.schedulerName") == ctx.params.schedulerName and decided.is_waiting(pod)
-      and (not known or known.held_until) then
-      waiting[#waiting + 1] = pod
+-- What is known of the pods that wait for this scheduler and have no node, and of those that keep one their
+-- placements.
+local function waiting_of(ctx, known, bound)
+  local waiting, held, scheduler = {}, {}, ctx.params.schedulerName
+  for _, fact in ipairs(known) do
+    if fact.waits then
+      local mine = bound[fact.key]
+      if fact.scheduler == scheduler and (not mine or mine.held_until) then waiting[#waiting + 1] = fact end
+      local node = mine and mine.held_until and ctx:get(M.NODE, mine.node)
+      if node then held[fact.key] = { pod = fact.pod, node = node, room = mine.room, got = mine.got } end
     end
-    local node = known and known.held_until and ctx:get(M.NODE, known.node)
-    if node then held[key] = { pod = pod, node = node, room = known.room, got = known.got } end
   end
   return waiting, held
 end
@@ -140,30 +137,63 @@ function M.volumes_of(ctx, list, others)
   return known
 end
 
--- The state for cycle.lua; what is assumed, by pod key; and all pods that wait for this scheduler and have no
--- node yet.
-function M.read(ctx)
+-- Nodes with Reservations are summed up anew, and those that had some.
+local function touch_rooms(memory, reservations_on)
+  for _, index in ipairs { memory.reservations_on or {}, reservations_on } do
+    for name in pairs(index) do memory.touched[name] = true end
+  end
+  memory.reservations_on = reservations_on
+end
+
+-- What affinities select of namespaces, { [name] = labels }: the same table as long as none changed.
+local function namespaces_of(memory, ctx)
+  local objects = facts.by_name(memory, ctx, M.NAMESPACE)
+  if memory.namespaces_of ~= objects then
+    memory.namespaces, memory.namespaces_of = {}, objects
+    for name, space in pairs(objects) do
+      memory.namespaces[name] = fields.copy(space.metadata.labels) or {}
+    end
+  end
+  return memory.namespaces
+end
+
+local function read(memory, ctx, args)
   local now = ctx:now():unix()
-  local bound = decided.pods(ctx, now)
-  local got = {}
+  local bound, got = decided.pods(ctx, now), {}
+  facts.look(memory)
+  local _, nodes = facts.by_name(memory, ctx, M.NODE, true)
   local state = { now = now, pods_on = {}, claiming = {}, got = got, requests = {}, groups = {},
-    namespaces = {}, reservations_on = reservation.index(reservations(ctx, now, got)),
-    devices = by_name(ctx, deviceshare.KIND), templates = templates(ctx), metrics = by_name(ctx, M.METRIC),
-    topologies = by_name(ctx, numa.KIND), budgets = ctx:list(M.BUDGET) }
+    namespaces = namespaces_of(memory, ctx),
+    reservations_on = reservation.index(reservations(ctx, now, got)),
+    devices = facts.by_name(memory, ctx, deviceshare.KIND, true), templates = templates(ctx),
+    metrics = facts.by_name(memory, ctx, M.METRIC, true),
+    topologies = facts.by_name(memory, ctx, numa.KIND, true), budgets = ctx:list(M.BUDGET) }
+  touch_rooms(memory, state.reservations_on)
   for key, known in pairs(bound) do state.got[key] = known.got end
   for group in ctx:each(gang.KIND) do
     state.groups[group.metadata.namespace .. "/" .. group.metadata.name] = group
   end
-  for name, space in pairs(by_name(ctx, M.NAMESPACE)) do
-    state.namespaces[name] = fields.copy(space.metadata.labels) or {}
+  local known = facts.pods(memory, ctx, bound)
+  add_pods(state, known, bound)
+  add_quotas(ctx, state, known)
+  state.gangs = gangs_of(known, ctx.params.schedulerName, bound)
+  local waiting, held = waiting_of(ctx, known, bound)
+  local wanting = {}
+  state.held = held
+  for _, fact in ipairs(waiting) do
+    if fact.claims then wanting[#wanting + 1] = fact.pod end
   end
-  local all, counted = read_pods(ctx, state, bound)
-  add_quotas(ctx, state, counted)
-  state.gangs = gang.index(all, membership(ctx.params.schedulerName, bound))
-  local waiting
-  waiting, state.held = waiting_of(ctx, all, bound)
-  state.volumes = M.volumes_of(ctx, waiting, state.claiming)
-  return state, bound, waiting
+  state.volumes = M.volumes_of(ctx, wanting, state.claiming)
+  if args then cycle.go_on(state, memory.state, memory.touched, args) end
+  memory.state = state
+  return state, bound, waiting, nodes
+end
+
+-- A function of ctx and args (cycle.args) that returns the state for cycle.lua; what is assumed, by pod key;
+-- what is known (facts.lua) of all pods that wait for this scheduler and have no node yet; and the nodes.
+function M.reader()
+  local memory = facts.new()
+  return function(ctx, args) return read(memory, ctx, args) end
 end
 
 return M

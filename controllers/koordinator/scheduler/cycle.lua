@@ -9,17 +9,19 @@
 --   name
 --   prefilter(pod, cycle)      nil, or why no node will do
 --   filter(pod, info, cycle)   nil, or a list of reasons why this node (snapshot.info) will not do
+--   agrees(pod, cycle)         whether it refuses the pod no node: it is not asked about any then
 --   score(pod, info, cycle)    0 to 100
 --   normalize(scores, cycle)   changes the scores of all nodes that fit, { [node name] = score }
 --   silent(pod, cycle)         whether it has no score for any node: it is not asked for one then
 --   fits_room(pod, room, info, cycle)  whether the pod can have what the plugin keeps in a Reservation's room
 --   fits_owners(pod, owners, info, cycle)  whether a Reservation can have what these pods have of it
+--   age(info, now, args)       what time alone changes of a node: the plugin is asked anew when it is another
 -- cycle is { state, args, request, infos = of all nodes, on = { [node name] = table } }. `cycle` is theirs to
 -- remember in what they know of the pod, cycle.on[info.name] what they know of the pod on that node.
 --
 -- Pods that are alike (labels, annotations, owners and spec) are answered alike: filter and score are asked
--- again for a node that changed alone. A plugin that looks at more than that and the one node says so in its
--- prefilter: cycle.unlike = true.
+-- again for a node that changed alone, also in the next state of a scheduler (M.go_on). A plugin that looks
+-- at more than that and the one node says so in its prefilter: cycle.unlike = true.
 
 local affinity = require "scheduler.affinity"
 local deviceshare = require "scheduler.deviceshare"
@@ -92,58 +94,15 @@ end
 
 -- ---------------------------------------------------------------- pods that are alike
 
+local function said_by(x) return kube.is_view(x) and x or kube.object(fields.copy(x) or {}) end
+
 -- A text that is the same for pods that are alike, and for no others.
 local function likeness(pod)
   local meta, owners = pod.metadata, {}
-  for i, owner in ipairs(fields.copy(meta.ownerReferences) or {}) do owners[i] = kube.object(owner) end
-  return kube.encode {
-    meta.namespace or "",
-    kube.object(fields.copy(meta.labels) or {}),
-    kube.object(fields.copy(meta.annotations) or {}),
-    kube.array(owners),
-    kube.object(fields.copy(pod.spec) or {}),
-    pod.reserves or false,
-  }
+  for i, owner in ipairs(meta.ownerReferences or {}) do owners[i] = said_by(owner) end
+  return kube.encode { meta.namespace or "", said_by(meta.labels), said_by(meta.annotations),
+    kube.array(owners), said_by(pod.spec), pod.reserves or false }
 end
-
--- What is known of pods like this one: { cycle, said = { [node name] = { stamp, refused, by } } }, and why no
--- node will do. A Reservation may be for one pod alone, so where there are some no two pods are alike.
-local function kin_of(pod, state, args)
-  local alone = next(state.reservations_on or {}) ~= nil
-  local key = not alone and likeness(pod)
-  local kin = key and state.kin and state.kin[key]
-  if kin and kin.now == state.now and kin.cycle.args == args then
-    kin.cycle.infos = state.infos_of
-    local why = prefilter(pod, kin.cycle)
-    if not kin.cycle.unlike then return kin, why end
-  end
-  kin = { now = state.now, said = {}, cycle = { state = state, args = args, on = {}, infos = state.infos_of,
-    request = lists.of(kube.requests(pod)) } }
-  local why = prefilter(pod, kin.cycle)
-  if key then
-    state.kin = state.kin or {}
-    state.kin[key] = not kin.cycle.unlike and kin or nil
-  end
-  return kin, why
-end
-
-local function refusal(pod, info, cycle)
-  for _, plugin in ipairs(cycle.args.plugins) do
-    local reasons = plugin.filter and plugin.filter(pod, info, cycle)
-    if reasons then return { plugin = plugin.name, reasons = reasons } end
-  end
-  return nil
-end
-
--- The cycle in which a node takes the pod, as the state is now; nil when it does not.
-local function tried(pod, info, state, args)
-  local cycle = { state = state, args = args, on = { [info.name] = {} }, infos = state.infos_of,
-    request = lists.of(kube.requests(pod)) }
-  return not prefilter(pod, cycle) and not refusal(pod, info, cycle) and cycle or nil
-end
-
--- Whether a node would take the pod, as the state is now.
-function M.fits(pod, info, state, args) return tried(pod, info, state, args) ~= nil end
 
 -- The plugins that score the pod: { plain, stretched }, the latter those that look at all scores together.
 local function scorers(pod, cycle)
@@ -158,14 +117,83 @@ local function scorers(pod, cycle)
   return out
 end
 
--- What the plugins say of a node: { stamp, refused } or { stamp, by = { [plugin] = its score }, sum = of the
--- plain ones }.
+-- The plugins that may refuse a node.
+local function filters(pod, cycle)
+  local out = {}
+  for _, plugin in ipairs(cycle.args.plugins) do
+    if plugin.filter and not (plugin.agrees and plugin.agrees(pod, cycle)) then out[#out + 1] = plugin end
+  end
+  return out
+end
+
+local function same(a, b)
+  for i = 1, math.max(#a, #b) do
+    local x, y = a[i], b[i]
+    if not x or not y or x.name ~= y.name then return false end
+  end
+  return true
+end
+
+-- The plugins that are asked about nodes in this state: what was said in another one does not count where
+-- other plugins are asked now.
+local function renew(pod, kin, state)
+  if kin.renewed == state then return end
+  local cycle = kin.cycle
+  local old, asked, scoring = cycle.scorers, filters(pod, cycle), scorers(pod, cycle)
+  local as_before = old and same(cycle.filters, asked) and same(old.plain, scoring.plain)
+    and same(old.stretched, scoring.stretched)
+  if not as_before then kin.said, kin.of = {}, nil end
+  cycle.scorers, cycle.filters, kin.renewed = scoring, asked, state
+end
+
+-- What is known of pods like this one: { cycle, said = of the nodes `of`, in their order, what `look` gives,
+-- or false }, and why no node will do. A Reservation may be for one pod alone, so where there are some no two
+-- pods are alike.
+local function kin_of(pod, state, args)
+  local alone = next(state.reservations_on or {}) ~= nil
+  local key = not alone and likeness(pod)
+  local kin = key and state.kin and state.kin[key]
+  if kin and kin.now == state.now and kin.cycle.args == args then
+    kin.asked, kin.cycle.infos = state, state.infos_of
+    local why = prefilter(pod, kin.cycle)
+    if not kin.cycle.unlike then return kin, why end
+  end
+  kin = { now = state.now, said = {}, asked = state, cycle = { state = state, args = args, on = {},
+    infos = state.infos_of, request = lists.of(kube.requests(pod)) } }
+  local why = prefilter(pod, kin.cycle)
+  if key then
+    state.kin = state.kin or {}
+    state.kin[key] = not kin.cycle.unlike and kin or nil
+  end
+  return kin, why
+end
+
+local function refusal(pod, info, cycle)
+  for _, plugin in ipairs(cycle.filters) do
+    local reasons = plugin.filter(pod, info, cycle)
+    if reasons then return { plugin = plugin.name, reasons = reasons } end
+  end
+  return nil
+end
+
+-- The cycle in which a node takes the pod, as the state is now; nil when it does not.
+local function tried(pod, info, state, args)
+  local cycle = { state = state, args = args, on = { [info.name] = {} }, infos = state.infos_of,
+    request = lists.of(kube.requests(pod)) }
+  if prefilter(pod, cycle) then return nil end
+  cycle.filters = filters(pod, cycle)
+  return not refusal(pod, info, cycle) and cycle or nil
+end
+
+-- Whether a node would take the pod, as the state is now.
+function M.fits(pod, info, state, args) return tried(pod, info, state, args) ~= nil end
+
+-- What the plugins say of a node: { name, stamp, refused } or { name, stamp, by = { [plugin] = its score },
+-- sum = of the plain ones }.
 local function look(pod, info, kin)
-  local said = kin.said[info.name]
-  if said and said.stamp == info.stamp then return said end
   local cycle = kin.cycle
   cycle.on[info.name] = {}
-  said = { stamp = info.stamp, refused = refusal(pod, info, cycle) }
+  local said = { name = info.name, stamp = info.stamp, refused = refusal(pod, info, cycle) }
   if not said.refused then
     said.by, said.sum = {}, 0
     for _, one in ipairs(cycle.scorers.plain) do
@@ -176,18 +204,26 @@ local function look(pod, info, kin)
       said.by[one.name] = one.plugin.score(pod, info, cycle)
     end
   end
-  kin.said[info.name] = said
   return said
+end
+
+-- What was said of nodes, in the order of these.
+local function said_of(kin, all)
+  if kin.of ~= all then
+    local by_name, said = {}, {}
+    for _, one in ipairs(kin.said) do
+      if one then by_name[one.name] = one end
+    end
+    for at, info in ipairs(all) do said[at] = by_name[info.name] or false end
+    kin.said, kin.of = said, all
+  end
+  return kin.said
 end
 
 -- The nodes as snapshot.info knows them; read anew when the list is another one.
 local function infos_of(nodes, state)
   local known = state.infos_of
-  if known and state.infos_from == nodes and #known == #nodes then
-    local current = true
-    for _, info in ipairs(known) do current = current and state.sums[info.name] == info end
-    if current then return known end
-  end
+  if known and state.infos_from == nodes and #known == #nodes then return known end
   known = {}
   for i, node in ipairs(nodes) do known[i] = snapshot.info(state, node) end
   state.infos_of, state.infos_from = known, nodes
@@ -197,25 +233,27 @@ end
 -- ---------------------------------------------------------------- the decision
 
 -- { [plugin] = { [node name] = score } } of the plugins that look at all nodes that fit.
-local function stretch(infos, kin)
+local function stretch(fitting, cycle)
   local out = {}
-  for _, one in ipairs(kin.cycle.scorers.stretched) do
+  for _, one in ipairs(cycle.scorers.stretched) do
     local scores = {}
-    for _, info in ipairs(infos) do scores[info.name] = kin.said[info.name].by[one.name] end
-    one.plugin.normalize(scores, kin.cycle)
+    for _, said in ipairs(fitting) do scores[said.name] = said.by[one.name] end
+    one.plugin.normalize(scores, cycle)
     out[one.name] = scores
   end
   return out
 end
 
-local function best_of(infos, kin, stretched)
-  local best, most, said = nil, nil, kin.said
-  for _, info in ipairs(infos) do
-    local total = said[info.name].sum
-    for _, one in ipairs(kin.cycle.scorers.stretched) do
-      total = total + one.weight * stretched[one.name][info.name]
+-- The name of the node with the best score; the first of several.
+local function best_of(fitting, cycle, stretched)
+  local best, most, others = nil, nil, cycle.scorers.stretched
+  for _, said in ipairs(fitting) do
+    local total = said.sum
+    for i = 1, #others do
+      local one = others[i]
+      total = total + one.weight * stretched[one.name][said.name]
     end
-    if not best or total > most or total == most and info.name < best.name then best, most = info, total end
+    if not best or total > most or total == most and said.name < best then best, most = said.name, total end
   end
   return best
 end
@@ -223,39 +261,45 @@ end
 -- { [node name] = { total, by = { [plugin] = score } } } of the nodes that fitted.
 function M.scores(result)
   local out, kin = {}, result.kin
-  for _, info in ipairs(result.fitting or {}) do
-    local said = kin.said[info.name]
+  for _, said in ipairs(result.fitting or {}) do
     local one = { total = said.sum, by = {} }
     for _, plain in ipairs(kin.cycle.scorers.plain) do one.by[plain.name] = said.by[plain.name] end
     for _, other in ipairs(kin.cycle.scorers.stretched) do
-      local n = result.stretched[other.name][info.name]
+      local n = result.stretched[other.name][said.name]
       one.by[other.name], one.total = n, one.total + other.weight * n
     end
-    out[info.name] = one
+    out[said.name] = one
   end
   return out
 end
 
--- The nodes that fit, until there are enough; the next pod begins with the node after the last.
-local function fitting(pod, all, kin, result)
-  local infos, counts, n, state = {}, {}, #all, kin.cycle.state
+-- What was said of the nodes that fit, until there are enough; the next pod begins with the node after the
+-- last. What was said of a node that did not change since is still so.
+local function find(pod, all, kin, result)
+  local said, fitting, counts, state = said_of(kin, all), {}, {}, kin.cycle.state
+  local n, n_fitting = #all, 0
   local wanted, from = enough(n, kin.cycle.args.percentage), state.begin_at or 0
   if wanted == n then from = 0 end
-  for i = 0, n - 1 do
-    local info = all[(from + i) % n + 1]
-    local said = look(pod, info, kin)
-    if said.refused then
-      result.refused[info.name] = said.refused
-      for _, reason in ipairs(said.refused.reasons) do counts[reason] = (counts[reason] or 0) + 1 end
+  for i = from + 1, from + n do
+    local at = i <= n and i or i - n
+    local one, info = said[at], all[at]
+    if not one or one.stamp ~= info.stamp then
+      one = look(pod, info, kin)
+      said[at] = one
+    end
+    if one.refused then
+      result.refused[one.name] = one.refused
+      for _, reason in ipairs(one.refused.reasons) do counts[reason] = (counts[reason] or 0) + 1 end
     else
-      infos[#infos + 1] = info
-      if #infos == wanted then
-        state.begin_at = (from + i + 1) % n
+      n_fitting = n_fitting + 1
+      fitting[n_fitting] = one
+      if n_fitting == wanted then
+        state.begin_at = i % n
         break
       end
     end
   end
-  return infos, counts
+  return fitting, counts
 end
 
 -- nodes: list of Nodes; state: see snapshot.lua. Returns
@@ -279,10 +323,11 @@ function M.run(pod, nodes, state, args)
     return result
   end
   local cycle = kin.cycle
-  cycle.scorers = cycle.scorers or scorers(pod, cycle)
-  local infos, counts = fitting(pod, all, kin, result)
-  result.kin, result.fitting, result.stretched = kin, infos, stretch(infos, kin)
-  local best = best_of(infos, kin, result.stretched)
+  renew(pod, kin, state)
+  local fitting, counts = find(pod, all, kin, result)
+  result.kin, result.fitting, result.stretched = kin, fitting, stretch(fitting, cycle)
+  local name = best_of(fitting, cycle, result.stretched)
+  local best = name and state.sums[name]
   if best then
     local room = reservation.nominate(pod, best, cycle)
     result.node, result.reservation = best.node, room and room.object
@@ -293,6 +338,37 @@ function M.run(pod, nodes, state, args)
     result.message = explain(#nodes, counts)
   end
   return result
+end
+
+-- Whether time alone makes a node another one for a plugin.
+local function ages(info, before, now, args)
+  for _, plugin in ipairs(args.plugins) do
+    if plugin.age and plugin.age(info, before, args) ~= plugin.age(info, now, args) then return true end
+  end
+  return false
+end
+
+-- Goes on in a state, in which nothing was decided yet, with what is remembered in the one before: of nodes
+-- but those of `changed`, { [name] = true }, and of pods that were asked about there. Does nothing when they
+-- differ in what is not of one node.
+function M.go_on(state, before, changed, args)
+  if not before or before.args ~= args or before.namespaces ~= state.namespaces
+    or before.templates ~= state.templates then
+    state.args = args
+    return
+  end
+  state.args = args
+  snapshot.inherit(state, before, changed)
+  for _, info in pairs(state.sums) do
+    if ages(info, before.now, state.now, args) then snapshot.renew(info) end
+  end
+  state.kin = {}
+  for key, kin in pairs(before.kin or {}) do
+    if kin.asked == before then
+      kin.now, kin.cycle.state = state.now, state
+      state.kin[key] = kin
+    end
+  end
 end
 
 -- What the pod of a result got: { uid of the Reservation, devices, numa }.

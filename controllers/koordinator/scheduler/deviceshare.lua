@@ -418,6 +418,8 @@ function M.prefilter(_, cycle)
   return why
 end
 
+function M.agrees(_, cycle) return not next(cycle.devices) end
+
 function M.filter(pod, info, cycle)
   local _, missing = M.allocate(pod, info, cycle)
   return missing

@@ -56,6 +56,8 @@ function M.affinity.filter(pod, info)
   return { "node(s) didn't match Pod's node affinity/selector" }
 end
 
+function M.affinity.agrees(pod) return nodefit.selects_all(pod) end
+
 function M.affinity.silent(pod) return #nodefit.preferred(pod) == 0 end
 
 function M.affinity.score(pod, info)

@@ -172,6 +172,7 @@ local function load_of(info, state, args)
     local known, mine = known_of(entry, args), report.used[key]
     if mine and next(mine) == nil then mine = nil end
     local at = known.scheduled or entry.at or state.now
+    load.guessed = load.guessed or at == state.now and not known.scheduled
     local late = mine == nil or report.updated - report.interval < at
       or deadline(entry.pod, at, args) > report.updated
     local estimate, prod = known.estimate, known.prod
@@ -273,6 +274,12 @@ local function allocatable_of(info)
     for name, n in pairs(nodes.raw_allocatable(info.node) or {}) do info.raw[name] = n end
   end
   return info.raw
+end
+
+-- A report gets old; and a pod that does not say since when it is there came just now, whenever that is.
+function M.age(info, now, args)
+  if info.metric == nil then return nil end
+  return info.load and info.load.guessed and now or state_of(info, now, args.loadaware)
 end
 
 function M.filter(pod, info, cycle)

@@ -196,9 +196,9 @@ local function bind_on(info, known, want)
   local of_node = OF_NODE[label]
   if known and known.topology.full_only then of_node = FULL end
   local asked = want.request.cpu or 0
+  if not of_node or asked == 0 then return want end
   local out = { request = want.request, n = want.n, exclusive = want.exclusive, bind = want.bind,
     policy = want.policy, required = want.required }
-  if not of_node or asked == 0 then return out end
   if not want.bind and asked % MILLI ~= 0 then return nil, INTEGER end
   out.conflict = want.required and want.policy ~= of_node
   out.bind, out.policy, out.required = true, of_node, true

@@ -56,6 +56,8 @@ function M.prefilter(pod, cycle)
   return nil
 end
 
+function M.agrees(_, cycle) return #cycle.ports == 0 end
+
 function M.filter(_, info, cycle)
   for _, wanted in ipairs(cycle.ports) do
     for _, port in ipairs(taken(info)) do

@@ -384,6 +384,8 @@ function M.prefilter(pod, cycle)
   return nil
 end
 
+function M.agrees(pod, cycle) return cycle.affinity == nil and pod.preallocates == nil end
+
 -- A pod with an affinity to Reservations goes nowhere else.
 function M.filter(pod, info, cycle)
   if pod.preallocates and fields.label(pod, REQUIRED) == "true" and #M.owners(pod, info, cycle) == 0 then

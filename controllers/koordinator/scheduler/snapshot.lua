@@ -15,7 +15,7 @@
 --
 -- All of it is optional but pods_on. What is summed up per node is kept in state.sums, so that a cycle costs
 -- the same whether a node has three pods or three hundred; assume, hold, take_out, put_back and report keep
--- the sums current. A node that changed otherwise is summed up anew when state.sums[name] is nil.
+-- the sums current, and inherit takes those of nodes that stayed the same over into the next state.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -34,9 +34,14 @@ function M.ended(pod)
 end
 
 -- What becomes of a node has another stamp, so that what was said of it before is known to be old.
-local function change(info)
+function M.renew(info)
   info.load, info.devices, info.numa, info.ports, info.volumes = nil, nil, nil, nil, nil
   info.stamp = {}
+end
+
+local function change(info)
+  M.renew(info)
+  info.touched = true
 end
 
 local function request_of(state, pod)
@@ -80,7 +85,8 @@ end
 --     rooms                                of its Reservations (reservation.lua)
 --     metric                               the NodeMetric, or nil
 --     load, devices, numa, ports, volumes  what plugins keep here until the node changes
---     stamp }                              another table after each change
+--     stamp                                another table after each change
+--     touched }                            whether it is not only what was read
 function M.info(state, node)
   state.sums = state.sums or {}
   local name = node.metadata.name
@@ -103,9 +109,24 @@ function M.info(state, node)
         or { uid = #rooms > 0 and lifecycle.used_by(pod) or nil }
       if not M.ended(pod) then count(state, info, entry_of(pod, nil, got), 1) end
     end
+    info.touched = nil
     state.sums[name] = info
   end
   return info
+end
+
+-- Goes on with what an earlier state knew of nodes, but for those of `changed`, { [name] = true }, and those
+-- that were counted on since they were read.
+function M.inherit(state, before, changed)
+  local minding = {}
+  state.sums, state.minding = {}, nil
+  for name, info in pairs(before.sums or {}) do
+    if not info.touched and not changed[name] then
+      info.volumes = nil -- what is known of claims may have changed
+      state.sums[name], minding[name] = info, before.minding and before.minding[name]
+    end
+  end
+  if next(minding) then state.minding = minding end
 end
 
 -- Counts a pod on a node, in its quota, and with what it got (cycle.got), although the API server does not

@@ -87,6 +87,8 @@ function M.prefilter(pod, cycle)
   return nil
 end
 
+function M.agrees(_, cycle) return #cycle.spread.hard == 0 end
+
 function M.filter(_, info, cycle)
   for _, one in ipairs(cycle.spread.hard) do
     local value = selection.label(info, one.key)

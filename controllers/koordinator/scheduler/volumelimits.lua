@@ -86,6 +86,8 @@ function M.prefilter(pod, cycle)
   add_pod(cycle.own_volumes, pod, known)
 end
 
+function M.agrees(_, cycle) return cycle.own_volumes == nil end
+
 function M.filter(_, info, cycle)
   local known = cycle.state.volumes
   local limits = cycle.own_volumes and dig(known, "limits", info.name)

@@ -147,6 +147,8 @@ function M.prefilter(pod, cycle)
   return why
 end
 
+function M.agrees(_, cycle) return cycle.volumes == nil end
+
 function M.filter(_, info, cycle)
   local mine = cycle.volumes
   if not mine then return nil end

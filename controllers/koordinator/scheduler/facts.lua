@@ -1,0 +1,92 @@
+-- facts.lua - what is kept of the caches between two decisions: what was read of each version of a pod, the
+-- objects of a kind by name, and in `touched` the nodes that are not what they were at the last look.
+--
+--   local memory = facts.new()
+--   facts.look(memory)                              each decision begins with that
+--   facts.by_name(memory, ctx, kind, of_nodes)      of kinds whose objects have the names of nodes
+--   facts.pods(memory, ctx, bound)
+--   memory.touched                                  { [node name] = true }
+
+local decided = require "scheduler.decided"
+local gang = require "scheduler.gang"
+local kube = require "kubelua"
+local members = require "elasticquota.members"
+local pods = require "pods"
+local volumes = require "scheduler.volumes"
+
+local M = {}
+
+function M.new() return { pods = {}, kinds = {}, touched = {} } end
+
+function M.look(memory) memory.touched = {} end
+
+local function touch(memory, node)
+  if node then memory.touched[node] = true end
+end
+
+-- The objects of a kind by name, the same table as long as none changed; and the list of them.
+function M.by_name(memory, ctx, kind, of_nodes)
+  local list, known = ctx:list(kind), memory.kinds[kind] or { objects = {}, versions = {} }
+  if known.list == list then return known.objects, list end
+  local names, versions = kube.columns(list, "metadata.name", "metadata.resourceVersion")
+  local now, changed = { list = list, objects = {}, versions = {} }, not known.list
+  local function differs(name)
+    changed = true
+    if of_nodes then touch(memory, name) end
+  end
+  for i, name in ipairs(names) do
+    now.objects[name], now.versions[name] = list[i], versions[i]
+    if known.versions[name] ~= versions[i] then differs(name) end
+  end
+  for name in pairs(known.versions) do
+    if not now.versions[name] then differs(name) end
+  end
+  if not changed then now.objects = known.objects end
+  memory.kinds[kind] = now
+  return now.objects, list
+end
+
+-- What is read of a version of a pod once:
+--   { pod, key, version, node = its name, scheduler, waits = whether it could be bound, gang, claims =
+--     whether it has some, quota = members.read_pod, nil for one that has ended }
+-- on: where it counts, by what was decided if the pod does not say it yet. The scheduler keeps more in it.
+local function read(pod, version)
+  local node = pod("spec.nodeName") or ""
+  return {
+    pod = pod,
+    key = pods.key(pod),
+    version = version,
+    node = node ~= "" and node or nil,
+    scheduler = pod("spec.schedulerName"),
+    waits = decided.is_waiting(pod),
+    gang = gang.of(pod),
+    claims = #volumes.claims_of(pod) > 0,
+    quota = members.read_pod(pod),
+  }
+end
+
+-- What is known of each pod, in their order. bound: what was decided of pods, by their keys (decided.pods).
+function M.pods(memory, ctx, bound)
+  local list, before, now, out = ctx:list(decided.POD), memory.pods, {}, {}
+  local uids, versions = kube.columns(list, "metadata.uid", "metadata.resourceVersion")
+  for i, uid in ipairs(uids) do
+    local old = before[uid]
+    local same = old and old.version == versions[i]
+    local fact = same and old or read(list[i], versions[i])
+    local mine = bound[fact.key]
+    local on = fact.node or mine and mine.node or nil
+    if not same or mine or on ~= fact.on then
+      touch(memory, on)
+      touch(memory, old and old.on)
+    end
+    fact.on = on
+    now[uid], out[i] = fact, fact
+  end
+  for uid, fact in pairs(before) do
+    if not now[uid] then touch(memory, fact.on) end
+  end
+  memory.pods = now
+  return out
+end
+
+return M

@@ -105,9 +105,9 @@ static kl_status picture_of(kl__call *call, const kl_server_call *c, kl__picture
     kl_status st = kl__filter_init(&f, call->kind, call->ns, c->labels, c->fields, err);
     char *prefix = kl__filter_prefix(&f);
     if (!st)
-        st = kl__bucket_picture(call->kind->bucket, prefix, prefix, 0, p);
+        st = kl__bucket_picture(call->kind->bucket, prefix, prefix, 0, SIZE_MAX, p);
     if (!st)
-        st = kl__see_all(call, &f, 0, p, err);
+        st = kl__see_all(call, p, err);
     size_t n = 0;
     for (size_t i = 0; i < p->len; i++) {
         bool in = !st && kl__filter_matches(&f, p->objects[i]);

@@ -182,7 +182,7 @@ static void list_reply(const kl__call *c, const kl_show_form *form, const kl__fi
     kl_show_list l = {.k = c->kind, .form = form, .now = kl__world_wall(c->w)};
     kl_err err = KL_ERR_INIT;
     kl_buf out = KL_BUF_INIT;
-    int64_t left = 0;
+    int64_t left = (int64_t)p->rest;
     const char *last = NULL;
     kl_status st = kl_show_fits(c->kind, form, true, &err);
     for (size_t i = 0; i < p->len && !st; i++) {
@@ -240,7 +240,8 @@ static kl_status list(
         at = rv = stale_rv(c->kind->bucket, r->plan.stale, o->rv, now);
     if (!st) {
         kl__picture p = {0};
-        st = kl__bucket_picture(c->kind->bucket, prefix, from ? from : prefix, at == now ? 0 : at, &p);
+        size_t most = o->limit > 0 && !kl__filter_selects(f) ? (size_t)o->limit : SIZE_MAX;
+        st = kl__bucket_picture(c->kind->bucket, prefix, from ? from : prefix, at == now ? 0 : at, most, &p);
         if (st && o->token)
             st = kl__fail_expired(err,
                 "The provided continue parameter is too old to display a consistent list result. You can "
@@ -252,7 +253,7 @@ static kl_status list(
         else if (st)
             st = kl__fail_expired(err, "The resourceVersion for the provided list is too old.");
         if (!st)
-            st = kl__see_all(c, f, o->limit, &p, err);
+            st = kl__see_all(c, &p, err);
         if (!st)
             list_reply(c, form, f, &p, o->limit, rv, r->http);
         kl__picture_fini(&p);
@@ -356,10 +357,10 @@ void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const 
         kl_httpd_query(http, "fieldSelector"), &err);
     if (!st) {
         prefix = kl__filter_prefix(&f);
-        st = kl__bucket_picture(c->kind->bucket, prefix, prefix, 0, &p);
+        st = kl__bucket_picture(c->kind->bucket, prefix, prefix, 0, SIZE_MAX, &p);
     }
     if (!st)
-        st = kl__see_all(c, &f, 0, &p, &err);
+        st = kl__see_all(c, &p, &err);
     for (size_t i = 0; !st && i < p.len; i++) {
         if (!kl__filter_matches(&f, p.objects[i]))
             continue;

@@ -262,7 +262,7 @@ static bool queue_start(kl_server *s, watch *w, const kl__watch_options *o)
     kl__picture p = {0};
     char *prefix = kl__filter_prefix(&w->filter);
     w->queue = kl_convert_queue_new(w->kind, kl__filter_selects(&w->filter), s->world.webhook);
-    if (o->initial && !kl__bucket_picture(b, prefix, prefix, 0, &p)) {
+    if (o->initial && !kl__bucket_picture(b, prefix, prefix, 0, SIZE_MAX, &p)) {
         uint64_t rv = kl__store_rv(s->world.store);
         for (size_t i = 0; i < p.len; i++)
             kl_convert_queue_push(w->queue, &(kl__change){.rv = rv, .type = KL_ADDED, .now = p.objects[i]});
@@ -308,7 +308,7 @@ void kl__watch_start(
     else if (o->initial) {
         kl__picture p;
         char *prefix = kl__filter_prefix(&w->filter);
-        if (!kl__bucket_picture(b, prefix, prefix, 0, &p)) {
+        if (!kl__bucket_picture(b, prefix, prefix, 0, SIZE_MAX, &p)) {
             for (size_t i = 0; i < p.len && ok; i++)
                 if (kl__filter_matches(&w->filter, p.objects[i]))
                     ok = send(s, w, "ADDED", p.objects[i], w->told);

@@ -255,15 +255,39 @@ const kl__change *kl__bucket_change(const kl__bucket *b, size_t i)
 
 /* ------------------------------------------------------------------ pictures */
 
-static void picture_add(kl__picture *p, size_t *cap, const char *key, const kl_value *object)
+struct painter {
+    kl__picture *p;
+    size_t cap, most;
+};
+
+static void picture_add(struct painter *w, const char *key, const kl_value *object)
 {
-    if (p->len == *cap) {
-        *cap = *cap ? *cap * 2 : 64;
-        p->objects = kl_realloc(p->objects, *cap * sizeof *p->objects);
-        p->keys = kl_realloc(p->keys, *cap * sizeof *p->keys);
+    kl__picture *p = w->p;
+    if (p->len == w->most) {
+        p->rest++;
+        return;
+    }
+    if (p->len == w->cap) {
+        w->cap = w->cap ? w->cap * 2 : 64;
+        p->objects = kl_realloc(p->objects, w->cap * sizeof *p->objects);
+        p->keys = kl_realloc(p->keys, w->cap * sizeof *p->keys);
     }
     p->objects[p->len] = kl_value_ref(object);
     p->keys[p->len++] = kl_strdup(key);
+}
+
+/* The end of the keys with `prefix`; `i` is where they begin, or one of them. */
+static size_t prefix_end(const kl__bucket *b, size_t i, const char *prefix)
+{
+    size_t n = strlen(prefix), hi = b->len;
+    while (i < hi) {
+        size_t mid = (i + hi) / 2;
+        if (!strncmp(b->v[mid]->key, prefix, n))
+            i = mid + 1;
+        else
+            hi = mid;
+    }
+    return i;
 }
 
 struct past {
@@ -275,41 +299,51 @@ static int past_order(const void *a, const void *b)
     return strcmp(((const struct past *)a)->key, ((const struct past *)b)->key);
 }
 
-kl_status kl__bucket_picture(
-    const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, kl__picture *out)
+/* Adds the entries from i to before `end` as they were before the changes after `rv`. */
+static void paint_past(struct painter *w, const kl__bucket *b, size_t i, size_t end, const char *prefix,
+    const char *from, uint64_t rv)
 {
-    *out = (kl__picture){0};
-    size_t n = strlen(prefix), cap = 0, npast = 0;
-    struct past *past = NULL; /* keys changed since `rv`, with what they were then */
-    kl_map *seen = NULL;
-    if (rv && !kl__bucket_knows(b, rv))
-        return KL_EGONE;
-    if (rv && rv < b->last_rv) {
-        seen = kl_map_new();
-        past = kl_new_array(struct past, b->count);
-        for (size_t i = 0; i < b->count; i++) {
-            const kl__change *c = kl__bucket_change(b, i);
-            if (c->rv <= rv || kl_map_has(seen, c->key))
-                continue;
-            kl_map_set(seen, c->key, (void *)1);
-            if (c->old && !strncmp(c->key, prefix, n) && strcmp(c->key, from) >= 0)
-                past[npast++] = (struct past){c->key, c->old};
-        }
-        qsort(past, npast, sizeof *past, past_order);
+    size_t n = strlen(prefix), npast = 0, k = 0;
+    kl_map *seen = kl_map_new();
+    struct past *past = kl_new_array(struct past, b->count); /* keys changed since `rv`, with what they were
+                                                              */
+    for (size_t at = 0; at < b->count; at++) {
+        const kl__change *c = kl__bucket_change(b, at);
+        if (c->rv <= rv || kl_map_has(seen, c->key))
+            continue;
+        kl_map_set(seen, c->key, (void *)1);
+        if (c->old && !strncmp(c->key, prefix, n) && strcmp(c->key, from) >= 0)
+            past[npast++] = (struct past){c->key, c->old};
     }
-    size_t k = 0;
-    for (size_t i = kl__bucket_from(b, strcmp(from, prefix) > 0 ? from : prefix);
-         i < b->len && !strncmp(b->v[i]->key, prefix, n); i++) {
+    qsort(past, npast, sizeof *past, past_order);
+    for (; i < end; i++) {
         const kl__entry *e = b->v[i];
         for (; k < npast && strcmp(past[k].key, e->key) < 0; k++)
-            picture_add(out, &cap, past[k].key, past[k].object);
-        if (!seen || !kl_map_has(seen, e->key))
-            picture_add(out, &cap, e->key, e->object);
+            picture_add(w, past[k].key, past[k].object);
+        if (!kl_map_has(seen, e->key))
+            picture_add(w, e->key, e->object);
     }
     for (; k < npast; k++)
-        picture_add(out, &cap, past[k].key, past[k].object);
+        picture_add(w, past[k].key, past[k].object);
     kl_free(past);
     kl_map_free(seen, NULL);
+}
+
+kl_status kl__bucket_picture(
+    const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, size_t most, kl__picture *out)
+{
+    *out = (kl__picture){0};
+    struct painter w = {.p = out, .most = most};
+    if (rv && !kl__bucket_knows(b, rv))
+        return KL_EGONE;
+    size_t i = kl__bucket_from(b, strcmp(from, prefix) > 0 ? from : prefix), end = prefix_end(b, i, prefix);
+    if (rv && rv < b->last_rv) {
+        paint_past(&w, b, i, end, prefix, from, rv);
+        return KL_OK;
+    }
+    for (; i < end && out->len < most; i++)
+        picture_add(&w, b->v[i]->key, b->v[i]->object);
+    out->rest = end - i;
     return KL_OK;
 }
 

@@ -77,15 +77,17 @@ const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, cons
  * (may be NULL: the stored state) is the state to report. */
 const kl_value *kl__store_remove(kl__store *s, kl__bucket *b, const char *key, const kl_value *last);
 
-/* A picture of a bucket: entries whose key starts with `prefix`, from key `from` on, as they were at `rv`
- * (0: now). KL_EGONE when the history does not reach back so far. The caller frees with kl__picture_fini. */
+/* A picture of a bucket: the first `most` entries whose key starts with `prefix`, from key `from` on, as they
+ * were at `rv` (0: now). KL_EGONE when the history does not reach back so far. The caller frees with
+ * kl__picture_fini. */
 typedef struct kl__picture {
     const kl_value **objects; /* one reference each */
     char **keys;
     size_t len;
+    size_t rest; /* entries after the last one */
 } kl__picture;
 KL_NODISCARD kl_status kl__bucket_picture(
-    const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, kl__picture *out);
+    const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, size_t most, kl__picture *out);
 void kl__picture_fini(kl__picture *p);
 
 /* i-th of b->count, oldest first */

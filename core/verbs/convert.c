@@ -31,12 +31,11 @@ kl_status kl__verb_see(const kl__call *c, const kl_value **out, kl_err *err)
     return st ? st : kl__see(c, stored, out, err);
 }
 
-kl_status kl__see_all(const kl__call *c, const kl__filter *f, int64_t limit, kl__picture *p, kl_err *err)
+kl_status kl__see_all(const kl__call *c, kl__picture *p, kl_err *err)
 {
     kl_err later = KL_ERR_INIT;
     kl_status st = KL_OK;
-    size_t most = limit > 0 && !kl__filter_selects(f) ? (size_t)limit : SIZE_MAX;
-    for (size_t i = 0; c->kind->conversion && i < p->len && i < most; i++) {
+    for (size_t i = 0; c->kind->conversion && i < p->len; i++) {
         const kl_value *seen;
         kl_status one = kl__see(c, p->objects[i], &seen, st ? &later : err);
         if (!one)

@@ -30,10 +30,8 @@ KL_NODISCARD kl_status kl__write_end(
 void kl__write_drop(kl__written *w);
 /* The verb get: the object of the call; *out is a new reference. */
 KL_NODISCARD kl_status kl__verb_see(const kl__call *c, const kl_value **out, kl_err *err);
-/* Each object of a picture that is `wanted` (see kl__filter), in its place; at most `limit` of them unless 0
- * or the filter selects. */
-KL_NODISCARD kl_status kl__see_all(
-    const kl__call *c, const kl__filter *f, int64_t limit, kl__picture *p, kl_err *err);
+/* Each object of a picture, in its place. */
+KL_NODISCARD kl_status kl__see_all(const kl__call *c, kl__picture *p, kl_err *err);
 /* The kind of the stored version, where no webhook can be called; or `k`. */
 kl__kind *kl__kind_of_stored(const kl__world *w, kl__kind *k, const kl_value *stored);
 

@@ -34,7 +34,7 @@ kl_status kl__namespace_open(kl__world *w, const kl__kind *k, const char *ns, co
 static void delete_all(kl__world *w, kl__bucket *b, const char *prefix)
 {
     kl__picture p;
-    if (kl__bucket_picture(b, prefix, prefix, 0, &p))
+    if (kl__bucket_picture(b, prefix, prefix, 0, SIZE_MAX, &p))
         return;
     for (size_t i = 0; i < p.len; i++) {
         kl__kind *k = kl__kinds_of_bucket(w->kinds, b); /* the last object may end the kind, too */

@@ -26,23 +26,32 @@ static void put(kl__store *s, kl__bucket *b, const char *key, int n)
     kl_free(text);
 }
 
-/* The keys and numbers of a picture: "a=1 b=2". */
-static char *shown(const kl__bucket *b, const char *prefix, const char *from, uint64_t rv)
+/* The keys and numbers of a picture, and how many follow: "a=1 b=2 and 3". */
+static char *cut(const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, size_t most)
 {
     kl__picture p;
-    if (kl__bucket_picture(b, prefix, from, rv, &p))
+    if (kl__bucket_picture(b, prefix, from, rv, most, &p))
         return kl_strdup("gone");
     kl_buf out = KL_BUF_INIT;
     for (size_t i = 0; i < p.len; i++)
         kl_buf_printf(
             &out, "%s%s=%d", i ? " " : "", p.keys[i], (int)kl_value_int_at(p.objects[i], -1, "n", NULL));
+    if (p.rest)
+        kl_buf_printf(&out, " and %zu", p.rest);
     kl__picture_fini(&p);
     return out.data ? kl_buf_take(&out) : kl_strdup("");
 }
 
-#define assert_shown(want, ...)                                                                              \
+static char *shown(const kl__bucket *b, const char *prefix, const char *from, uint64_t rv)
+{
+    return cut(b, prefix, from, rv, SIZE_MAX);
+}
+
+#define assert_shown(want, ...) assert_text(want, shown(__VA_ARGS__))
+#define assert_cut(want, ...) assert_text(want, cut(__VA_ARGS__))
+#define assert_text(want, text)                                                                              \
     do {                                                                                                     \
-        char *got_ = shown(__VA_ARGS__);                                                                     \
+        char *got_ = text;                                                                                   \
         assert_string_equal(got_, want);                                                                     \
         kl_free(got_);                                                                                       \
     } while (0)
@@ -81,6 +90,10 @@ static void objects_are_sorted_by_key_and_found_by_prefix(void **state)
     assert_shown("a-b/x=4 a/x=3 a/y=2 b/x=1", b, "", "", 0);
     assert_shown("a/x=3 a/y=2", b, "a/", "a/", 0);
     assert_shown("a/y=2", b, "a/", "a/x\x01", 0);
+    assert_cut("a-b/x=4 a/x=3 and 2", b, "", "", 0, 2);
+    assert_cut("a/x=3 and 1", b, "a/", "a/", 0, 1);
+    assert_cut("a/y=2", b, "a/", "a/x\x01", 0, 1);
+    assert_cut("", b, "c/", "c/", 0, 1);
     assert_true(kl__bucket_has(b, "b/"));
     assert_false(kl__bucket_has(b, "c/"));
     kl__store_free(s);
@@ -104,6 +117,8 @@ static void the_past_can_be_seen_as_long_as_the_history_reaches(void **state)
     assert_shown("a=1 b=1 d=1", b, "", "", then);
     assert_shown("b=1 d=1", b, "", "a\x01", then);
     assert_shown("a=2 b=1 d=1", b, "", "", then + 1);
+    assert_cut("a=1 and 2", b, "", "", then, 1);
+    assert_cut("b=1 and 1", b, "", "a\x01", then, 1);
     put(s, b, "e", 1);
     assert_shown("gone", b, "", "", then);
     assert_shown("a=2 b=1 d=1", b, "", "", then + 1);

@@ -195,6 +195,7 @@ static int start(apiserver *a)
     kl_err err = KL_ERR_INIT;
     if (!strcmp(a->clock, "virtual"))
         a->time = cli_virtual_new(&a->o);
+    a->o.loads = true;
     int code = cli_server_start("apiserver", &a->o, &a->crds, &a->server);
     if (!code)
         code = cli_server_load("apiserver", a->server, &a->load);
@@ -216,6 +217,7 @@ static int serve(apiserver *a)
     cli_signals_block();
     code = start(a);
     if (!code) {
+        kl_server_loaded(a->server);
         printf("serving %s\n", kl_server_url(a->server));
         fflush(stdout);
         kl_mem_settle();

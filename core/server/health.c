@@ -1,6 +1,7 @@
 /* health.c - what a probe, a scraper and a verifier of tokens ask: /healthz, /livez, /readyz, /metrics,
- * /metrics/slis, and the OpenID paths. Whoever gets an answer reaches a server that has started, so no check
- * fails. There are no profiles: /debug/pprof is not found, as with --profiling=false. */
+ * /metrics/slis, and the OpenID paths. Whoever gets an answer reaches a server that has started, so one check
+ * alone can fail: while objects are loaded, it is not in sync. There are no profiles: /debug/pprof is not
+ * found, as with --profiling=false. */
 #include "server/rest.h"
 
 #include <inttypes.h>
@@ -70,6 +71,11 @@ struct kl__probed {
 
 static bool has_check(const struct endpoint *d, size_t i) { return d->ready || !checks[i].ready; }
 
+static bool fails(const kl_server *s, size_t check)
+{
+    return s->loading && !strcmp(checks[check].name, "informer-sync");
+}
+
 typedef struct excluding {
     const struct endpoint *endpoint;
     bool check[CHECKS];
@@ -94,19 +100,25 @@ static void reply_checks(kl_server *s, const struct endpoint *endpoint, kl_httpd
     kl_httpd_query_each(http, "exclude", exclude, &e);
     if (!s->probed)
         s->probed = kl_new(struct kl__probed);
-    for (size_t i = 0; i < CHECKS; i++)
-        s->probed->n[endpoint - endpoints][i] += has_check(endpoint, i) && !e.check[i];
-    if (kl_httpd_query(http, "verbose")) {
+    bool failed = false;
+    for (size_t i = 0; i < CHECKS; i++) {
+        bool asked = has_check(endpoint, i) && !e.check[i];
+        s->probed->n[endpoint - endpoints][i] += asked && !fails(s, i);
+        failed |= asked && fails(s, i);
+    }
+    if (failed || kl_httpd_query(http, "verbose")) {
         for (size_t i = 0; i < CHECKS; i++)
-            if (has_check(endpoint, i))
+            if (has_check(endpoint, i) && fails(s, i) && !e.check[i])
+                kl_buf_printf(&text, "[-]%s failed: reason withheld\n", checks[i].name);
+            else if (has_check(endpoint, i))
                 kl_buf_printf(&text, "[+]%s %sok\n", checks[i].name, e.check[i] ? "excluded: " : "");
         if (e.unknown.len)
             kl_buf_printf(&text, "warn: some health checks cannot be excluded: no matches for %s\n",
                 kl_buf_str(&e.unknown));
-        kl_buf_printf(&text, "%s check passed\n", endpoint->name);
+        kl_buf_printf(&text, "%s check %s\n", endpoint->name, failed ? "failed" : "passed");
     } else
         kl_buf_puts(&text, "ok");
-    kl__reply_buf(http, 200, TEXT, NOSNIFF, &text);
+    kl__reply_buf(http, failed ? 500 : 200, TEXT, NOSNIFF, &text);
     kl_buf_fini(&e.unknown);
 }
 
@@ -123,7 +135,8 @@ static bool health(kl_server *s, const char *path, kl_httpd_request *http)
         }
         for (size_t k = 0; *rest == '/' && k < CHECKS; k++)
             if (has_check(&endpoints[i], k) && !strcmp(rest + 1, checks[k].name)) {
-                kl_httpd_reply(http, 200, TEXT, NULL, "ok", 2);
+                const char *text = fails(s, k) ? "internal server error: objects are being loaded" : "ok";
+                kl_httpd_reply(http, fails(s, k) ? 500 : 200, TEXT, NULL, text, strlen(text));
                 return true;
             }
     }

@@ -25,6 +25,8 @@
 #include "schema/status.h"
 #include "show/render.h"
 
+void kl_server_loaded(kl_server *s) { s->loading = false; }
+
 /* ------------------------------------------------------------------ one object */
 
 static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)

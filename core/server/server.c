@@ -197,6 +197,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->changed_arg = o->changed_arg;
     s->extra = o->extra;
     s->extra_arg = o->extra_arg;
+    s->loading = o->loads;
     s->bookmark_every = o->bookmark_every ? o->bookmark_every : BOOKMARK_EVERY;
     kl_mutex_init_as(&s->mu, KL_LOCK_SERVER);
     kl_cond_init(&s->wake);

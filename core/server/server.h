@@ -62,6 +62,7 @@ typedef struct kl_server_options {
     void *extra_arg;
     /* The seed of uids and generated names: the same calls create the same objects. 0: they are random. */
     uint64_t seed;
+    bool loads; /* objects are loaded next: /readyz fails until kl_server_loaded */
 } kl_server_options;
 
 KL_NODISCARD kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err);
@@ -82,6 +83,7 @@ KL_NODISCARD kl_status kl_server_load_strict(kl_server *s, const kl_value *objec
 /* Every document of a YAML/JSON file, or of every *.yaml, *.yml, *.json file of a directory (sorted). CRDs
  * first. */
 KL_NODISCARD kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl_err *err);
+void kl_server_loaded(kl_server *s); /* see kl_server_options.loads */
 /* --- for tests of controllers ------------------------------------------------------------- */
 /* Sends a bookmark to every watch that accepts them; returns its resource version, a new one: a client that
  * has it has seen all earlier changes. */

@@ -36,6 +36,7 @@ struct kl_server {
     bool undoing;               /* the present changes are an undo for the archive */
     struct kl_audit *audit;     /* or NULL */
     kl_time started;            /* by the world's clock */
+    atomic_bool loading;        /* /readyz fails */
     struct kl__probed *probed;  /* counts of health checks, or NULL; see health.c */
     struct kl__kept *kept;      /* the state saved by kl_server_keep, or NULL; see keep.c */
 };

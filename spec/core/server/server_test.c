@@ -380,6 +380,42 @@ static void what_cannot_be_loaded_is_named(void **state)
     stop(s);
 }
 
+/* The code and text of an answer: "200 ok". */
+static char *asked(kl_server *s, const char *path)
+{
+    char *body, *text;
+    int code = http_finish(http_send(s, "GET", path, NULL, NULL), &body);
+    text = kl_sprintf("%d %s", code, body);
+    kl_free(body);
+    return text;
+}
+
+#define assert_asked(s, path, want)                                                                          \
+    do {                                                                                                     \
+        char *got_ = asked(s, path);                                                                         \
+        if (!strstr(got_, want))                                                                             \
+            fail_msg("%s: %s", path, got_);                                                                  \
+        kl_free(got_);                                                                                       \
+    } while (0)
+
+static void a_server_that_loads_is_not_ready(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_server *s;
+    assert_ok(kl_server_start(&(kl_server_options){.loads = true}, &s, &err), &err);
+    assert_asked(s, "/livez", "200 ok");
+    assert_asked(s, "/readyz", "500 [+]ping ok\n");
+    assert_asked(s, "/readyz", "\n[-]informer-sync failed: reason withheld\n");
+    assert_asked(s, "/readyz", "\nreadyz check failed\n");
+    assert_asked(s, "/readyz/informer-sync", "500 internal server error: objects are being loaded");
+    assert_asked(s, "/readyz/shutdown", "200 ok");
+    assert_asked(s, "/readyz?exclude=informer-sync", "200 ok");
+    kl_server_loaded(s);
+    assert_asked(s, "/readyz", "200 ok");
+    kl_server_stop(s);
+}
+
 static void a_namespace_takes_its_content_along(void **state)
 {
     (void)state;
@@ -417,4 +453,5 @@ KL_TESTS(cmocka_unit_test(a_new_server_has_its_namespaces_and_the_time_of_its_cl
     cmocka_unit_test(a_reader_that_does_not_read_is_cut), cmocka_unit_test(a_stop_ends_what_still_watches),
     cmocka_unit_test(bad_requests_are_told_what_and_where), cmocka_unit_test(yaml_is_read_where_json_is),
     cmocka_unit_test(a_directory_is_loaded_with_definitions_first),
-    cmocka_unit_test(what_cannot_be_loaded_is_named), cmocka_unit_test(a_namespace_takes_its_content_along))
+    cmocka_unit_test(a_server_that_loads_is_not_ready), cmocka_unit_test(what_cannot_be_loaded_is_named),
+    cmocka_unit_test(a_namespace_takes_its_content_along))

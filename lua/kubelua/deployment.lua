@@ -34,9 +34,7 @@ spec:
         args:
         - run
 @SCRIPTS@        - --leader-elect
-        - --leader-elect-resource-name=@LEASE@
-        - --leader-elect-resource-namespace=@NAMESPACE@
-        - --metrics-bind-address=0.0.0.0:8080
+@LEASE@        - --metrics-bind-address=0.0.0.0:8080
         - --health-probe-bind-address=0.0.0.0:8081
 @ARGS@        env: # Events are about this pod; the control socket (kubectl exec ... kubelua why) has a place
         - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
@@ -63,7 +61,7 @@ spec:
       volumes:
       - name: controllers
         configMap:
-          name: @NAME@-scripts
+          name: @MAP@
 @ITEMS@      - name: run
         emptyDir: {medium: Memory, sizeLimit: 1Mi}
 ]]
@@ -117,7 +115,7 @@ local function items_of(sources)
   local out, nested = { "          items:\n" }, false
   for _, s in ipairs(sources) do
     nested = nested or s.key ~= s.path
-    out[#out + 1] = ("          - {key: %s, path: %s}\n"):format(s.key, s.path)
+    out[#out + 1] = ("          - {key: %s, path: %s}\n"):format(rbac.scalar(s.key), rbac.scalar(s.path))
   end
   return nested and table.concat(out) or ""
 end
@@ -187,15 +185,15 @@ end
 -- Without data: whoever applies the manifests again leaves alone what somebody has set there, and a default
 -- stays the script's.
 local function params_of(name, namespace, params)
-  local head = { "# What `data` here sets wins over the script's defaults, and stays when the manifests are",
-    "# applied again:",
-    ("#   kubectl -n %s edit configmap %s-params"):format(namespace, name) }
-  if #params.needed > 0 then head[#head + 1] = "# Needed: " .. table.concat(params.needed, ", ") end
+  local head = { "What `data` here sets wins over the script's defaults, and stays when the manifests are",
+    "applied again:", ("  kubectl -n %s edit configmap %s-params"):format(namespace, name) }
+  if #params.needed > 0 then head[#head + 1] = "Needed: " .. table.concat(params.needed, ", ") end
   if next(params.defaults) then
-    head[#head + 1] = "# The defaults:"
-    for line in yaml { data = params.defaults }:gmatch "[^\n]+" do head[#head + 1] = "#   " .. line end
+    head[#head + 1] = "The defaults:"
+    for line in yaml { data = params.defaults }:gmatch "[^\n]+" do head[#head + 1] = "  " .. line end
   end
-  if #params.empty > 0 then head[#head + 1] = "# Empty unless set: " .. table.concat(params.empty, ", ") end
+  if #params.empty > 0 then head[#head + 1] = "Empty unless set: " .. table.concat(params.empty, ", ") end
+  for i, line in ipairs(head) do head[i] = rbac.comment(line) end
   return ("%s\n%s"):format(table.concat(head, "\n"), config_map(name .. "-params", namespace))
 end
 
@@ -213,7 +211,7 @@ function M.secret_of(name, namespace) return ("%s/%s-webhook-tls"):format(namesp
 
 local function lines(prefix, list)
   local out = {}
-  for i, x in ipairs(list) do out[i] = ("        - %s%s\n"):format(prefix, x) end
+  for i, x in ipairs(list) do out[i] = ("        - %s\n"):format(rbac.scalar(prefix .. x)) end
   return table.concat(out)
 end
 
@@ -250,7 +248,9 @@ function M.yaml(d, head)
     args[#args + 1] = "webhook-secret=" .. M.secret_of(d.name, d.namespace)
     ports = "        - {name: webhook, containerPort: 9443}\n"
   end
-  docs[#docs + 1] = filled(DEPLOYMENT, { NAME = d.name, NAMESPACE = d.namespace, LEASE = d.lease,
+  docs[#docs + 1] = filled(DEPLOYMENT, { NAME = rbac.scalar(d.name), NAMESPACE = rbac.scalar(d.namespace),
+    MAP = rbac.scalar(d.name .. "-scripts"), LEASE = lines("--leader-elect-resource-",
+      { "name=" .. d.lease, "namespace=" .. d.namespace }),
     SCRIPTS = lines("/controllers/", d.scripts), ARGS = lines("--", args), PORTS = ports,
     ITEMS = d.sources and items_of(d.sources) or "" })
   return table.concat(docs, "\n---\n")

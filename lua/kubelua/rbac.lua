@@ -347,14 +347,30 @@ end
 
 -- ---------------------------------------------------------------- text
 
+--- A comment of a manifest, which the name of a file or of a param cannot end: it stays one line.
+---@param text string
+---@return string
+function M.comment(text) return "# " .. core.visible(text, true) end
+local comment = M.comment
+
+--- A text as a value in a template of YAML, for any place in it: "1e3" must not be a number there, nor "a, b"
+--- two names. JSON is YAML; names that are plain stay as they are.
+---@param text string
+---@return string
+function M.scalar(text)
+  local yaml = core.to_yaml(core.value(text, "a name")):gsub("\n%.%.%.\n*$", ""):gsub("\n+$", "")
+  return yaml == text and not text:find "[^%w._/=:-]" and text or core.encode(text)
+end
+local scalar = M.scalar
+
 local function quoted(list)
   local out = {}
-  for i, x in ipairs(list) do out[i] = ("%q"):format(x) end
+  for i, x in ipairs(list) do out[i] = core.encode(x) end
   return "[" .. table.concat(out, ", ") .. "]"
 end
 
 local function write_rule(out, r)
-  for _, why in ipairs(r.why) do out[#out + 1] = "# " .. why end
+  for _, why in ipairs(r.why) do out[#out + 1] = comment(why) end
   out[#out + 1] = "- apiGroups: " .. quoted(r.apiGroups)
   out[#out + 1] = "  resources: " .. quoted(r.resources)
   if r.resourceNames then out[#out + 1] = "  resourceNames: " .. quoted(r.resourceNames) end
@@ -367,7 +383,7 @@ end
 ---@return string
 function M.values(objects, head)
   local out = {}
-  for _, line in ipairs(head) do out[#out + 1] = "# " .. line end
+  for _, line in ipairs(head) do out[#out + 1] = comment(line) end
   local rules = #out + 1
   out[rules] = "rules:"
   for _, entry in ipairs(objects) do
@@ -383,7 +399,7 @@ end
 ---@return string
 function M.yaml(objects, head)
   local out = {}
-  for _, line in ipairs(head) do out[#out + 1] = "# " .. line end
+  for _, line in ipairs(head) do out[#out + 1] = comment(line) end
   for i, entry in ipairs(objects) do
     if i > 1 then out[#out + 1] = "---" end
     if not entry.rules then
@@ -391,8 +407,8 @@ function M.yaml(objects, head)
     else
       local o = entry.object
       out[#out + 1] = ("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s"):format(o.apiVersion, o.kind,
-        o.metadata.name)
-      if o.metadata.namespace then out[#out + 1] = "  namespace: " .. o.metadata.namespace end
+        scalar(o.metadata.name))
+      if o.metadata.namespace then out[#out + 1] = "  namespace: " .. scalar(o.metadata.namespace) end
       out[#out + 1] = #entry.rules > 0 and "rules:" or "rules: []"
       for _, r in ipairs(entry.rules) do write_rule(out, r) end
     end

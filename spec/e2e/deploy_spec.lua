@@ -39,6 +39,31 @@ servers.only_real(function(name, start)
       assert.is_nil(out:find("Warning", 1, true), out)
     end)
 
+    it("has no object but the script's own, whatever its controller, files and params are called", function()
+      local dir = process.tmpname "\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: injected\n---\n"
+      local param = "a\u{2028}{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"injected\"}}\z
+        \u{2028}---\u{2028}"
+      process.run("mkdir -p " .. process.quote(dir))
+      process.write(dir .. "/1e3.lua", ([[
+        local kube = require "kubelua"
+        return kube.controller { name = "1e3", resource = "v1/ConfigMap",
+          params = { [%q] = { type = "string" }, word = "one\u{2028}kind: Secret", yes = "\n---\nkind: Secret" },
+          reconcile = function(o, ctx) ctx:patch(o, function(m) m.data = {} end) end }]]):format(param))
+      local file = process.tmpname ".yaml"
+      process.write(file, (process.run(("%s rbac %s -o manifests"):format(KUBELUA,
+        process.quote(dir .. "/1e3.lua")))))
+      local out = server:must_kubectl("create", "--dry-run=server", "--validate=strict", "-o", "name", "-f",
+        file)
+      local kinds = {}
+      for kind, called in out:gmatch "(%S+)/(%S+)" do kinds[#kinds + 1] = kind .. " " .. called end
+      table.sort(kinds)
+      assert.same({ "clusterrole.rbac.authorization.k8s.io 1e3",
+        "clusterrolebinding.rbac.authorization.k8s.io 1e3", "configmap 1e3-params", "configmap 1e3-scripts",
+        "deployment.apps 1e3", "role.rbac.authorization.k8s.io 1e3",
+        "rolebinding.rbac.authorization.k8s.io 1e3", "serviceaccount 1e3" }, kinds)
+      assert.truthy(process.read(file):find("# Needed: a\\u2028{", 1, true))
+    end)
+
     it("goes with the PodMonitor, where there are such", function()
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
       server:wait_established("crd/podmonitors.monitoring.coreos.com")

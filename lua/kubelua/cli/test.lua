@@ -95,9 +95,9 @@ function Tap:tell(node, status, problem)
     line(name_of(node))))
   if not problem then return end
   if problem.where then print("# " .. line(problem.where)) end
-  print(indent(problem.message, "# "))
-  if problem.trace then print(indent(problem.trace, "# ")) end
-  if problem.story and problem.story ~= "" then print(indent(problem.story, "#   ")) end
+  print(indent(core.visible(problem.message), "# "))
+  if problem.trace then print(indent(core.visible(problem.trace), "# ")) end
+  if problem.story and problem.story ~= "" then print(indent(core.visible(problem.story), "#   ")) end
 end
 
 function Tap:finish() print("1.." .. self.count) end

@@ -15,10 +15,6 @@ typedef struct emit_call {
     size_t charged;
 } emit_call;
 
-/* The most keys that one event may wake, and values that one object may have in an index. Each is handled
- * under the index's lock or by the queue, where no script's budget counts. */
-#define KEYS_MAX 100000
-#define VALUES_MAX 10000
 #define EMITTED_BYTES_MAX ((size_t)16 << 20)
 /* The memory that an emitted text takes besides its bytes, until the function has returned. */
 #define EMITTED 64
@@ -116,11 +112,12 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
 kl_status lkl__call_map(void *state, size_t fn, kl_reader *reader, const kl_value *object,
     kl_emit_fn *emit_key, void *arg, kl_err *err)
 {
-    return call_fn(&(fn_call){.w = state,
-                       .what = "map",
-                       .fn = fn,
-                       .a = object,
-                       .emit = &(emit_call){.emit = emit_key, .arg = arg, .words = "keys", .max = KEYS_MAX}},
+    return call_fn(
+        &(fn_call){.w = state,
+            .what = "map",
+            .fn = fn,
+            .a = object,
+            .emit = &(emit_call){.emit = emit_key, .arg = arg, .words = "keys", .max = KL_EMITTED_KEYS}},
         reader, err);
 }
 
@@ -132,7 +129,8 @@ kl_status lkl__call_index(
             .what = "index",
             .fn = fn,
             .a = object,
-            .emit = &(emit_call){.emit = emit_value, .arg = arg, .words = "values", .max = VALUES_MAX}},
+            .emit = &(
+                emit_call){.emit = emit_value, .arg = arg, .words = "values", .max = KL_EMITTED_VALUES}},
         NULL, err);
 }
 

@@ -64,6 +64,10 @@ typedef enum kl_word {
 /* Maximum bytes of a message to an isolated process, and of one from it. */
 #define KL_FAR_IN_MAX ((size_t)256 << 20)
 #define KL_FAR_OUT_MAX ((size_t)64 << 20)
+/* Maximum values of a message from one, and parts of such a value. A script passes a million parts at most
+ * (bindings/values/convert.c); of them the patch in a webhook's answer makes a few times as many. */
+#define KL_FAR_OUT_VALUES 16
+#define KL_FAR_OUT_PARTS ((size_t)4 << 20)
 
 /* --- in the isolated process; its one thread that talks ----------------------------------- */
 typedef struct kl_far kl_far;

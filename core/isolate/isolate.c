@@ -61,7 +61,7 @@ static void die(kl_isolate *i, kl_status st, const kl_err *err)
         do
             info.si_pid = 0;
         while (!waitid(P_PID, (id_t)i->pid, &info, WEXITED | WNOWAIT | WNOHANG) && !info.si_pid
-            && kl_clock_now(kl_clock_real()) < until && !poll(NULL, 0, 1));
+            && !atomic_load(i->stop) && kl_clock_now(kl_clock_real()) < until && !poll(NULL, 0, 1));
     }
     kl_child_end(i->wire.fd, i->pid, &status);
     char *how = st == KL_ECLOSED ? ended(status) : kl_sprintf("was killed: %s", kl_err_message(err));
@@ -107,10 +107,11 @@ static kl_status await(void *arg, int events, kl_err *err)
     kl_isolate *i = arg;
     for (;;) {
         struct pollfd p = {.fd = i->wire.fd, .events = (short)events};
-        if (poll(&p, 1, LOOK_EVERY_MS) > 0)
-            return KL_OK;
-        kl_status st = judge(i, err);
-        if (st)
+        int ready = poll(&p, 1, LOOK_EVERY_MS);
+        /* of one that sends a byte now and then, something is always ready */
+        kl_status st = !ready || kl_clock_now(kl_clock_real()) - i->judged > LOOK_EVERY ? judge(i, err)
+                                                                                        : KL_OK;
+        if (st || ready > 0)
             return st;
     }
 }
@@ -431,6 +432,7 @@ typedef struct function {
     size_t number;
     kl_reader *reader;     /* NULL: the function reads nothing */
     const kl_value *a, *b; /* its arguments */
+    size_t most; /* texts that it may emit; the process has checked it, if it is still what it was */
 } function;
 
 static kl_status call_fn(kl_isolate *i, const function *f, kl_message *m, kl_err *err)
@@ -443,7 +445,9 @@ static kl_status call_fn(kl_isolate *i, const function *f, kl_message *m, kl_err
     i->reader = NULL;
     kl_value_unref(name);
     kl_value_unref(number);
-    if (!st && (m->what != KL_WORD_RESULT || kl_value_type(kl_message_value(m, 1)) != KL_ARRAY))
+    const kl_value *texts = kl_message_value(m, 1);
+    if (!st
+        && (m->what != KL_WORD_RESULT || kl_value_type(texts) != KL_ARRAY || kl_value_len(texts) > f->most))
         st = nonsense(i, m, err);
     if (i->dead)
         return kl_fail(err, KL_ESCRIPT, "%s", i->dead);
@@ -470,14 +474,15 @@ static kl_status emitting(kl_isolate *i, const function *f, kl_emit_fn *emit, vo
 kl_status kl_isolate_map(kl_isolate *i, size_t fn, kl_reader *reader, const kl_value *object,
     kl_emit_fn *emit, void *arg, kl_err *err)
 {
-    function f = {.what = "map", .number = fn, .reader = reader, .a = object};
+    function f = {.what = "map", .number = fn, .reader = reader, .a = object, .most = KL_EMITTED_KEYS};
     return emitting(i, &f, emit, arg, err);
 }
 
 kl_status kl_isolate_index(
     kl_isolate *i, size_t fn, const kl_value *object, kl_emit_fn *emit, void *arg, kl_err *err)
 {
-    return emitting(i, &(function){.what = "index", .number = fn, .a = object}, emit, arg, err);
+    function f = {.what = "index", .number = fn, .a = object, .most = KL_EMITTED_VALUES};
+    return emitting(i, &f, emit, arg, err);
 }
 
 kl_status kl_isolate_predicate(
@@ -529,6 +534,8 @@ kl_status kl_isolate_open(const kl_isolate_order *o, kl_isolate **out, const kl_
         return st;
     }
     kl_wire_init(&i->wire, fd, KL_FAR_OUT_MAX);
+    i->wire.max_values = KL_FAR_OUT_VALUES;
+    i->wire.max_parts = KL_FAR_OUT_PARTS;
     i->wire.wait = await;
     i->wire.arg = i;
     enlist(i);

@@ -21,6 +21,8 @@ typedef struct answer {
 typedef bool serve_fn(kl_isolate *i, const kl_message *m, answer *a);
 
 #define ANSWER_VALUES 4
+/* A script names each index at most once, and has few. */
+#define TERMS_MAX 1000
 
 /* --- caches ------------------------------------------------------------------------------- */
 
@@ -41,6 +43,8 @@ static bool get(kl_isolate *i, const kl_message *m, answer *a)
 static bool read_terms(const kl_value *list, kl_index_term **terms, const char ***values)
 {
     size_t n = kl_value_len(list), room = 0, used = 0;
+    if (n > TERMS_MAX)
+        return false;
     for (size_t k = 0; k < n; k++)
         room += kl_value_len(kl_value_item(list, k)) + 1;
     *terms = kl_new_array(kl_index_term, n + 1);

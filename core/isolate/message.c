@@ -44,9 +44,10 @@ static kl_status closed(kl_err *err) { return kl_fail(err, KL_ECLOSED, "the othe
 /* The other side may not take our message because it is sending itself: also receives while waiting. */
 static kl_status make_room(kl_wire *w, kl_err *err)
 {
-    kl_status st = w->wait(w->arg, POLLIN | POLLOUT, err);
+    bool full = w->in.len >= w->max;
+    kl_status st = w->wait(w->arg, full ? POLLOUT : POLLIN | POLLOUT, err);
     struct pollfd p = {.fd = w->fd, .events = POLLIN};
-    if (!st && poll(&p, 1, 0) == 1 && p.revents & POLLIN && w->in.len < w->max)
+    if (!st && !full && poll(&p, 1, 0) == 1 && p.revents & POLLIN)
         st = receive(w, err);
     return st;
 }
@@ -135,13 +136,32 @@ static kl_status broken(kl_err *err)
     return kl_fail(err, KL_ESYNTAX, "a message whose lengths do not add up");
 }
 
+/* Whether a JSON text has at most `max` values in it; of another text it may say anything. */
+static bool has_few_parts(const char *text, size_t n, size_t max)
+{
+    bool quoted = false;
+    size_t parts = 1;
+    if (n / 2 < max)
+        return true;
+    for (size_t i = 0; i < n && parts <= max; i++) {
+        bool opens = (text[i] == '[' || text[i] == '{') && i + 1 < n && text[i + 1] != ']'
+            && text[i + 1] != '}';
+        parts += !quoted && (text[i] == ',' || opens);
+        quoted ^= text[i] == '"';
+        i += quoted && text[i] == '\\';
+    }
+    return parts <= max;
+}
+
 /* Reads the values of a complete message; `at` is behind its head. */
-static kl_status read_values(kl_message *m, const char *at, size_t left, kl_err *err)
+static kl_status read_values(const kl_wire *w, kl_message *m, const char *at, size_t left, kl_err *err)
 {
     for (size_t i = 0; i < m->n; i++) {
         size_t n = left < 4 ? left : number_at(at);
         if (left < 4 || n > left - 4)
             return broken(err);
+        if (w->max_parts && !has_few_parts(at + 4, n, w->max_parts))
+            return kl_fail(err, KL_ETOOBIG, "a value has more than %zu parts", w->max_parts);
         kl_status st = n ? kl_value_decode(at + 4, n, &m->v[i], err) : KL_OK;
         if (st)
             return st;
@@ -164,11 +184,13 @@ kl_status kl_wire_take(kl_wire *w, kl_message *out, kl_err *err)
         st = gather(w, n + 4, err);
     if (!st && number_at(w->in.data + 5) > (n - (HEAD - 4)) / 4) /* each value has a length of 4 bytes */
         st = broken(err);
+    if (!st && w->max_values && number_at(w->in.data + 5) > w->max_values)
+        st = kl_fail(err, KL_ETOOBIG, "a message has more than %zu values", w->max_values);
     if (!st) {
         out->what = (unsigned char)w->in.data[4];
         out->n = number_at(w->in.data + 5);
         out->v = kl_new_array(const kl_value *, out->n + 1);
-        st = read_values(out, w->in.data + HEAD, n - (HEAD - 4), err);
+        st = read_values(w, out, w->in.data + HEAD, n - (HEAD - 4), err);
         kl_buf_consume(&w->in, n + 4);
         if (!w->in.len && n > KEPT_MAX)
             kl_buf_fini(&w->in);

@@ -4,7 +4,8 @@
  *   its JSON; no bytes: no value
  *
  * Numbers are little endian. The receiver checks everything: a message has a maximum size, its lengths must
- * add up, its values must parse. Owner thread. */
+ * add up, its values must parse. A value of a few bytes may take a multiple of them, so a receiver that does
+ * not trust the other side limits their number, too. Owner thread. */
 #ifndef KL_ISOLATE_MESSAGE_H
 #define KL_ISOLATE_MESSAGE_H
 
@@ -13,7 +14,8 @@
 
 typedef struct kl_wire {
     int fd;
-    size_t max; /* maximum bytes of a received message */
+    size_t max;                   /* maximum bytes of a received message */
+    size_t max_values, max_parts; /* of a received message, of one of its values; 0: any number */
     /* For a socket that does not block: waits for one of `events` (poll.h); a failure ends the send or take.
      * NULL: the socket blocks. */
     kl_status (*wait)(void *arg, int events, kl_err *err);

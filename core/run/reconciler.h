@@ -31,6 +31,11 @@ typedef enum kl_run_state { KL_RUN_DONE, KL_RUN_WAITING } kl_run_state;
 
 typedef void kl_emit_fn(void *arg, const char *text);
 
+/* The most keys that one event may wake, and values that one object may have in an index. Each is handled
+ * under the index's lock or by the queue, where no script's budget counts. */
+#define KL_EMITTED_KEYS 100000
+#define KL_EMITTED_VALUES 10000
+
 typedef struct kl_program_ops {
     /* A state for one thread; NULL with err on failure. `controller` is an index into specs. `stop` outlives
      * the state. Once it is true, running code must end soon: a run by returning KL_RUN_WAITING, after which

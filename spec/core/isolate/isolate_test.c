@@ -9,6 +9,7 @@
 #include "isolate/isolate.h"
 
 static kl_program *program;
+static atomic_bool stop;
 
 static int setup(void **state)
 {
@@ -22,6 +23,7 @@ static int teardown(void **state)
 {
     (void)state;
     kl_program_unref(program);
+    atomic_store(&stop, false);
     return 0;
 }
 
@@ -33,9 +35,8 @@ static int teardown(void **state)
 static kl_status opened(const char *script, kl_isolate **out, kl_err *err)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
-    static const atomic_bool never;
     return kl_isolate_open(&(kl_isolate_order){.program = program,
-                               .stop = &never,
+                               .stop = &stop,
                                .path = "/bin/sh",
                                .argv = argv,
                                .cpu = KL_SECONDS(1),
@@ -140,6 +141,74 @@ static void one_that_talks_without_end_is_ended(void **state)
     kl_isolate_close(i);
 }
 
+/* Begins a message of 16 MB and sends a byte now and then, for days. */
+static void one_that_sends_byte_by_byte_ends_with_its_worker(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_log_set_level(KL_LOG_OFF);
+    assert_int_equal(
+        opened(READY "printf '\\000\\000\\000\\001' >&0; while printf x >&0; do sleep 0.01; done", &i, NULL),
+        KL_OK);
+    atomic_store(&stop, true);
+    assert_int_equal(kl_isolate_index(i, 1, NULL, NULL, NULL, &err), KL_ESCRIPT);
+    assert_non_null(strstr(kl_err_message(&err), "its worker ends"));
+    kl_err_fini(&err);
+    kl_isolate_close(i);
+}
+
+/* Sends more than we take while we send, and takes nothing itself. */
+static void one_that_sends_and_takes_nothing_is_ended(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    kl_err err = KL_ERR_INIT;
+    char *text = kl_alloc(1 << 20);
+    memset(text, 'x', 1 << 20);
+    text[900000] = '\0';
+    const kl_value *v = kl_value_of_str(text);
+    kl_log_set_level(KL_LOG_OFF);
+    assert_int_equal(opened(READY "head -c 80000000 /dev/zero >&0; exec sleep 60", &i, NULL), KL_OK);
+    atomic_store(&stop, true);
+    assert_int_equal(kl_isolate_index(i, 1, v, NULL, NULL, &err), KL_ESCRIPT);
+    kl_err_fini(&err);
+    kl_value_unref(v);
+    kl_free(text);
+    kl_isolate_close(i);
+}
+
+static void count(void *arg, const char *text)
+{
+    (void)text;
+    ++*(size_t *)arg;
+}
+
+/* results N: a RESULT with N empty texts. */
+#define RESULTS                                                                                              \
+    "number() { for k in 0 8 16 24; do printf \"\\\\$(printf %03o $(($1 >> k & 255)))\"; done; }; "          \
+    "results() { number $((3 * $1 + 22)); printf '\\046\\004\\000\\000\\000\\000\\000\\000\\000'; "          \
+    "number $((3 * $1 + 1)); printf '['; yes '\"\",' | head -n $(($1 - 1)) | tr -d '\\n'; printf '\"\"]'; "  \
+    "number 0; number 0; }; "
+
+static void one_that_emits_more_than_a_script_may_is_ended(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    size_t n = 0;
+    kl_err err = KL_ERR_INIT;
+    kl_log_set_level(KL_LOG_OFF);
+    assert_int_equal(
+        opened(RESULTS READY "{ results 10000; results 10001; } >&0; exec sleep 60", &i, NULL), KL_OK);
+    assert_ok(kl_isolate_index(i, 1, NULL, count, &n, &err), &err);
+    assert_int_equal(n, 10000);
+    assert_int_equal(kl_isolate_index(i, 1, NULL, count, &n, &err), KL_ESCRIPT);
+    assert_non_null(strstr(kl_err_message(&err), "invalid message"));
+    assert_int_equal(n, 10000);
+    kl_err_fini(&err);
+    kl_isolate_close(i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +218,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_lives_is_ended_with_its_state, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_computes_without_end_is_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_talks_without_end_is_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_sends_byte_by_byte_ends_with_its_worker, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_sends_and_takes_nothing_is_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_emits_more_than_a_script_may_is_ended, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

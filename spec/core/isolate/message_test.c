@@ -93,6 +93,18 @@ static void what_is_no_message_is_told(void **state)
     assert_int_equal(TAKEN("\12\0\0\0\7\1\0\0\0\1\0\0\0001"), KL_OK);
 }
 
+static void one_that_is_not_trusted_has_a_number_of_values_and_of_their_parts(void **state)
+{
+    (void)state;
+    b.max_values = 2;
+    b.max_parts = 6;
+    assert_int_equal(TAKEN("\15\0\0\0\7\2\0\0\0\0\0\0\0\0\0\0\0"), KL_OK);
+    assert_int_equal(TAKEN("\21\0\0\0\7\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"), KL_ETOOBIG);
+    assert_int_equal(TAKEN("\31\0\0\0\7\1\0\0\0\20\0\0\0[[],{\"a\":1},[2]]"), KL_OK);
+    assert_int_equal(TAKEN("\30\0\0\0\7\1\0\0\0\17\0\0\0[1,2,3,4,5,6,7]"), KL_ETOOBIG);
+    assert_int_equal(TAKEN("\31\0\0\0\7\1\0\0\0\20\0\0\0[\",,[[\\\"{{,,,,\"]"), KL_OK);
+}
+
 static void a_message_that_is_too_big_is_not_sent(void **state)
 {
     (void)state;
@@ -121,6 +133,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_and_their_absence_come_out_as_they_went_in, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_message_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            one_that_is_not_trusted_has_a_number_of_values_and_of_their_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_message_that_is_too_big_is_not_sent, setup, teardown),
         cmocka_unit_test_setup_teardown(the_end_of_the_other_side_is_told, setup, teardown),
     };

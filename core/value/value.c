@@ -117,15 +117,14 @@ const kl_value *kl_value_item(const kl_value *v, size_t i)
 
 const kl_value *kl_value_member(const kl_value *v, size_t i, const char **key, size_t *keylen)
 {
-    if (!kl__is(kl__handle(v), KL_OBJECT) || i >= kl__shape_of(kl__at(kl__handle(v)))->len)
-        return NULL;
-    size_t n;
-    const char *k = kl__str_bytes(kl__key(v, i), &n);
+    bool there = kl__is(kl__handle(v), KL_OBJECT) && i < kl__shape_of(kl__at(kl__handle(v)))->len;
+    size_t n = 0;
+    const char *k = there ? kl__str_bytes(kl__key(v, i), &n) : "";
     if (key)
         *key = k;
     if (keylen)
         *keylen = n;
-    return kl__val(v, i);
+    return there ? kl__val(v, i) : NULL;
 }
 
 /* The place of a key, or SIZE_MAX. */

@@ -38,7 +38,7 @@ const char *kl_value_strn(const kl_value *v, size_t *n);
 size_t kl_value_len(const kl_value *v);                     /* items, members or bytes; 0 otherwise */
 const kl_value *kl_value_item(const kl_value *v, size_t i); /* array, from 0; NULL outside */
 bool kl_value_has_str(const kl_value *v, const char *text); /* one item of the array is this text */
-/* object, in key order of the text */
+/* object, in key order of the text; NULL outside, and of what is no object: then the key is "" */
 const kl_value *kl_value_member(const kl_value *v, size_t i, const char **key, size_t *keylen);
 const kl_value *kl_value_get(const kl_value *v, const char *key); /* NULL when absent */
 const kl_value *kl_value_getn(const kl_value *v, const char *key, size_t n);

@@ -214,9 +214,24 @@ static void what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut(v
     teardown(&w);
 }
 
+/* An isolated process says the whole order. */
+static void an_order_whose_headers_are_a_list_is_refused(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    const kl_value *order = decode("{\"headers\":[\"X-Key\"]}");
+    ask(&w, "GET", order);
+    assert_fails(wait_for(&w), KL_EINVAL, &w.err, "a header has a name");
+    assert_int_equal(atomic_load(&w.p.requests), 0);
+    kl_value_unref(order);
+    teardown(&w);
+}
+
 KL_TESTS(cmocka_unit_test(a_write_leaves_while_its_lease_lasts_and_not_after),
     cmocka_unit_test(a_redirected_write_is_not_sent_on_when_its_lease_is_gone),
     cmocka_unit_test(what_is_under_way_can_be_cancelled),
     cmocka_unit_test(a_name_for_the_certificate_leads_to_no_other_server),
+    cmocka_unit_test(an_order_whose_headers_are_a_list_is_refused),
     cmocka_unit_test(many_headers_cost_what_their_number_says),
     cmocka_unit_test(what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut))

@@ -237,6 +237,22 @@ static void keeps_key_order_and_never_mixes_the_empties(void **state)
     kl_value_unref(v);
 }
 
+/* What comes from outside may be a text or a list where an object was meant. */
+static void what_is_no_object_has_members_without_a_name(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"[1,2]", "\"text\"", "5", "null", "{}"};
+    for (size_t i = 0; i <= sizeof texts / sizeof *texts; i++) {
+        const kl_value *v = i < sizeof texts / sizeof *texts ? decode(texts[i]) : NULL;
+        const char *key = NULL;
+        size_t n = 9;
+        assert_null(kl_value_member(v, 0, &key, &n));
+        assert_string_equal(key, "");
+        assert_int_equal(n, 0);
+        kl_value_unref(v);
+    }
+}
+
 static void reads_absent_and_wrong_types_as_absent(void **state)
 {
     (void)state;
@@ -535,9 +551,10 @@ KL_TESTS(CASE(keeps_integers_exact_to_64_bits), CASE(doubles_round_trip),
     CASE(strings_keep_every_byte), CASE(refuses_what_is_not_json_and_says_where),
     CASE(refuses_duplicate_keys_also_in_wide_objects), CASE(goes_512_levels_deep_and_no_further),
     CASE(built_values_may_be_deeper_than_any_stack), CASE(keeps_key_order_and_never_mixes_the_empties),
-    CASE(reads_absent_and_wrong_types_as_absent), CASE(finds_every_key_of_a_wide_object),
-    CASE(compares_by_value_whatever_the_order_of_keys), CASE(equal_parts_are_one_node),
-    CASE(a_subtree_outlives_its_root_when_referenced), CASE(objects_are_made_with_the_keys_of_another),
-    CASE(updates_share_what_did_not_change), CASE(builds_from_the_outside_in), CASE(writes_for_people_too),
-    CASE(random_values_survive_text), CASE(no_prefix_of_a_document_is_a_document),
-    CASE(cjson_and_we_read_the_same), CASE(threads_may_share_make_and_drop_the_same_nodes))
+    CASE(what_is_no_object_has_members_without_a_name), CASE(reads_absent_and_wrong_types_as_absent),
+    CASE(finds_every_key_of_a_wide_object), CASE(compares_by_value_whatever_the_order_of_keys),
+    CASE(equal_parts_are_one_node), CASE(a_subtree_outlives_its_root_when_referenced),
+    CASE(objects_are_made_with_the_keys_of_another), CASE(updates_share_what_did_not_change),
+    CASE(builds_from_the_outside_in), CASE(writes_for_people_too), CASE(random_values_survive_text),
+    CASE(no_prefix_of_a_document_is_a_document), CASE(cjson_and_we_read_the_same),
+    CASE(threads_may_share_make_and_drop_the_same_nodes))

@@ -26,11 +26,11 @@
 /* One term, or one requirement on a label that has an index. */
 typedef struct cond {
     const kl__bucket **of; /* the existing buckets; NULL: a namespace term, which is checked in the object */
-    size_t n;
-    uint64_t size; /* members of all buckets */
+    size_t n;              /* of them, or of `values` */
+    uint64_t size;         /* members of all buckets */
     bool negated;
-    const char *const *values; /* of a namespace term */
-    uint64_t *marks;           /* bit by number, once made */
+    const char **values; /* of a namespace term, sorted */
+    uint64_t *marks;     /* bit by number, once made */
 } cond;
 
 typedef struct search {
@@ -76,13 +76,27 @@ static kl_status no_index(const kl__index_list *l, const char *name, kl_err *err
 static void cond_add(cond *c, const search *s, const kl__index *x, const char *value, bool any)
 {
     const kl__bucket *b = kl__bucket_find(s->v->bucket_names, &s->v->buckets, x, value, any);
+    if (b)
+        c->of[c->n++] = b;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t) * (const kl__bucket *const *)a, y = (uintptr_t) * (const kl__bucket *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* A script may name a value again, and any number of them. */
+static void cond_count(cond *c)
+{
+    size_t n = 0;
+    qsort(c->of, c->n, sizeof *c->of, by_address);
     for (size_t i = 0; i < c->n; i++)
-        if (c->of[i] == b)
-            return;
-    if (!b)
-        return;
-    c->of[c->n++] = b;
-    c->size += b->set.len;
+        if (!i || c->of[i] != c->of[i - 1])
+            c->of[n++] = c->of[i];
+    c->n = n;
+    for (size_t i = 0; i < n; i++)
+        c->size += c->of[i]->set.len;
 }
 
 static bool is_any(kl_selector_op op) { return op == KL_SEL_EXISTS || op == KL_SEL_NOT_EXISTS; }
@@ -122,6 +136,22 @@ static void cond_fill(
         cond_add(c, s, x, "", true);
     for (size_t i = 0; i < n; i++)
         cond_add(c, s, x, values[i], false);
+    cond_count(c);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A term of namespaces: sorted, to be found among many. */
+static void cond_name(cond *c, const char *const *values)
+{
+    c->n = count_values(values);
+    c->values = kl_new_array(const char *, c->n + 1);
+    for (size_t i = 0; i < c->n; i++)
+        c->values[i] = values[i];
+    qsort(c->values, c->n, sizeof *c->values, by_text);
 }
 
 static kl_status cond_of_term(search *s, const kl_index_term *t, kl_err *err)
@@ -135,7 +165,7 @@ static kl_status cond_of_term(search *s, const kl_index_term *t, kl_err *err)
     if (l->index->path || l->index->fn)
         cond_fill(c, s, l->index, t->op, t->values);
     else
-        c->values = t->values;
+        cond_name(c, t->values);
     return KL_OK;
 }
 
@@ -202,7 +232,7 @@ static void choose(search *s)
     uint64_t cost = s->to - s->from;
     for (size_t i = 0; i < s->n_conds; i++) {
         cond *c = &s->conds[i];
-        if (!c->of && !c->negated && c->values && !c->values[1])
+        if (!c->of && !c->negated && c->n == 1)
             take_namespace(s, c->values[0]);
         uint64_t this = c->of ? c->size * (c->n > 1 ? SORT_COST : 1) : s->to - s->from;
         if (c->of && !c->negated && this <= cost) {
@@ -234,19 +264,16 @@ static uint64_t *marks_of(const search *s, const cond *c)
     return marks;
 }
 
-static bool has_text(const char *const *values, const char *text)
+static bool has_text(const cond *c, const char *text)
 {
-    for (; *values; values++)
-        if (!strcmp(*values, text))
-            return true;
-    return false;
+    return bsearch(&text, c->values, c->n, sizeof *c->values, by_text);
 }
 
 static bool cond_holds(const search *s, const cond *c, uint32_t number, kl__key key)
 {
     bool in = false;
     if (!c->of)
-        in = *key.ns && (!c->values || has_text(c->values, key.ns));
+        in = *key.ns && (!c->n || has_text(c, key.ns));
     else if (c->marks)
         in = c->marks[number / 64] >> (number % 64) & 1;
     else
@@ -349,7 +376,7 @@ static void go(search *s)
     uint64_t size = s->by ? s->by->size : s->to - s->from;
     for (size_t i = 0; i < s->n_terms; i++) {
         cond *c = &s->conds[i];
-        if (c != s->by && c->of && size * SEARCH_COST > c->size)
+        if (c != s->by && c->of && size * SEARCH_COST * c->n > c->size)
             c->marks = marks_of(s, c);
         s->keyed |= c != s->by && !c->marks;
     }
@@ -434,6 +461,7 @@ kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl
     kl__look_away(&s.sight);
     for (size_t i = 0; i < s.n_conds; i++) {
         kl_free(s.conds[i].of);
+        kl_free(s.conds[i].values);
         kl_free(s.conds[i].marks);
     }
     kl_free(s.conds);

@@ -141,8 +141,47 @@ static void a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user(v
     kl_indexer_free(ix);
 }
 
+#define VALUES 1000000
+
+static size_t listed_by(kl_indexer *ix, const char *index, kl_selector_op op, const char *const *values)
+{
+    kl_objects found;
+    kl_err err = KL_ERR_INIT;
+    const kl_index_term term = {index, op, values};
+    assert_ok(kl_indexer_list(ix, &(kl_query){.terms = &term, .n_terms = 1}, &found, &err), &err);
+    size_t n = found.len;
+    kl_objects_fini(&found);
+    return n;
+}
+
+/* As many as a script may give. Each compared with all objects, or all buckets, this took 10 s, in which no
+ * budget ends a run. */
+static void many_values_cost_what_their_number_says(void **state)
+{
+    (void)state;
+    kl_indexer *ix = filled();
+    kl_err err = KL_ERR_INIT;
+    static char texts[OBJECTS][16];
+    const char **values = kl_new_array(const char *, VALUES + 1);
+    assert_ok(kl_indexer_add_path(ix, "uid", "metadata.uid", &err), &err);
+    for (size_t i = 0; i < VALUES; i++)
+        values[i] = texts[i % OBJECTS];
+    for (int i = 0; i < OBJECTS; i++)
+        snprintf(texts[i], sizeof texts[i], "u%d", i < OBJECTS / 2 ? i : -i);
+    assert_int_equal(listed_by(ix, "uid", KL_SEL_IN, values), OBJECTS / 2);
+    assert_int_equal(listed_by(ix, "uid", KL_SEL_NOTIN, values), OBJECTS / 2);
+    assert_int_equal(listed_by(ix, KL_INDEX_NAMESPACE, KL_SEL_NOTIN, values), OBJECTS);
+    assert_int_equal(listed_by(ix, KL_INDEX_NAMESPACE, KL_SEL_IN, values), 0);
+    values[VALUES / 2] = "ns";
+    assert_int_equal(listed_by(ix, KL_INDEX_NAMESPACE, KL_SEL_NOTIN, values), 0);
+    assert_int_equal(listed_by(ix, KL_INDEX_NAMESPACE, KL_SEL_IN, values), OBJECTS);
+    kl_free(values);
+    kl_indexer_free(ix);
+}
+
 KL_TESTS(cmocka_unit_test(a_label_that_is_asked_for_again_and_again_gets_an_index),
     cmocka_unit_test(two_namespaces_at_once_hold_nothing), cmocka_unit_test(at_most_eight_labels_get_one),
+    cmocka_unit_test(many_values_cost_what_their_number_says),
     cmocka_unit_test(a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user))
 
 /* not in tsan: it starts no thread */

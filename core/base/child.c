@@ -22,6 +22,9 @@
 #include "base/mem.h"
 
 #define LOOK_EVERY_MS 50 /* to poll for its end, where there are no pidfds */
+/* More than a pipe holds (pipe-max-size): a program that writes as fast as we read must not keep us from
+ * looking at the time, at its end and at the others. */
+#define TAKE_MAX ((size_t)1 << 20)
 
 struct kl_child {
     int stop;
@@ -108,7 +111,7 @@ static kl_status spawn(run *x, int out, int errors, kl_err *err)
 static bool take(int fd, kl_buf *to)
 {
     char chunk[8192];
-    for (;;) {
+    for (size_t most = to->len + TAKE_MAX; to->len < most;) {
         ssize_t n = read(fd, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR)
             continue;
@@ -117,6 +120,7 @@ static bool take(int fd, kl_buf *to)
         if (kl_buf_add(to, chunk, (size_t)n))
             return true; /* too much output: the caller checks for that */
     }
+    return true;
 }
 
 static void take_errors(run *x)

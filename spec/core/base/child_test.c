@@ -100,6 +100,29 @@ static void too_much_and_too_long_end_in_a_kill(void **state)
     kl_child_free(c);
 }
 
+/* More than one writes, so that the pipe is never empty. */
+static void errors_without_end_take_neither_memory_nor_more_than_its_time(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_child *c = kl_child_new();
+    assert_fails(sh(c, "yes >&2 & yes >&2 & yes >&2 & exec yes >&2", KL_MILLISECONDS(200), 100, &err),
+        KL_ETIMEOUT, &err, "did not end within");
+    assert_int_equal(r.err.len, 16);
+    done();
+    char file[] = "/tmp/kubelua-child-XXXXXX";
+    close(mkstemp(file)); /* as long as it is there, the grandchild writes */
+    char *script = kl_sprintf(
+        "{ while [ -e %s ]; do head -c 1000000 /dev/zero; done >&2; } & echo whole; exit 3", file);
+    assert_ok(sh(c, script, KL_SECONDS(60), 100, &err), &err);
+    assert_string_equal(kl_buf_str(&r.out), "whole\n");
+    assert_int_equal(r.code, 3);
+    done();
+    unlink(file);
+    kl_free(script);
+    kl_child_free(c);
+}
+
 static void who_keeps_the_pipe_open_holds_nobody(void **state)
 {
     (void)state;
@@ -156,6 +179,7 @@ static void a_stop_ends_the_run_and_all_later_ones(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(gives_output_status_and_the_last_of_stderr),
+    cmocka_unit_test(errors_without_end_take_neither_memory_nor_more_than_its_time),
     cmocka_unit_test(the_program_gets_three_descriptors_no_blocked_signal_and_no_stdin),
     cmocka_unit_test(too_much_and_too_long_end_in_a_kill),
     cmocka_unit_test(who_keeps_the_pipe_open_holds_nobody), cmocka_unit_test(a_missing_program_is_named),

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "check/check.h"
 #include "model/object.h"
@@ -58,6 +59,10 @@ static void fill_container(struct filling *f, const kl_value **c, const char *wh
     kl_buf_fini(&names[1]);
 }
 
+/* The annotation names all that was added. Longer, the pod is refused for it: what more could be added, of
+ * two long lists their product, is not. */
+#define SAID_MAX ((size_t)256 << 10)
+
 static void fill_list(struct filling *f, const char *member, const char *what, const kl_value *limit)
 {
     const kl_value *list = kl_value_at(*f->pod, "spec", member, NULL);
@@ -67,7 +72,8 @@ static void fill_list(struct filling *f, const char *member, const char *what, c
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *c = kl_value_ref(kl_value_item(list, i));
-        fill_container(f, &c, what, limit);
+        if (f->said.len <= SAID_MAX)
+            fill_container(f, &c, what, limit);
         kl_build_value(b, c);
         kl_value_unref(c);
     }
@@ -98,6 +104,9 @@ void kl__limits_add(const kl__admitted *a, const kl_value **pod)
 
 /* ------------------------------------------------------------------ what is refused */
 
+/* More complaints about one pod are not looked for: of two long lists there may be their product. */
+#define COMPLAINTS_MAX 10000
+
 struct checking {
     const kl__admitted *a;
     const kl_value *o;
@@ -109,7 +118,7 @@ static void KL_PRINTF(2, 3) complain(struct checking *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    char *text = kl_vsprintf(fmt, ap);
+    char *text = c->n < COMPLAINTS_MAX ? kl_vsprintf(fmt, ap) : kl_strdup("and more");
     va_end(ap);
     kl_buf_printf(&c->found, "%s%s", c->n++ ? ", " : "", text);
     kl_free(text);
@@ -181,7 +190,7 @@ static void check_all(
     size_t n;
     for (size_t k = 0; k < 3; k++) {
         const kl_value *bound = kl_value_get(limit, bounds[k].member);
-        for (size_t i = 0; i < kl_value_len(bound); i++) {
+        for (size_t i = 0; i < kl_value_len(bound) && c->n <= COMPLAINTS_MAX; i++) {
             const char *text = kl_value_str(kl_value_member(bound, i, &key, &n));
             if (text)
                 bounds[k].check(
@@ -193,44 +202,49 @@ static void check_all(
 static void check_containers(struct checking *c, const char *member, const kl_value *limit)
 {
     const kl_value *list = kl_value_at(c->o, "spec", member, NULL);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
+    for (size_t i = 0; i < kl_value_len(list) && c->n <= COMPLAINTS_MAX; i++) {
         const kl_value *resources = kl_value_get(kl_value_item(list, i), "resources");
         check_all(c, limit, kl_value_get(resources, "requests"), kl_value_get(resources, "limits"));
     }
 }
 
-kl_quantity *kl__limits_total(const kl_value *pod, const char *which, const char *resource)
+static void total(kl_map *sums, const kl_value *amounts, bool most)
+{
+    const char *resource;
+    size_t n;
+    for (size_t i = 0; i < kl_value_len(amounts); i++) {
+        kl_quantity *q = kl__quantity_of(kl_value_str(kl_value_member(amounts, i, &resource, &n)));
+        const kl_quantity *had = q ? kl_map_get(sums, resource) : NULL;
+        bool less = had && most && kl_quantity_cmp(q, had) <= 0;
+        if (q && !less)
+            kl_quantity_free(
+                kl_map_set(sums, resource, had && !most ? kl_quantity_add(had, q) : kl_quantity_copy(q)));
+        kl_quantity_free(q);
+    }
+}
+
+kl_map *kl__limits_totals(const kl_value *pod, const char *which)
 {
     const kl_value *list = kl_value_at(pod, "spec", "containers", NULL),
                    *first = kl_value_at(pod, "spec", "initContainers", NULL);
-    kl_quantity *sum = NULL;
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *text = kl_value_str_at(kl_value_item(list, i), "resources", which, resource, NULL);
-        kl_quantity *q = kl__quantity_of(text), *more = q && sum ? kl_quantity_add(sum, q) : NULL;
-        if (more) {
-            kl_quantity_free(sum);
-            kl_quantity_free(q);
-            sum = more;
-        } else if (q)
-            sum = q;
-    }
-    for (size_t i = 0; i < kl_value_len(first); i++) {
-        const char *text = kl_value_str_at(kl_value_item(first, i), "resources", which, resource, NULL);
-        kl_quantity *q = kl__quantity_of(text);
-        if (q && (!sum || kl_quantity_cmp(q, sum) > 0)) {
-            kl_quantity_free(sum);
-            sum = q;
-        } else
-            kl_quantity_free(q);
-    }
-    return sum;
+    kl_map *sums = kl_map_new();
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        total(sums, kl_value_at(kl_value_item(list, i), "resources", which, NULL), false);
+    for (size_t i = 0; i < kl_value_len(first); i++)
+        total(sums, kl_value_at(kl_value_item(first, i), "resources", which, NULL), true);
+    return sums;
 }
+
+static void total_free(void *p) { kl_quantity_free(p); }
+
+void kl__limits_totals_free(kl_map *sums) { kl_map_free(sums, total_free); }
 
 /* {resource: total} of the resources that the limit names. */
 static const kl_value *totals(const kl_value *pod, const char *which, const kl_value *limit)
 {
     static const char *const members[] = {"min", "max", "maxLimitRequestRatio"};
     kl_builder *b = kl_builder_new();
+    kl_map *sums = kl__limits_totals(pod, which);
     const char *key;
     size_t n;
     kl_build_object(b);
@@ -243,14 +257,14 @@ static const kl_value *totals(const kl_value *pod, const char *which, const kl_v
                 told = kl_value_at(limit, members[m], key, NULL) != NULL;
             if (told)
                 continue;
-            kl_quantity *sum = kl__limits_total(pod, which, key);
+            const kl_quantity *sum = kl_map_get(sums, key);
             char *text = sum ? kl_quantity_canonical(sum, NULL, NULL) : NULL;
             if (text)
                 kl_build_kstr(b, key, text);
             kl_free(text);
-            kl_quantity_free(sum);
         }
     }
+    kl__limits_totals_free(sums);
     kl_build_end(b);
     return kl_builder_done(b);
 }

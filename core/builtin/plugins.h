@@ -4,6 +4,7 @@
 #ifndef KL_BUILTIN_PLUGINS_H
 #define KL_BUILTIN_PLUGINS_H
 
+#include "base/map.h"
 #include "model/quantity.h"
 #include "schema/kinds.h"
 #include "value/value.h"
@@ -36,13 +37,22 @@ KL_NODISCARD kl_status kl__plugins_check(const kl__admitted *a, const kl_value *
 /* limits.c: LimitRanger */
 void kl__limits_add(const kl__admitted *a, const kl_value **pod);
 KL_NODISCARD kl_status kl__limits_check(const kl__admitted *a, const kl_value *o, kl_err *err);
-/* The sum of one resource over a pod's containers (`which`: "requests", "limits"), or that of a single init
- * container, if larger. The caller owns it; NULL: none sets it. */
-kl_quantity *kl__limits_total(const kl_value *pod, const char *which, const char *resource);
+/* The sums of each resource over a pod's containers (`which`: "requests", "limits"), or that of a single init
+ * container, if larger: kl_quantity by name. */
+kl_map *kl__limits_totals(const kl_value *pod, const char *which);
+void kl__limits_totals_free(kl_map *sums); /* NULL is fine */
 
-/* quota.c: ResourceQuota. How much of a resource of quotas ("pods", "limits.cpu", "count/jobs.batch") an
- * object uses; the caller owns it; NULL: nothing. */
-kl_quantity *kl__quota_used(const kl__kind *k, const kl_value *o, const char *resource);
+/* quota.c: ResourceQuota. What an object uses: made once for all resources that are asked for. */
+typedef struct kl__usage {
+    const kl__kind *kind;
+    const kl_value *o;         /* borrowed */
+    kl_map *requests, *limits; /* of a pod that runs; else NULL */
+} kl__usage;
+void kl__usage_init(kl__usage *u, const kl__kind *k, const kl_value *o);
+void kl__usage_fini(kl__usage *u);
+/* How much of a resource of quotas ("pods", "limits.cpu", "count/jobs.batch") it uses; the caller owns it;
+ * NULL: nothing. */
+kl_quantity *kl__quota_used(const kl__usage *u, const char *resource);
 /* Whether the quota's scopes match the object. */
 bool kl__quota_concerns(const kl_value *quota, const kl__kind *k, const kl_value *o);
 /* 403 when the quota's status leaves too little. *used: the new status.used, a new reference, in both

@@ -10,8 +10,8 @@
 #include "builtin/pod.h"
 #include "model/object.h"
 #include "model/quantity.h"
-#include "schema/edit.h"
 #include "schema/status.h"
+#include "value/edited.h"
 
 /* ------------------------------------------------------------------ what an object uses */
 
@@ -35,23 +35,25 @@ static const char *which_of(const char *resource, const char **name)
     return prefixed || kl__one_of(resource, "cpu memory ephemeral-storage") ? "requests" : NULL;
 }
 
-static kl_quantity *used_by_pod(const kl_value *pod, const char *resource)
+static kl_quantity *used_by_pod(const kl__usage *u, const char *resource)
 {
     const char *name, *which = which_of(resource, &name);
-    if (!strcmp(resource, "pods"))
-        return over(pod) ? NULL : some(1);
-    if (!which || over(pod) || !strcmp(name, "storage"))
+    if (!u->requests)
         return NULL;
-    kl_quantity *sum = kl__limits_total(pod, which, name);
-    kl_quantity *overhead = !strcmp(which, "requests") || sum
-        ? kl__quantity_of(kl_value_str_at(pod, "spec", "overhead", name, NULL))
+    if (!strcmp(resource, "pods"))
+        return some(1);
+    if (!which || !strcmp(name, "storage"))
+        return NULL;
+    bool requests = !strcmp(which, "requests");
+    const kl_quantity *sum = kl_map_get(requests ? u->requests : u->limits, name);
+    kl_quantity *overhead = requests || sum
+        ? kl__quantity_of(kl_value_str_at(u->o, "spec", "overhead", name, NULL))
         : NULL;
-    if (!overhead)
-        return sum;
-    kl_quantity *both = sum ? kl_quantity_add(sum, overhead) : kl_quantity_copy(overhead);
-    kl_quantity_free(sum);
+    kl_quantity *all = sum && overhead ? kl_quantity_add(sum, overhead) : sum ? kl_quantity_copy(sum) : NULL;
+    if (!all)
+        return overhead;
     kl_quantity_free(overhead);
-    return both;
+    return all;
 }
 
 static kl_quantity *used_by_service(const kl_value *o, const char *resource)
@@ -96,15 +98,30 @@ static bool counts(const kl__kind *k, const char *resource)
         && (*k->group ? resource[n] == '.' && !strcmp(resource + n + 1, k->group) : !resource[n]);
 }
 
-kl_quantity *kl__quota_used(const kl__kind *k, const kl_value *o, const char *resource)
+void kl__usage_init(kl__usage *u, const kl__kind *k, const kl_value *o)
 {
-    if (counts(k, resource))
+    *u = (kl__usage){.kind = k, .o = o};
+    if (!o || !kl__kind_among(k, "/pods") || over(o))
+        return;
+    u->requests = kl__limits_totals(o, "requests");
+    u->limits = kl__limits_totals(o, "limits");
+}
+
+void kl__usage_fini(kl__usage *u)
+{
+    kl__limits_totals_free(u->requests);
+    kl__limits_totals_free(u->limits);
+}
+
+kl_quantity *kl__quota_used(const kl__usage *u, const char *resource)
+{
+    if (counts(u->kind, resource))
         return some(1);
-    if (kl__kind_among(k, "/pods"))
-        return used_by_pod(o, resource);
-    if (kl__kind_among(k, "/services"))
-        return used_by_service(o, resource);
-    return kl__kind_among(k, "/persistentvolumeclaims") ? used_by_claim(o, resource) : NULL;
+    if (kl__kind_among(u->kind, "/pods"))
+        return used_by_pod(u, resource);
+    if (kl__kind_among(u->kind, "/services"))
+        return used_by_service(u->o, resource);
+    return kl__kind_among(u->kind, "/persistentvolumeclaims") ? used_by_claim(u->o, resource) : NULL;
 }
 
 /* ------------------------------------------------------------------ which objects a quota is about */
@@ -190,26 +207,35 @@ static void tell(kl_buf *b, const char *resource, const char *text)
     kl_buf_printf(b, "%s%s=%s", b->len ? "," : "", resource, text);
 }
 
-/* One resource of one quota: updates *status.used; a complaint where that is too much. */
-static void charge(const kl__admitted *a, const kl_value *o, const char *resource, const char *hard,
-    const kl_value **used, struct sums *s)
+/* What a write changes in one quota. */
+struct charging {
+    kl__usage now, old; /* the old object's, if there is one */
+    kl_edited used;     /* the quota's status.used */
+    struct sums sums;
+};
+
+/* One resource of the quota; a complaint where it is too much. */
+static void charge(struct charging *c, const char *resource, const char *hard)
 {
-    kl_quantity *want = kl__quota_used(a->kind, o, resource),
-                *had = a->old ? kl__quota_used(a->kind, a->old, resource) : NULL, *more = NULL;
+    kl_quantity *want = kl__quota_used(&c->now, resource),
+                *had = c->old.o ? kl__quota_used(&c->old, resource) : NULL, *more = NULL;
     if (want && had)
         more = kl_quantity_sub(want, had);
     const kl_quantity *delta = more ? more : want;
     if (delta && kl_quantity_sign(delta) > 0) {
-        kl_quantity *limit = kl__quantity_of(hard), *have = kl__quantity_of(kl__text(*used, resource)),
+        const char *before = kl_value_str(kl_edited_get(&c->used, resource));
+        kl_quantity *limit = kl__quantity_of(hard), *have = kl__quantity_of(before ? before : ""),
                     *sum = have ? kl_quantity_add(have, delta) : kl_quantity_copy(delta);
         char *text = kl_quantity_canonical(sum, NULL, NULL),
              *asked = kl_quantity_canonical(delta, NULL, NULL);
         if (limit && kl_quantity_cmp(sum, limit) > 0) {
-            tell(&s->requested, resource, asked);
-            tell(&s->used, resource, have ? kl__text(*used, resource) : "0");
-            tell(&s->limited, resource, hard);
+            tell(&c->sums.requested, resource, asked);
+            tell(&c->sums.used, resource, have ? before : "0");
+            tell(&c->sums.limited, resource, hard);
         }
-        KL_EDIT(used, kl_value_of_str(text), resource);
+        const kl_value *v = kl_value_of_str(text);
+        kl_edited_put(&c->used, resource, v);
+        kl_value_unref(v);
         kl_free(text);
         kl_free(asked);
         kl_quantity_free(limit);
@@ -221,34 +247,46 @@ static void charge(const kl__admitted *a, const kl_value *o, const char *resourc
     kl_quantity_free(more);
 }
 
+static void charge_all(struct charging *c, const kl__admitted *a, const kl_value *o, const kl_value *hard)
+{
+    kl__sorted resources = kl__members(hard);
+    kl__usage_init(&c->now, a->kind, o);
+    kl__usage_init(&c->old, a->kind, a->old);
+    for (size_t i = 0; i < resources.len; i++)
+        if (kl_value_str(resources.v[i].v))
+            charge(c, resources.v[i].key, kl_value_str(resources.v[i].v));
+    kl__usage_fini(&c->now);
+    kl__usage_fini(&c->old);
+    kl_free(resources.v);
+}
+
 kl_status kl__quota_charge(
     const kl__admitted *a, const kl_value *quota, const kl_value *o, const kl_value **used, kl_err *err)
 {
     const kl_value *hard = kl_value_at(quota, "status", "hard", NULL);
-    struct sums s = {KL_BUF_INIT, KL_BUF_INIT, KL_BUF_INIT};
+    struct charging c = {.used = {.base = kl_value_at(quota, "status", "used", NULL)}};
+    struct sums *s = &c.sums;
     kl_buf missing = KL_BUF_INIT;
     kl_status st = KL_OK;
     const char *name = kl_object_name(quota);
-    *used = kl_value_ref(kl_value_at(quota, "status", "used", NULL));
+    *used = kl_value_ref(c.used.base);
     if (!kl__quota_concerns(quota, a->kind, o))
         return KL_OK;
     if (kl__kind_among(a->kind, "/pods") && !a->old)
         find_missing(hard, o, &missing);
-    kl__sorted resources = kl__members(hard);
-    for (size_t i = 0; i < resources.len; i++)
-        if (kl_value_str(resources.v[i].v))
-            charge(a, o, resources.v[i].key, kl_value_str(resources.v[i].v), used, &s);
-    kl_free(resources.v);
+    charge_all(&c, a, o, hard);
+    kl_value_unref(*used);
+    *used = kl_edited_done(&c.used);
     if (missing.len)
         st = kl__fail_forbidden(
             err, a->kind, kl_object_name(o), "failed quota: %s: must specify %s", name, kl_buf_str(&missing));
-    else if (s.requested.len)
+    else if (s->requested.len)
         st = kl__fail_forbidden(err, a->kind, kl_object_name(o),
-            "exceeded quota: %s, requested: %s, used: %s, limited: %s", name, kl_buf_str(&s.requested),
-            kl_buf_str(&s.used), kl_buf_str(&s.limited));
+            "exceeded quota: %s, requested: %s, used: %s, limited: %s", name, kl_buf_str(&s->requested),
+            kl_buf_str(&s->used), kl_buf_str(&s->limited));
     kl_buf_fini(&missing);
-    kl_buf_fini(&s.requested);
-    kl_buf_fini(&s.used);
-    kl_buf_fini(&s.limited);
+    kl_buf_fini(&s->requested);
+    kl_buf_fini(&s->used);
+    kl_buf_fini(&s->limited);
     return st;
 }

@@ -270,7 +270,7 @@ static int milli_of(lua_State *L)
 }
 
 /* kube.to_milli(x): kube.qty(x):milli(), without a quantity where the text is a plain one */
-static int to_milli(lua_State *L)
+int lkl__to_milli(lua_State *L)
 {
     int64_t n = 0;
     size_t len;
@@ -296,7 +296,7 @@ void lkl__open_quantity(lua_State *L)
     static const luaL_Reg functions[] = {
         {"qty", qty},
         {"milli", milli_of},
-        {"to_milli", to_milli},
+        {"to_milli", lkl__to_milli},
         {"is_quantity", is_quantity},
         {NULL, NULL},
     };

@@ -237,6 +237,8 @@ int lkl__error(lua_State *L, const char *fmt, ...);
 /* The form of quantities, times and selectors in an object: pushes a string and returns true, or pushes
  * nothing. */
 bool lkl__quantity_text(lua_State *L, int idx);
+/* kube.to_milli, for calls from C. */
+int lkl__to_milli(lua_State *L);
 bool lkl__time_text(lua_State *L, int idx);
 
 /* --- boxes without a class --------------------------------------------------------------- */

@@ -1,5 +1,8 @@
 /* dig.c - reads deep into values: what a path leads to, in one value or in each item of a list. No view is
  * made for the steps between, as long as the path ends in a scalar. */
+#include <string.h>
+
+#include "model/quantity.h"
 #include "state/budget.h"
 #include "state/border.h"
 
@@ -81,29 +84,61 @@ typedef struct column {
     int path_idx;         /* its text */
     const kl_value *list; /* what is at 1, or NULL: a table, or a list out of a cache */
     bool cut;             /* a cache may have left fields out: then a view has to raise for them */
+    bool counted;         /* reads count for the budget */
+    lua_Integer n;
 } column;
 
-/* Pushes what the path leads to in the value. False, and nothing pushed: only a view can tell. */
-static bool push_of(lua_State *L, const column *c, const kl_value *v)
+/* Of the list at 1. */
+static column column_open(lua_State *L)
 {
-    if (!v)
-        return false;
-    v = kl_path_get(c->path, v);
-    if (v)
-        return lkl__push_scalar(L, v);
-    if (!c->cut)
-        lua_pushnil(L);
-    return !c->cut;
+    luaL_argcheck(L, has_parts(L, 1), 1, "expected a list");
+    const lkl_border *b = lkl__border(L);
+    column c = {.list = lkl_view_value(L, 1), .cut = b->cuts, .counted = b->counted, .n = luaL_len(L, 1)};
+    if (kl_value_type(c.list) != KL_ARRAY)
+        c.list = NULL;
+    return c;
 }
 
-/* Pushes what the path leads to in the i-th item, from 1. */
-static void push_cell(lua_State *L, const column *c, lua_Integer i)
+/* Chooses the path at idx, which the stack keeps. */
+static void column_choose(lua_State *L, column *c, int idx)
+{
+    c->path_idx = idx;
+    c->path = lkl__path(L, idx);
+}
+
+/* Finds what the path leads to in an item. False: only a view can tell. */
+static bool find_in(const column *c, const kl_value *item, const kl_value **v)
+{
+    *v = item ? kl_path_get(c->path, item) : NULL;
+    return *v || (item && !c->cut);
+}
+
+/* The same of the i-th item, from 1. False: only push_cell can tell. */
+static bool find_cell(lua_State *L, const column *c, lua_Integer i, const kl_value **v)
 {
     size_t at = (size_t)i - 1;
-    if (push_of(L, c, c->list ? kl_value_item(c->list, at) : lkl__list_item(L, 1, at)))
+    if (c->counted)
+        lkl_budget_spend(L, LKL_NODE_STEPS);
+    return find_in(c, c->list ? kl_value_item(c->list, at) : lkl__list_item(L, 1, at), v);
+}
+
+/* Pushes a scalar, or nil for NULL. False, and nothing pushed: it is neither. */
+static bool push_found(lua_State *L, const kl_value *v)
+{
+    if (v)
+        return lkl__push_scalar(L, v);
+    lua_pushnil(L);
+    return true;
+}
+
+/* Pushes the value in the i-th item. */
+static void push_cell(lua_State *L, const column *c, lua_Integer i)
+{
+    const kl_value *v;
+    if (find_cell(L, c, i, &v) && push_found(L, v))
         return;
     lua_geti(L, 1, i);
-    if (push_of(L, c, lkl_view_value(L, -1))) {
+    if (find_in(c, lkl_view_value(L, -1), &v) && push_found(L, v)) {
         lua_replace(L, -2);
         return;
     }
@@ -114,26 +149,17 @@ static void push_cell(lua_State *L, const column *c, lua_Integer i)
                 lua_tostring(L, c->path_idx), (LUAI_UACINT)i));
 }
 
-/* core.columns(list, path...): for each path a table with its value in each item, nil where an item has
- * none */
-static int columns(lua_State *L)
+/* Returns a table for each path, filled by `push`. */
+static int push_columns(lua_State *L, void (*push)(lua_State *L, const column *c, lua_Integer i))
 {
     int top = lua_gettop(L);
-    luaL_argcheck(L, has_parts(L, 1), 1, "expected a list");
-    lua_Integer n = luaL_len(L, 1);
     luaL_checkstack(L, top + 8, "too many columns");
-    const lkl_border *b = lkl__border(L);
-    bool counted = b->counted;
-    column c = {.list = lkl_view_value(L, 1), .cut = b->cuts};
-    if (kl_value_type(c.list) != KL_ARRAY)
-        c.list = NULL;
-    for (c.path_idx = 2; c.path_idx <= top; c.path_idx++) {
-        lua_createtable(L, n < 0 ? 0 : n < COLUMN_AT_ONCE ? (int)n : COLUMN_AT_ONCE, 0);
-        c.path = lkl__path(L, c.path_idx); /* the stack keeps it */
-        for (lua_Integer i = 1; i <= n; i++) {
-            if (counted)
-                lkl_budget_spend(L, LKL_NODE_STEPS);
-            push_cell(L, &c, i);
+    column c = column_open(L);
+    for (int idx = 2; idx <= top; idx++) {
+        lua_createtable(L, c.n < 0 ? 0 : c.n < COLUMN_AT_ONCE ? (int)c.n : COLUMN_AT_ONCE, 0);
+        column_choose(L, &c, idx);
+        for (lua_Integer i = 1; i <= c.n; i++) {
+            push(L, &c, i);
             lua_rawseti(L, -3, i);
         }
         lua_pop(L, 1);
@@ -141,8 +167,75 @@ static int columns(lua_State *L)
     return top - 1;
 }
 
+/* core.columns(list, path...): for each path a table with its value in each item, nil where an item has
+ * none */
+static int columns(lua_State *L) { return push_columns(L, push_cell); }
+
+/* Pushes the quantity in the i-th item in thousandths, 0 where there is none. */
+static void push_milli(lua_State *L, const column *c, lua_Integer i)
+{
+    const kl_value *v;
+    int64_t milli = 0;
+    if (find_cell(L, c, i, &v) && kl_value_type(v) == KL_STRING) {
+        size_t n;
+        const char *text = kl_value_strn(v, &n);
+        if (kl_quantity_read_milli(text, n, &milli)) {
+            lua_pushinteger(L, milli);
+            return;
+        }
+    }
+    push_cell(L, c, i);
+    if (lua_isnil(L, -1) || lkl__is_null(L, -1)) {
+        lua_pop(L, 1);
+        lua_pushinteger(L, 0);
+        return;
+    }
+    lua_pushcfunction(L, lkl__to_milli);
+    lua_insert(L, -2);
+    lua_call(L, 1, 1);
+}
+
+/* core.milli_columns(list, path...): as columns, with quantities in thousandths, and 0 where there is none */
+static int milli_columns(lua_State *L) { return push_columns(L, push_milli); }
+
+/* Whether the i-th item has what the table at 3 has there. */
+static bool is_cell(lua_State *L, const column *c, lua_Integer i)
+{
+    const kl_value *v;
+    size_t n, len;
+    int type = lua_rawgeti(L, 3, i);
+    bool same;
+    if (type == LUA_TSTRING && find_cell(L, c, i, &v) && kl_value_type(v) == KL_STRING) {
+        const char *text = kl_value_strn(v, &n), *other = lua_tolstring(L, -1, &len);
+        same = n == len && !memcmp(text, other, n);
+    } else {
+        push_cell(L, c, i);
+        same = lua_rawequal(L, -1, -2);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return same;
+}
+
+/* core.is_column(list, path, column): whether columns(list, path) would be equal to the table */
+static int is_column(lua_State *L)
+{
+    luaL_checktype(L, 3, LUA_TTABLE);
+    lua_settop(L, 3);
+    luaL_checkstack(L, 8, "a column");
+    column c = column_open(L);
+    column_choose(L, &c, 2);
+    bool same = lua_rawgeti(L, 3, (lua_Integer)((lua_Unsigned)c.n + 1)) == LUA_TNIL;
+    lua_pop(L, 1);
+    for (lua_Integer i = 1; same && i <= c.n; i++)
+        same = is_cell(L, &c, i);
+    lua_pushboolean(L, same);
+    return 1;
+}
+
 void lkl__open_dig(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"dig", dig}, {"columns", columns}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"dig", dig}, {"columns", columns}, {"milli_columns", milli_columns},
+        {"is_column", is_column}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -43,31 +43,38 @@ local function count(sum, asked, used, most)
   amounts.accumulate(sum.most, most)
 end
 
--- What counts, for the node and its zones alike: every active high-priority pod by its place in `list`, with
--- its facts (pods.facts), and what is reported of it or false; and what is used by each reported one of high
--- priority that is not among the active pods, whatever became of it.
-local function read_load(list, metric, known)
-  local reports = nodemetric.reports(metric)
-  local load = { list = list, facts = {}, used = {}, at = {}, dangling = {} }
-  local at_key, cpu, memory, seen, n = reports.at, reports.cpu, reports.memory, {}, 0
+-- What counts, for the node and its zones alike, by its place: every active high-priority pod in the list of
+-- pods (at), with its facts (pods.facts) and its place in the reports, or false; and each reported pod of high
+-- priority that is not among the active ones, whatever became of it (dangling).
+local function join(reports, known)
+  local load = { facts = {}, reported = {}, at = {}, dangling = {} }
+  local seen, n = {}, 0
   for i, facts in ipairs(known) do
     if facts.active then
-      local at = at_key[facts.key]
+      local at = reports.at[facts.key] or false
       if at then seen[at] = true end
       if not pods.low_priority(facts.class) then
         n = n + 1
-        load.at[n], load.facts[n] = i, facts
-        load.used[n] = at and { cpu = cpu[at], memory = memory[at] } or false
+        load.at[n], load.facts[n], load.reported[n] = i, facts, at
       end
     end
   end
-  for _, at in pairs(at_key) do -- sums of integers: any order gives the same
-    if not seen[at] and not pods.low_priority(reports.class[at]) then
-      table.insert(load.dangling, { cpu = cpu[at], memory = memory[at] })
-    end
+  for _, at in pairs(reports.at) do -- sums of integers: any order gives the same
+    if not seen[at] and not pods.low_priority(reports.class[at]) then table.insert(load.dangling, at) end
   end
   return load
 end
+
+-- The load of a node. As long as neither its pods nor the reported ones change, they are joined once.
+local function read_load(list, metric, known, place)
+  local reports = nodemetric.reports(metric, place)
+  if reports.joined_to ~= known then reports.joined, reports.joined_to = join(reports, known), known end
+  local load = reports.joined
+  return { list = list, facts = load.facts, reported = load.reported, at = load.at, dangling = load.dangling,
+    cpu = reports.cpu, memory = reports.memory }
+end
+
+local function reported(load, at) return { cpu = load.cpu[at], memory = load.memory[at] } end
 
 -- The arithmetic of one place, node or zone. `system` is what the system uses or is owed, `margin` what is
 -- never given away.
@@ -81,25 +88,27 @@ local memory_policies = {
   maxUsageRequest = { "systemUsage", "system", "podHPMaxUsedRequest", "most" },
 }
 
+-- What is left, and a function that says how.
 local function by_policy(policies, name, threshold, unit, place, scale, shown, label)
-  local system_label, system, pods_label, load = table.unpack(policies[name] or policies.usage)
-  local capacity, safe, kept, taken = place.capacity[unit], place.margin[unit], place[system][unit],
-    place.sum[load][unit]
+  local policy = policies[name] or policies.usage
+  local capacity, safe, kept, taken = place.capacity[unit], place.margin[unit], place[policy[2]][unit],
+    place.sum[policy[4]][unit]
   local left = math.max(capacity - safe - kept - taken, 0)
-  local formula = ("nodeCapacity:%d - nodeSafetyMargin:%d - %s:%d - %s:%d"):format(
-    shown(capacity), shown(safe), system_label, shown(kept), pods_label, shown(taken))
-  if threshold then
-    local ratio = threshold / 100.0
-    left = math.min(left, scale(capacity, ratio))
-    formula = ("min(nodeCapacity:%d * thresholdRatio:%s, %s)"):format(shown(capacity), amounts.ratio(ratio),
-      formula)
+  if threshold then left = math.min(left, scale(capacity, threshold / 100.0)) end
+  return left, function()
+    local formula = ("nodeCapacity:%d - nodeSafetyMargin:%d - %s:%d - %s:%d"):format(
+      shown(capacity), shown(safe), policy[1], shown(kept), policy[3], shown(taken))
+    if threshold then
+      formula = ("min(nodeCapacity:%d * thresholdRatio:%s, %s)"):format(shown(capacity),
+        amounts.ratio(threshold / 100.0), formula)
+    end
+    return ("%s:%d = %s"):format(label, shown(left), formula)
   end
-  return left, ("%s:%d = %s"):format(label, shown(left), formula)
 end
 
 local function milli(n) return n end
 
--- Returns the amounts left for batch, and a line for each that shows the sum.
+-- Returns the amounts left for batch, and for each a function that returns a line with the sum.
 function M.left(strategy, place)
   place.system = amounts.max(place.system, place.reserved)
   local cpu, cpu_message = by_policy(cpu_policies, strategy.cpuCalculatePolicy,
@@ -115,23 +124,32 @@ end
 local function sums_of_pods(load)
   local sum, max = sums(), math.max
   local asked, used, most = sum.asked, sum.used, sum.most
+  local all_cpu, all_memory, reports = load.cpu, load.memory, load.reported
+  local asked_cpu, asked_memory, used_cpu, used_memory, most_cpu, most_memory = 0, 0, 0, 0, 0, 0
   for k, facts in ipairs(load.facts) do
-    local a, u = facts.request, load.used[k]
+    local a, at = facts.request, reports[k]
     local cpu, memory = a.cpu, a.memory
-    asked.cpu, asked.memory = asked.cpu + cpu, asked.memory + memory
-    if u then
-      most.cpu, most.memory = most.cpu + max(cpu, u.cpu), most.memory + max(memory, u.memory)
-      if facts.qos ~= "LSE" then cpu = u.cpu end
-      memory = u.memory
+    asked_cpu, asked_memory = asked_cpu + cpu, asked_memory + memory
+    if at then
+      local u = all_cpu[at]
+      most_cpu, most_memory = most_cpu + max(cpu, u), most_memory + max(memory, all_memory[at])
+      if facts.qos ~= "LSE" then cpu = u end
+      memory = all_memory[at]
     end
-    used.cpu, used.memory = used.cpu + cpu, used.memory + memory
+    used_cpu, used_memory = used_cpu + cpu, used_memory + memory
   end
+  asked.cpu, asked.memory = asked_cpu, asked_memory
+  used.cpu, used.memory = used_cpu, used_memory
+  most.cpu, most.memory = most_cpu, most_memory
   return sum
 end
 
 local function on_node(strategy, node, load, metric)
   local sum = sums_of_pods(load)
-  for _, used in ipairs(load.dangling) do count(sum, NOTHING, used, used) end
+  for _, at in ipairs(load.dangling) do
+    local used = reported(load, at)
+    count(sum, NOTHING, used, used)
+  end
   local capacity = amounts.of(dig(node, "status", "capacity"))
   return M.left(strategy, {
     capacity = capacity,
@@ -167,7 +185,8 @@ local function on_zones(strategy, node, load, metric, topology)
   local system = amounts.share(nodemetric.system_used(metric, "koord-batch"), n)
   for _, zone in ipairs(zones) do zone.sum = sums() end
   for k, facts in ipairs(load.facts) do
-    local part, used = pods.spread(load.list[load.at[k]], n), load.used[k]
+    local part = pods.spread(load.list[load.at[k]], n)
+    local used = load.reported[k] and reported(load, load.reported[k])
     for i, zone in ipairs(zones) do
       local a, u = part(facts.request, i - 1), used and part(used, i - 1)
       if u then
@@ -177,8 +196,8 @@ local function on_zones(strategy, node, load, metric, topology)
       end
     end
   end
-  for _, used in ipairs(load.dangling) do
-    local part = amounts.share(used, n)
+  for _, at in ipairs(load.dangling) do
+    local part = amounts.share(reported(load, at), n)
     for _, zone in ipairs(zones) do count(zone.sum, NOTHING, part, part) end
   end
   local out = {}
@@ -194,15 +213,17 @@ end
 
 -- Withdraws both resources.
 function M.reset(message)
+  local function say() return message end
   return {
     resets = { [M.CPU] = true, [M.MEMORY] = true },
-    messages = { [M.CPU] = message, [M.MEMORY] = message },
+    messages = { [M.CPU] = say, [M.MEMORY] = say },
   }
 end
 
 -- input: strategy, node, pods (of this node), nodeMetric, nodeResourceTopology (may be absent), now
--- (seconds), facts (pods.facts; may be absent). Returns { resources, zones, messages } or
--- { resets, messages }; nil and why when something essential is missing.
+-- (seconds), facts (pods.facts; may be absent), place (the node's name, under which facts are remembered; may
+-- be absent). Returns { resources, zones, messages } or { resets, messages }, where a message is a function
+-- that returns the text: few are read. nil and why when something essential is missing.
 function M.calculate(input)
   local strategy, node, list, metric = input.strategy, input.node, input.pods, input.nodeMetric
   if strategy == nil or node == nil or list == nil or metric == nil then
@@ -211,7 +232,7 @@ function M.calculate(input)
   if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then
     return M.reset(DEGRADED)
   end
-  local load = read_load(list, metric, input.facts or pods.facts(list))
+  local load = read_load(list, metric, input.facts or pods.facts(list), input.place)
   local left, cpu_message, memory_message = on_node(strategy, node, load, metric)
   return {
     resources = { [M.CPU] = left.cpu, [M.MEMORY] = amounts.bytes(left.memory) },

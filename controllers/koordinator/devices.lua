@@ -28,7 +28,12 @@ local function withdrawn(of_rdma)
   return { resets = resets }
 end
 
+local NO_RDMA, NO_OTHERS = withdrawn(true), withdrawn(false) -- constant
+
+local NONE = {} -- constant
+
 local function healthy(device, kind)
+  if not device then return NONE end
   local out = {}
   for _, one in ipairs(dig(device, "spec", "devices") or {}) do
     if one.type == kind and one.health == true then out[#out + 1] = one end
@@ -70,7 +75,7 @@ function M.gpu(input)
   local ok, why = usable(input)
   if not ok then return nil, why end
   local list = healthy(input.device, "gpu")
-  if #list == 0 then return withdrawn(false) end
+  if #list == 0 then return NO_OTHERS end
   local resources = sum(list)
   local vendor = fields.label(input.device, VENDOR) or ""
   if vendor == "" or vendor == "nvidia" then resources[GPU] = resources[CORE] or kube.qty(0) end
@@ -83,7 +88,7 @@ function M.rdma(input)
   local ok, why = usable(input)
   if not ok then return nil, why end
   local list = healthy(input.device, "rdma")
-  if #list == 0 then return withdrawn(true) end
+  if #list == 0 then return NO_RDMA end
   return { resources = { [RDMA] = kube.qty(WHOLE * #list) } }
 end
 

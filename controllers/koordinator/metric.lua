@@ -43,19 +43,39 @@ function M.system_used(metric, class)
   return used
 end
 
+-- The place of each reported pod by "namespace/name".
+local function places_of(namespaces, names, n)
+  local at = {}
+  for i = 1, n do at[(namespaces[i] or "") .. "/" .. (names[i] or "")] = i end
+  return at
+end
+
+-- Whether the list is of the same pods as `reports`, in the same order and of the same classes.
+local function is_of(list, reports)
+  return kube.is_column(list, "name", reports.names) and kube.is_column(list, "namespace", reports.namespaces)
+    and kube.is_column(list, "priority", reports.class)
+end
+
+local function read(list)
+  local n = list and #list or 0
+  local namespaces, names, class = kube.columns(list or {}, "namespace", "name", "priority")
+  return { namespaces = namespaces, names = names, class = class, n = n,
+    at = places_of(namespaces, names, n) }
+end
+
 -- The reported pods, in columns: cpu and memory as amounts have them, class (priority class as reported), and
--- at: the place of each by "namespace/name".
-function M.reports(metric)
-  local list = dig(metric, "status", "podsMetric")
-  if list == nil then return { at = {}, cpu = {}, memory = {}, class = {} } end
-  local namespaces, names, classes, cpu, memory = kube.columns(list, "namespace", "name", "priority",
-    "podUsage.resources.cpu", "podUsage.resources.memory")
-  local at, milli = {}, amounts.milli
-  for i = 1, #list do
-    at[(namespaces[i] or "") .. "/" .. (names[i] or "")] = i
-    cpu[i], memory[i] = milli(cpu[i]), milli(memory[i])
-  end
-  return { at = at, cpu = cpu, memory = memory, class = classes }
+-- at: the place of each by "namespace/name"; n: how many. place: whose metric it is, by name; nil: nothing is
+-- remembered. As long as the reports of a place are of the same pods, it is the same table, with other cpu and
+-- memory.
+---@param metric table
+---@param place string?
+function M.reports(metric, place)
+  local list, known = dig(metric, "status", "podsMetric"), place and pods.recall(place) or {}
+  if not list or not known.reports or not is_of(list, known.reports) then known.reports = read(list) end
+  local reports = known.reports
+  reports.cpu, reports.memory = kube.milli_columns(list or {}, "podUsage.resources.cpu",
+    "podUsage.resources.memory")
+  return reports
 end
 
 return M

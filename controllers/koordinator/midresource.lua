@@ -38,12 +38,18 @@ local RESOURCES = {
 -- Whether a pod counts as prod: it runs or will run, and has no lower class. facts: see pods.facts.
 function M.is_prod(facts) return facts.active and not BELOW_PROD[facts.class] end
 
-local function prod_requests(known)
+local function sum_of_prod(known)
   local sum, is_prod = amounts.new(), M.is_prod
   for _, facts in ipairs(known) do
     if is_prod(facts) then amounts.accumulate(sum, facts.request) end
   end
   return sum
+end
+
+-- Facts do not change, so one list of them has one sum.
+local function prod_requests(known)
+  known.prod_requests = known.prod_requests or sum_of_prod(known)
+  return known.prod_requests
 end
 
 -- What is idle now; 0 if the node's usage is not completely known, to be on the safe side.
@@ -63,12 +69,13 @@ local function dynamic(strategy, capacity, node, known, metric)
     local u, shown, limit = r.unit, r.shown, ratio(strategy, r.threshold)
     local base = math.max(math.min(reclaimable[u], idle[u]), 0)
     local left = math.min(base + r.scale(unallocated[u], share), r.scale(capacity[u], limit))
-    return left,
-      ("%s:%d = min(min(ProdReclaimable:%d, NodeUnused:%d) + Unallocated:%d * midUnallocatedRatio:%s, \z
-      NodeCapacity:%d * thresholdRatio:%s)")
-      :format(r.label, shown(left), shown(reclaimable[u]), shown(idle[u]), shown(unallocated[u]),
-        amounts.ratio(share),
-        shown(capacity[u]), amounts.ratio(limit))
+    return left, function()
+      return
+        ("%s:%d = min(min(ProdReclaimable:%d, NodeUnused:%d) + Unallocated:%d * midUnallocatedRatio:%s, \z
+        NodeCapacity:%d * thresholdRatio:%s)")
+        :format(r.label, shown(left), shown(reclaimable[u]), shown(idle[u]), shown(unallocated[u]),
+          amounts.ratio(share), shown(capacity[u]), amounts.ratio(limit))
+    end
   end
 end
 
@@ -77,16 +84,18 @@ local function static(strategy, capacity)
     local cap, shown, part, limit = capacity[r.unit], r.shown, ratio(strategy, r.static),
       ratio(strategy, r.threshold)
     local left = math.min(r.scale(cap, part), r.scale(cap, limit))
-    return left,
-      ("%s:%d = min(nodeCapacity:%d * staticReservedPercent:%s, nodeCapacity:%d * thresholdRatio:%s)")
-      :format(r.label, shown(left), shown(cap), amounts.ratio(part), shown(cap), amounts.ratio(limit))
+    return left, function()
+      return ("%s:%d = min(nodeCapacity:%d * staticReservedPercent:%s, nodeCapacity:%d * thresholdRatio:%s)")
+        :format(r.label, shown(left), shown(cap), amounts.ratio(part), shown(cap), amounts.ratio(limit))
+    end
   end
 end
 
 function M.reset(message)
+  local function say() return message end
   return {
     resets = { [M.CPU] = true, [M.MEMORY] = true },
-    messages = { [M.CPU] = message, [M.MEMORY] = message },
+    messages = { [M.CPU] = say, [M.MEMORY] = say },
   }
 end
 

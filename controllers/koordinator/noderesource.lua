@@ -6,8 +6,10 @@
 --   kubelua run controllers/koordinator/noderesource.lua
 
 local kube = require "kubelua"
+local batchresource = require "batchresource"
 local colocation = require "colocation"
 local fields = require "fields"
+local midresource = require "midresource"
 local nodemetric = require "metric"
 local plan = require "plan"
 local prepare = require "prepare"
@@ -18,6 +20,8 @@ local zones = require "zones"
 local NODE_METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local DEVICE = "scheduling.koordinator.sh/v1alpha1/Device"
 local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
+-- What messages are about, sorted.
+local SAID = { batchresource.CPU, batchresource.MEMORY, midresource.CPU, midresource.MEMORY }
 local DISABLED = "node colocation is disabled in Config, reason: disableInConfig"
 
 -- When a node's status was last brought up to date, by its name, in seconds. It belongs to one worker of one
@@ -40,8 +44,8 @@ local function decide(node, known, strategy, topology, ctx, now)
   }
   ---@cast failed string[]
   for _, why in ipairs(failed) do ctx.log:warn(why) end
-  for _, name in ipairs(fields.names(decided.messages)) do -- the sums, with their numbers
-    ctx.log:debug(decided.messages[name])
+  for _, name in ipairs(SAID) do -- the sums, with their numbers
+    if decided.messages[name] then ctx.log:debug(decided.messages[name]) end
   end
   return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes)
 end

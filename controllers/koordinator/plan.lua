@@ -1,6 +1,7 @@
 -- plan.lua - runs the calculations for one node, in Koordinator's order, and gathers their results:
 --   { resources = { name = quantity }, resets = { name = true }, zones = { zone = { name = quantity } },
---     annotations = { name = text }, labels = { name = text }, messages = { name = text } }
+--     annotations = { name = text }, labels = { name = text },
+--     messages = { name = function that returns a text } }
 -- A calculation that fails is left out and named; the others still count.
 
 local batchresource = require "batchresource"
@@ -21,18 +22,13 @@ local STEPS = {
   { name = "rdma devices", calculate = devices.rdma },
 }
 
-local PARTS = { "resources", "resets", "zones", "annotations", "labels", "messages" }
-
 ---@return table<string, any>
 local function gather(results)
-  local out = {}
-  for _, part in ipairs(PARTS) do
-    out[part] = {}
-    for _, result in ipairs(results) do
-      local said = result[part]
-      if said then
-        for name, value in pairs(said) do out[part][name] = value end
-      end
+  local out = { resources = {}, resets = {}, zones = {}, annotations = {}, labels = {}, messages = {} }
+  for _, result in ipairs(results) do
+    for part, said in pairs(result) do
+      local all = out[part]
+      for name, value in pairs(said) do all[name] = value end
     end
   end
   return out
@@ -43,7 +39,8 @@ end
 function M.calculate(given)
   local results, failed, input = {}, {}, {}
   for name, value in pairs(given) do input[name] = value end
-  input.facts = input.pods and pods.facts(input.pods, input.node and input.node.metadata.name)
+  input.place = input.node and input.node.metadata.name
+  input.facts = input.pods and pods.facts(input.pods, input.place)
   for _, step in ipairs(STEPS) do
     local result, why = step.calculate(input)
     if result then

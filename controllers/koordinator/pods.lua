@@ -117,7 +117,9 @@ local newer, older, n_newer = {}, {}, 0
 
 local function nothing() return { list = false, uids = {}, versions = {}, facts = {} } end
 
-local function recall(place)
+-- What is remembered of a place, a table of the caller's for as long as somebody asks for it.
+---@param place string
+function M.recall(place)
   local known = newer[place]
   if known then return known end
   if n_newer >= PLACES_KEPT then newer, older, n_newer = {}, newer, 0 end
@@ -155,7 +157,7 @@ end
 ---@param list table
 ---@param place string?
 function M.facts(list, place)
-  local known = place and recall(place) or nothing()
+  local known = place and M.recall(place) or nothing()
   -- Lists of a cache are compared object by object, without reading any.
   local cached = type(list) == "userdata" and list
   if cached and known.list == cached then return known.facts end

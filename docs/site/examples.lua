@@ -92,6 +92,11 @@ local names, ages = kube.columns({ { name = "a", of = { age = 3 } }, { name = "b
 names     --> ["a","b"]
 ages[1]   --> 3
 ages[2]   --> nil]],
+  ["kube.milli_columns"] = [[
+local cpu = kube.milli_columns({ { requests = { cpu = "1.5" } }, {} }, "requests.cpu")
+cpu[1]  --> 1500
+cpu[2]  --> 0]],
+  ["kube.is_column"] = 'kube.is_column({ { name = "a" }, { name = "b" } }, "name", { "a", "b" }) --> true',
   ["kube.merge"] = 'kube.merge({ a = { b = 1 } }, { a = { c = 2 } }) --> {"a":{"b":1,"c":2}}',
   ["kube.hash"] = [[
 #kube.hash { image = "app:1" }                                        --> 10

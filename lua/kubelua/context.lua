@@ -53,6 +53,8 @@ local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, p
 
 -- ---------------------------------------------------------------- log
 
+-- A function in place of the format returns it, and is called only if the level is logged.
+
 ---@class kubelua.Log
 ---@field debug fun(self: kubelua.Log, fmt: any, ...: any)
 ---@field info fun(self: kubelua.Log, fmt: any, ...: any)
@@ -106,6 +108,7 @@ for _, level in ipairs { "debug", "info", "warn", "error" } do
       core.blame(("ctx.log.%s is a method: write ctx.log:%s(\"...\")"):format(level, level))
     end
     if not run.logs(level) then return end
+    if type(fmt) == "function" then fmt = fmt() end
     local n = select("#", ...)
     local last = n > 0 and select(n, ...)
     if type(last) == "table" and type(fmt) == "string" and n > wanted(fmt) then

@@ -157,6 +157,20 @@ function kube.dig(x, ...) end
 ---@return any[] ...
 function kube.columns(list, ...) end
 
+--- The same of quantities, in thousandths: cpu, memory = kube.milli_columns(containers,
+--- "resources.requests.cpu", "resources.requests.memory"). 0 stands where an item has nothing.
+---@param list kubelua.list|kubelua.view|table
+---@param ... string  paths
+---@return integer[] ...
+function kube.milli_columns(list, ...) end
+
+--- Whether kube.columns(list, path) would give a table equal to `column`; no table is made.
+---@param list kubelua.list|kubelua.view|table
+---@param path string
+---@param column any[]
+---@return boolean
+function kube.is_column(list, path, column) end
+
 --- A quantity of "500m", "1Gi", 2 or 0.5.
 ---@param x kubelua.quantity|string|number
 ---@return kubelua.quantity

@@ -94,7 +94,7 @@ describe("a NodeMetric", function()
     for _, name in ipairs { "batch-cpu", "batch-memory", "mid-cpu", "mid-memory" } do
       assert.is_true(decided.resets["kubernetes.io/" .. name], name)
     end
-    assert.matches("degradedByBatchResource", decided.messages["kubernetes.io/batch-cpu"])
+    assert.matches("degradedByBatchResource", decided.messages["kubernetes.io/batch-cpu"]())
     -- The two ratios have no configuration here: they fail by name and spoil nothing.
     assert.equal(2, #failed)
     assert.matches("^cpu normalization: ", failed[1])
@@ -430,7 +430,7 @@ describe("batch resources", function()
     local result = batch { strategy = strategy }
     assert.equal(2900, result.resources["kubernetes.io/batch-cpu"])
     assert.equal(0, result.resources["kubernetes.io/batch-memory"])
-    assert.matches("thresholdRatio:0.29, ", result.messages["kubernetes.io/batch-cpu"], 1, true)
+    assert.matches("thresholdRatio:0.29, ", result.messages["kubernetes.io/batch-cpu"](), 1, true)
   end)
 end)
 

@@ -844,11 +844,14 @@ servers.each(function(server_name, start)
       reconciles [[
         ctx.log:info("plain text")
         ctx.log:warn("with %d and %s", 3, obj.metadata.name)
+        ctx.log:info(function() return "made when it is logged" end)
+        local made = false
+        ctx.log:debug(function() made = true return "deep" end)
         print("printed", 1)
-        report(ctx, "done")]]
-      reported("w", "done")
+        report(ctx, tostring(made))]]
+      reported("w", "false")
       local log = run:log()
-      for _, part in ipairs { "plain text", "with 3 and w", "printed\t1" } do
+      for _, part in ipairs { "plain text", "with 3 and w", "made when it is logged", "printed\t1" } do
         local line
         for l in log:gmatch "[^\n]+" do
           if l:find(part, 1, true) or l:find((part:gsub("\t", " ")), 1, true) then line = l end

@@ -1,4 +1,4 @@
--- tables_spec.lua - kube.equal, dig, merge, hash, template and cron.
+-- tables_spec.lua - kube.equal, dig, columns, merge, hash, template and cron.
 
 local kube = require "kubelua"
 
@@ -70,6 +70,52 @@ describe("kube.columns", function()
     end
     assert.is_false(pcall(kube.columns, "text", "n"))
     assert.is_false(pcall(kube.columns, kube.decode(ITEMS), "of["))
+  end)
+end)
+
+describe("kube.milli_columns", function()
+  local ITEMS = [[ [{"r":{"cpu":"1.5"}},{},{"r":{"cpu":2}},{"r":{"cpu":"1000000000000u"}},{"r":{"cpu":null}}] ]]
+
+  it("reads quantities as kube.to_milli does, and 0 where there is none", function()
+    local view = kube.decode(ITEMS)
+    for _, list in ipairs { view, kube.copy(view), { view[1], {}, view[3], view[4], {} } } do
+      local cpu, memory = kube.milli_columns(list, "r.cpu", "r.memory")
+      assert.same({ { 1500, 0, 2000, 1000000000, 0 }, { 0, 0, 0, 0, 0 } }, { cpu, memory })
+    end
+    assert.same({}, (kube.milli_columns({}, "r.cpu")))
+  end)
+
+  it("refuses what is no quantity", function()
+    for _, text in ipairs { '[{"cpu":"much"}]', '[{"cpu":true}]', '[{"cpu":{}}]' } do
+      assert.is_false(pcall(kube.milli_columns, kube.decode(text), "cpu"))
+      assert.is_false(pcall(kube.milli_columns, kube.copy(kube.decode(text)), "cpu"))
+    end
+  end)
+end)
+
+describe("kube.is_column", function()
+  local ITEMS = [[ [{"n":"a","of":{"age":3}},{"n":"b"},{"n":null,"of":{"age":true}}] ]]
+
+  it("is true of what kube.columns reads, of views and of tables alike", function()
+    local view = kube.decode(ITEMS)
+    for _, list in ipairs { view, kube.copy(view), { view[1], view[2], view[3] } } do
+      for _, path in ipairs { "n", "of.age", "none" } do
+        assert.is_true(kube.is_column(list, path, (kube.columns(list, path))), path)
+      end
+      for _, other in ipairs { { "a" }, { "a", "b", "c" }, { "a", "c" }, { "a", "b", nil, "d" }, { "b", "a" },
+        { "a", false }, { "a", "bb" }, {} } do
+        assert.is_false(kube.is_column(list, "n", other))
+      end
+      assert.is_false(kube.is_column(list, "of.age", { "3", nil, true }))
+      assert.is_true(kube.is_column(list, "of.age", { 3, nil, true }))
+    end
+    assert.is_true(kube.is_column({}, "n", {}))
+  end)
+
+  it("refuses what is no list and no table", function()
+    assert.is_false(pcall(kube.is_column, "text", "n", {}))
+    assert.is_false(pcall(kube.is_column, {}, "n", "a"))
+    assert.is_false(pcall(kube.is_column, kube.decode(ITEMS), "of", { 1 }))
   end)
 end)
 

@@ -103,7 +103,11 @@ local function resources(module)
     if wrong or done then return wrong end
     return first(
       when(expect.resources, function(want) return quantities("resources", want, result.resources) end),
-      when(expect.messages, function(want) return some_of("messages", want, result.messages) end),
+      when(expect.messages, function(want)
+        local said = {}
+        for name, say in pairs(result.messages) do said[name] = say() end
+        return some_of("messages", want, said)
+      end),
       when(expect.zones, function(want)
         for zone, list in pairs(want) do
           local bad = quantities("zone " .. zone, list, (result.zones or {})[zone])

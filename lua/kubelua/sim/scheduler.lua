@@ -60,6 +60,8 @@ local function shape_of(class, cpu, memory) return ("%s %a %a"):format(class, cp
 -- nodes that got a pod are scored again: a rank has each node's score, and the best of each block of nodes.
 -- `got`: the nodes that got a pod, in order; each rank knows how many of them it has processed.
 local BLOCK = 64
+-- To score one node again and to find the best of its block costs what it costs to score about eight nodes.
+local AGAIN = 8
 
 -- Finds the best node of block b, the first among equals; false if there is none.
 local function rank_block(rank, b)
@@ -82,7 +84,7 @@ end
 local function rank_of(w, p, ranks, shape, got)
   local class, cpu, memory = w.pods.class[p], w.pods.cpu[p], w.pods.memory[p]
   local rank = ranks[shape]
-  if not rank or (#got - rank.seen) * BLOCK > w.nodes.n then
+  if not rank or (#got - rank.seen) * AGAIN > w.nodes.n then
     rank = new_rank(w, class, cpu, memory, got)
     ranks[shape] = rank
   end

@@ -21,7 +21,7 @@ local whole = require "lib.whole"
 
 local INTERVAL = 1 -- seconds between two calculations, as Koordinator's
 
-local read = inputs.reader() -- of the one worker
+local read, calculate = inputs.reader(), forest.keeper() -- of the one worker
 local last_pass = -math.huge
 
 local function create_reserved(ctx, index)
@@ -111,7 +111,7 @@ return whole.controller {
 
     local known = read(ctx)
     create_reserved(ctx, known.index)
-    local infos = forest.calculate(known.index, known.pods, known.total, ctx.params)
+    local infos = calculate(known.index, known.pods, known.total, ctx.params)
     write(ctx, known.objects, infos)
     if ctx.params.monitor_all_quotas and take_back(ctx, known.index, known.pods, infos, now) then
       return { requeue_after = INTERVAL }

@@ -10,6 +10,7 @@ local decided = require "scheduler.decided"
 local deviceshare = require "scheduler.deviceshare"
 local kube = require "kubelua"
 local pods = require "pods"
+local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
 local seeds = require "support.seeds"
 local sizes = require "support.sizes"
@@ -107,7 +108,8 @@ local function pod(name, on)
       namespaceSelector = { matchLabels = { team = "a" } } } } } }
   end
   local at = { type = "PodScheduled", status = "True", lastTransitionTime = tostring(kube.time(NOW)) }
-  local labels = { app = math.random(3) == 1 and "shy" or nil }
+  local labels = { app = math.random(3) == 1 and "shy" or nil,
+    ["quota.scheduling.koordinator.sh/name"] = math.random(4) == 1 and "team" .. math.random(3) or nil }
   return { metadata = { namespace = "ns", name = name, labels = labels },
     spec = spec, status = { conditions = math.random(4) > 1 and { at } or nil } }
 end
@@ -163,6 +165,11 @@ local CHANGES = {
       spec = { devices = { device } } })
   end,
   function(world)
+    local max = { cpu = math.random(1, 6) }
+    world:put(quota.KIND, { metadata = { namespace = "ns", name = "team" .. math.random(3) },
+      spec = { min = { cpu = 1 }, max = max } })
+  end,
+  function(world)
     local old = any(world.kinds[reservation.KIND])
     if old then
       world.kinds[reservation.KIND][old.metadata.name] = nil
@@ -203,6 +210,7 @@ describe("over random changes of a cluster", function()
         for _, n in ipairs(nodes) do
           assert.same(snapshot.info(fresh, n).requested, snapshot.info(state, n).requested)
         end
+        assert.same(fresh.infos, state.infos)
         local placed = decide(state, nodes, waiting, args)
         assert.same(decide(fresh, same_nodes, same_waiting, args), placed)
         for _, one in ipairs(placed) do

@@ -5,23 +5,42 @@ local tree = require "elasticquota.tree"
 
 local M = {}
 
--- index: members.index; pods: as members.read_pod gives them; total: what the cluster has;
--- params: { upstream, multi_quota_tree, enable_min_quota_scale, guarantee_usage }.
--- Returns { [quota name] = the result of tree.calculate }.
-function M.calculate(index, pods, total, params)
-  local infos, sums = {}, members.sums(index, pods)
-  for _, one in pairs(members.trees(index, total, params.multi_quota_tree)) do
-    local calculated = tree.calculate {
+local function calculate(index, sums, total, params, before, after)
+  local infos = {}
+  for id, one in pairs(members.trees(index, total, params.multi_quota_tree)) do
+    local calculated, known = tree.calculate {
       quotas = one.quotas,
       pods = sums,
       total = one.total,
       scale_min = params.enable_min_quota_scale,
       guarantee = params.guarantee_usage,
       upstream = params.upstream,
+      before = before[id],
     }
+    after[id] = known
     for _, q in ipairs(one.quotas) do infos[q.name] = calculated[q.name] end
   end
   return infos
+end
+
+-- index: members.index; pods: as members.read_pod gives them; total: what the cluster has;
+-- params: { upstream, multi_quota_tree, enable_min_quota_scale, guarantee_usage }.
+-- Returns { [quota name] = the result of tree.calculate }.
+function M.calculate(index, pods, total, params)
+  return calculate(index, members.sums(index, pods), total, params, {}, {})
+end
+
+-- A function as M.calculate that goes on with the calculation before: what quotas and pods that are the same
+-- tables as there have is not calculated again. Nothing may be changed of what it takes and returns, but for
+-- the entries of the table that is returned itself.
+function M.keeper()
+  local sums_of, before = members.summer(), {}
+  return function(index, pods, total, params)
+    local after = {}
+    local infos = calculate(index, sums_of(index, pods), total, params, before, after)
+    before = after
+    return infos
+  end
 end
 
 return M

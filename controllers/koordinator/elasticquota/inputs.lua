@@ -1,5 +1,7 @@
 -- inputs.lua - the cached quotas, pods and nodes as inputs of forest.calculate.
 
+local fields = require "fields"
+local kube = require "kubelua"
 local lists = require "lib.lists"
 local members = require "elasticquota.members"
 local quota = require "elasticquota.quota"
@@ -36,17 +38,35 @@ function M.total(ctx)
   return sum
 end
 
--- The ElasticQuotas, and members.index of them.
-function M.quotas(ctx)
-  local objects, quotas = ctx:list(quota.KIND), {}
-  for i, object in ipairs(objects) do quotas[i] = quota.read(object) end
-  return objects, members.index(quotas, ctx.params)
+-- A function of ctx that returns the ElasticQuotas and members.index of them. A quota that says the same as
+-- before is the same table in it, and the index is the same while all do.
+function M.quotas()
+  local known, index, n = {}, nil, 0 -- known: by uid { version, quota }
+  return function(ctx)
+    local objects, list, now, changed = ctx:list(quota.KIND), {}, {}, false
+    local uids, versions = kube.columns(objects, "metadata.uid", "metadata.resourceVersion")
+    for i, uid in ipairs(uids) do
+      local one = known[uid]
+      if not one or one.version ~= versions[i] then
+        local read = quota.read(objects[i])
+        one = { version = versions[i], quota = one and fields.equal(one.quota, read) and one.quota or read }
+      end
+      changed = changed or not known[uid] or known[uid].quota ~= one.quota
+      now[uid], list[i] = one, one.quota
+    end
+    if changed or #list ~= n or not index or not members.same_gates(index, ctx.params) then
+      index, n = members.index(list, ctx.params), #list
+    end
+    known = now
+    return objects, index
+  end
 end
 
 -- A function of ctx that returns { objects = the ElasticQuotas, index = members.index of them, pods = those
 -- that count, total, again = seconds until one of them no longer counts, or nil }.
 -- It keeps what it has read of each pod, so that a pass reads only changed pods.
 function M.reader()
+  local quotas_of = M.quotas()
   local read = {} -- by key: { version, key, pod = the result of members.read_pod, or false }
   local function pods_of(ctx)
     local fresh, list, again, now = {}, {}, nil, ctx:now():unix()
@@ -69,7 +89,7 @@ function M.reader()
     return list, again
   end
   return function(ctx)
-    local objects, index = M.quotas(ctx)
+    local objects, index = quotas_of(ctx)
     local pods, again = pods_of(ctx)
     return { objects = objects, index = index, pods = pods, total = M.total(ctx), again = again }
   end

@@ -34,6 +34,12 @@ function M.index(quotas, gates)
   return index
 end
 
+-- Whether gates are those of an index.
+function M.same_gates(index, gates)
+  return index.disable_default_quota == gates.disable_default_quota
+    and index.ignore_pod_overhead == gates.ignore_pod_overhead
+end
+
 -- The quota of a pod: the one of its label, else the quota in its namespace that has the namespace's name,
 -- else the one that lists the namespace, else the default quota. An unknown name in the label means the
 -- default. Without a default quota only the label counts; nil means no quota.
@@ -92,6 +98,18 @@ local function count(asked, used, request, assigned)
   end
 end
 
+local function add(sums, pod, bare)
+  local request = bare and pod.bare_request or pod.request
+  count(sums.request, sums.used, request, pod.assigned)
+  if not pod.preemptible then
+    count(sums.non_preemptible_request, sums.non_preemptible_used, request, pod.assigned)
+  end
+end
+
+local function nothing()
+  return { request = {}, used = {}, non_preemptible_request = {}, non_preemptible_used = {} }
+end
+
 -- { [quota name] = { request, used, non_preemptible_request, non_preemptible_used } } of pods as read_pod
 -- gives them.
 function M.sums(index, pods)
@@ -99,19 +117,65 @@ function M.sums(index, pods)
   for i = 1, #pods do
     local pod = pods[i]
     local name = of_pod(index, pod.label, pod.namespace)
-    local sums, request = all[name], bare and pod.bare_request or pod.request
+    local sums = all[name]
     if name and not sums then
-      sums = { request = {}, used = {}, non_preemptible_request = {}, non_preemptible_used = {} }
+      sums = nothing()
       all[name] = sums
     end
-    if sums then
-      count(sums.request, sums.used, request, pod.assigned)
-      if not pod.preemptible then
-        count(sums.non_preemptible_request, sums.non_preemptible_used, request, pod.assigned)
-      end
-    end
+    if sums then add(sums, pod, bare) end
   end
   return all
+end
+
+-- A text that is the same for indexes which give each pod the same quota.
+local function signature(index)
+  local parts = { tostring(index.disable_default_quota), tostring(index.ignore_pod_overhead) }
+  for _, q in ipairs(index.list) do
+    parts[#parts + 1] = ("%s\n%s\n%s"):format(q.name, index.own_namespace[q.name] and 1 or 0,
+      table.concat(q.namespaces, " "))
+  end
+  return table.concat(parts, "\n\n")
+end
+
+local function shift(known, name, pod, there)
+  if not name then return end
+  known.of[name] = known.of[name] or {}
+  known.of[name][pod] = there
+  known.stale[name] = true
+end
+
+-- A function as M.sums that sums up only quotas whose pods are not the same tables as before; those of the
+-- others are the same tables as before. Nobody may change them, nor a pod that was given.
+function M.summer()
+  local known
+  return function(index, pods)
+    if not known or known.index ~= index and signature(known.index) ~= signature(index) then
+      known = { quota_of = {}, of = {}, stale = {}, sums = {} }
+    end
+    known.index = index
+    local before, now = known.quota_of, {}
+    for i = 1, #pods do
+      local pod = pods[i]
+      local name = before[pod]
+      if name == nil then
+        name = M.of_pod(index, pod.label, pod.namespace) or false
+        shift(known, name, pod, true)
+      end
+      now[pod] = name
+    end
+    for pod, name in pairs(before) do
+      if now[pod] == nil then shift(known, name, pod, nil) end
+    end
+    known.quota_of = now
+    local all = lists.copy(known.sums)
+    for name in pairs(known.stale) do
+      local sums = next(known.of[name]) and nothing() or nil
+      for pod in pairs(known.of[name]) do add(sums, pod, index.ignore_pod_overhead) end
+      all[name] = sums
+    end
+    known.sums, known.stale = all, {}
+    return all
+  end
 end
 
 -- { [tree id] = { quotas, total } }. The tree "" is the cluster's. Any other divides the total in its root's

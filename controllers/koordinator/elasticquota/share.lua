@@ -40,83 +40,109 @@ function M.muldiv(a, b, c)
   return long_muldiv(a, b, c)
 end
 
+-- Of one division, and filled anew for the next: who still wants something, the weight, the share and the
+-- remainder of each, and their order by remainder.
+local hungry, weights, shares, rests, order = {}, {}, {}, {}, {}
+
+local function by_rest(a, b)
+  if rests[a] ~= rests[b] then return rests[a] > rests[b] end
+  return hungry[a].name < hungry[b].name
+end
+
 -- Gives the units that are left to the largest remainders, of equal ones by name.
-local function hand_out(left, shares, rests, nodes)
-  local order = {}
-  for i in pairs(rests) do order[#order + 1] = i end
-  table.sort(order, function(a, b)
-    if rests[a] ~= rests[b] then return rests[a] > rests[b] end
-    return nodes[a].name < nodes[b].name
-  end)
-  for i = 1, math.min(left, #order) do shares[order[i]] = shares[order[i]] + 1 end
-end
-
-local function hamilton(total, weights, sum, nodes)
-  local shares, rests, left = {}, {}, total
-  for i = 1, #nodes do
-    local weight, share = weights[i], 0
-    if weight > 0 then share, rests[i] = M.muldiv(weight, total, sum) end
-    shares[i], left = share, left - share
+local function hand_out(left, n)
+  local some = 0
+  for i = 1, n do
+    if weights[i] > 0 then
+      some = some + 1
+      order[some] = i
+    end
   end
-  if left > 0 then hand_out(left, shares, rests, nodes) end
-  return shares
+  for i = #order, some + 1, -1 do order[i] = nil end
+  table.sort(order, by_rest)
+  for i = 1, math.min(left, some) do shares[order[i]] = shares[order[i]] + 1 end
 end
 
-local function rounded(total, weights, sum, nodes)
-  local shares = {}
-  for i in ipairs(nodes) do shares[i] = math.tointeger((weights[i] * 1.0 * total / sum + 0.5) // 1) end
-  return shares
+local function hamilton(total, sum, n)
+  local left = total
+  for i = 1, n do
+    shares[i], rests[i] = M.muldiv(weights[i], total, sum)
+    left = left - shares[i]
+  end
+  if left > 0 then hand_out(left, n) end
 end
 
--- The weights, and their sum. If the sum does not fit an integer, all weights are halved until it does: only
--- their ratio counts.
-local function weigh(nodes)
-  local weights, sum, shift = {}, 0.0, 0
-  for i = 1, #nodes do
-    weights[i] = math.max(nodes[i].weight, 0)
+local function rounded(total, sum, n)
+  for i = 1, n do shares[i] = math.tointeger((weights[i] * 1.0 * total / sum + 0.5) // 1) end
+end
+
+-- The weights of the hungry, of which it returns the sum. If that does not fit an integer, all weights are
+-- halved until it does: only their ratio counts.
+local function weigh(n)
+  local sum, shift = 0.0, 0
+  for i = 1, n do
+    weights[i] = math.max(hungry[i].weight, 0)
     sum = sum + weights[i]
   end
   while sum >= 0x1p62 do sum, shift = sum / 2, shift + 1 end
   local whole = 0
-  for i = 1, #weights do
+  for i = 1, n do
     weights[i] = weights[i] >> shift
     whole = whole + weights[i]
   end
-  return weights, whole
+  return whole
 end
 
--- The share of each node: { [name] = amount }. nodes: { name, weight, request, min, guarantee, lends }.
-function M.redistribute(total, nodes, upstream)
+-- Gives the hungry their shares. Returns what those who reached their request gave back, and how many are
+-- hungry still.
+local function feed(n)
+  local back, still = 0, 0
+  for i = 1, n do
+    local node = hungry[i]
+    local got = node.runtime + shares[i]
+    if got < node.request then
+      still = still + 1
+      hungry[still] = node
+    else
+      back = back + got - node.request
+      got = node.request
+    end
+    node.runtime = got
+  end
+  return back, still
+end
+
+-- The share of each node, as its field `runtime`. nodes: { name, weight, request, min, guarantee, lends }, of
+-- which the first n count.
+function M.divide(total, nodes, n, upstream)
   local split = upstream == "v1.8.0" and rounded or hamilton
-  local runtime, hungry, left = {}, {}, total
-  for _, node in ipairs(nodes) do
+  local left, some = total, 0
+  for i = 1, n do
+    local node = nodes[i]
     local min = math.max(node.min, node.guarantee or 0)
     local mine = min
     if node.request > min then
-      hungry[#hungry + 1] = node
+      some = some + 1
+      hungry[some] = node
     elseif node.lends then
       mine = node.request
     end
-    runtime[node.name] = mine
+    node.runtime = mine
     left = left - mine
   end
-
-  while left > 0 and #hungry > 0 do
-    local weights, sum = weigh(hungry)
+  while left > 0 and some > 0 do
+    local sum = weigh(some)
     if sum <= 0 then break end
-    local shares, back, still = split(left, weights, sum, hungry), 0, {}
-    for i, node in ipairs(hungry) do
-      local got = runtime[node.name] + shares[i]
-      if got < node.request then
-        still[#still + 1] = node
-      else
-        back = back + got - node.request
-        got = node.request
-      end
-      runtime[node.name] = got
-    end
-    left, hungry = back, still
+    split(left, sum, some)
+    left, some = feed(some)
   end
+end
+
+-- The same as { [name] = amount }.
+function M.redistribute(total, nodes, upstream)
+  M.divide(total, nodes, #nodes, upstream)
+  local runtime = {}
+  for _, node in ipairs(nodes) do runtime[node.name] = node.runtime end
   return runtime
 end
 
@@ -129,17 +155,19 @@ local function part(left, min, sum, upstream)
   return (M.muldiv(left, min, sum))
 end
 
--- Whether a parent has less than the minima of its children, in some resource.
-local function is_short(total, fixed, shrinking)
+-- Whether a parent has enough for the minima of its children, in all resources that its list names.
+function M.suffices(total, children)
   for name, have in pairs(total) do
-    if have < (fixed[name] or 0) + (shrinking[name] or 0) then return true end
+    local sum = 0
+    for i = 1, #children do sum = sum + (children[i].min[name] or 0) end
+    if have < sum then return false end
   end
-  return false
+  return true
 end
 
--- The effective minima: { [name] = list }, those of the children where the parent has enough for their sum.
--- Minima that may not shrink are served first, the others get proportional parts. total: the parent's list;
--- children: { name, min, scales }. Resources that the parent's list does not name are ignored.
+-- The effective minima if a parent has less than their sum: { [name] = list }. Minima that may not shrink are
+-- served first, the others get proportional parts. total: the parent's list; children: {
+-- name, min, scales }. Resources that the parent's list does not name are ignored.
 function M.scaled_min(total, children, upstream)
   local fixed, shrinking = {}, {}
   for _, child in ipairs(children) do
@@ -147,11 +175,9 @@ function M.scaled_min(total, children, upstream)
     for name, n in pairs(child.min) do sums[name] = (sums[name] or 0) + n end
   end
 
-  local out, short = {}, is_short(total, fixed, shrinking)
+  local out = {}
   for _, child in ipairs(children) do
-    if child.scales and not short then
-      out[child.name] = child.min
-    elseif child.scales then
+    if child.scales then
       local min = {}
       for name, n in pairs(child.min) do min[name] = n end
       for name, have in pairs(total) do

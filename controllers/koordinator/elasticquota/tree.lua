@@ -84,15 +84,13 @@ local function finish_request(q, info, lends)
   info.limit_request = capped(info.request, q.max)
 end
 
-local climb
-
 -- Adds the sums below a quota to its own.
 local function gather(children, info, context)
   local allocated, request = lists.copy(info.self_used), lists.copy(info.child_request)
   for _, what in ipairs(PASSED_ON) do info[what] = lists.copy(info[what]) end
   info.child_request = request
   for _, child in ipairs(children) do
-    local below = climb(child, context)
+    local below = context.infos[child.name]
     lists.accumulate(request, below.limit_request)
     for _, what in ipairs(PASSED_ON) do lists.accumulate(info[what], below[what]) end
     lists.accumulate(allocated, below.guaranteed)
@@ -100,58 +98,137 @@ local function gather(children, info, context)
   return allocated
 end
 
--- The infos of a quota and of all below it, bottom-up.
-function climb(q, context)
-  local info, children = begin(q, context.pods), context.children[q.name]
+-- Whether a quota, the sums of its own pods and the number of its children are those of the calculation
+-- before.
+local function stays(q, children, context)
+  local before = context.before
+  return before and before.by_name[q.name] == q and before.pods[q.name] == context.pods[q.name]
+    and #(before.children[q.name] or NOTHING) == #children
+end
+
+-- The infos of a quota and of all below it, bottom-up; those of the calculation before where nothing changed.
+-- Returns whether that is so.
+local function climb(q, context)
+  local children = context.children[q.name] or NOTHING
+  local same = stays(q, children, context)
+  for i = 1, #children do same = climb(children[i], context) and same end
+  context.by_name[q.name] = q
+  if same then
+    context.infos[q.name] = context.before.infos[q.name]
+    return true
+  end
+  local info = begin(q, context.pods)
   context.infos[q.name] = info
-  local allocated = children and gather(children, info, context) or info.self_used
+  local allocated = #children > 0 and gather(children, info, context) or info.self_used
   finish_request(q, info, q.lends and not context.guarantee)
   if context.guarantee then
     info.allocated = allocated
     info.guaranteed = lists.max(allocated, q.min)
   end
-  return info
+  return false
 end
 
-local function scale(children, total, context)
-  if not context.scale_min then return end
-  local list = {}
+-- The minima of children, in their order, smaller than they say where the parent has less than all.
+local function minima(children, total, context)
+  local out, list = {}, {}
+  for i, child in ipairs(children) do out[i] = child.min end
+  if not context.scale_min or share.suffices(total, children) then return out end
   for i, child in ipairs(children) do list[i] = { name = child.name, min = child.min, scales = true } end
-  for name, min in pairs(share.scaled_min(total, list, context.upstream)) do
-    context.infos[name].auto_min = min
-  end
+  local scaled = share.scaled_min(total, list, context.upstream)
+  for i, child in ipairs(children) do out[i] = scaled[child.name] end
+  return out
 end
 
--- One resource of one level. nodes: tables of the children, which are filled in anew for each resource.
-local function divide(resource, children, nodes, total, context)
-  local infos, guarantee = context.infos, context.guarantee
-  for i, child in ipairs(children) do
-    local info, node = infos[child.name], nodes[i]
+-- Divides a resource among children, whose runtimes get their part. context.nodes are filled anew each time.
+local function divide(resource, children, mins, runtimes, total, context)
+  local infos, guarantee, nodes = context.infos, context.guarantee, context.nodes
+  for i = 1, #children do
+    local child, node = children[i], nodes[i]
+    if not node then
+      node = {}
+      nodes[i] = node
+    end
+    local info = infos[child.name]
     node.name = child.name
     node.weight = child.weight[resource] or 0
     node.request = info.limit_request[resource] or 0
-    node.min = info.auto_min[resource] or 0
+    node.min = mins[i][resource] or 0
     node.guarantee = info.guaranteed[resource] or 0
     node.lends = child.lends and not guarantee
   end
-  return share.redistribute(total[resource] or 0, nodes, context.upstream)
+  share.divide(total[resource] or 0, nodes, #children, context.upstream)
+  for i = 1, #children do runtimes[i][resource] = nodes[i].runtime end
+end
+
+local function equal(a, b)
+  if a == b then return true end
+  for name, n in pairs(a) do
+    if b[name] ~= n then return false end
+  end
+  for name in pairs(b) do
+    if a[name] == nil then return false end
+  end
+  return true
+end
+
+-- Whether the level below a quota is divided as in the calculation before: the same total among the same
+-- children, who ask for the same.
+local function divided(name, children, total, keys, context)
+  local before = context.before
+  local level = before and before.levels[name]
+  if not level or not equal(level.total, total) or not equal(level.keys, keys)
+    or #before.children[name] ~= #children then
+    return nil
+  end
+  for i = 1, #children do
+    local child = children[i]
+    local now, was = context.infos[child.name], before.infos[child.name]
+    if before.by_name[child.name] ~= child then return nil end
+    if now ~= was and not (equal(now.limit_request, was.limit_request)
+      and equal(now.guaranteed, was.guaranteed)) then
+      return nil
+    end
+  end
+  return level.runtimes
+end
+
+-- The runtimes of the children, in their order, as the level before was divided.
+local function keep(children, runtimes, context)
+  for _, child in ipairs(children) do
+    local now, was = context.infos[child.name], context.before.infos[child.name]
+    if now ~= was then now.runtime, now.auto_min = was.runtime, was.auto_min end
+  end
+  return runtimes
+end
+
+-- What a quota gets: in its info, or in a copy where that is one of the calculation before and says
+-- otherwise.
+local function settle(q, runtime, min, context)
+  local info = context.infos[q.name]
+  if equal(info.runtime, runtime) and equal(info.auto_min, min) then return end
+  if context.before and context.before.infos[q.name] == info then
+    info = lists.copy(info)
+    context.infos[q.name] = info
+  end
+  info.runtime, info.auto_min = runtime, min
+end
+
+local function divide_all(children, total, keys, context)
+  local mins, runtimes = minima(children, total, context), {}
+  for i = 1, #children do runtimes[i] = {} end
+  for resource in pairs(keys) do divide(resource, children, mins, runtimes, total, context) end
+  for i, child in ipairs(children) do settle(child, masked(runtimes[i], child.max), mins[i], context) end
+  return runtimes
 end
 
 -- Divides `total` among the children of a quota in the resources `keys`, and so on below them.
 local function descend(name, total, keys, context)
   local children = context.children[name]
   if children == nil then return end
-  scale(children, total, context)
-  local runtimes, nodes = {}, {}
-  for i = 1, #children do runtimes[i], nodes[i] = {}, {} end
-  for resource in pairs(keys) do
-    local parts = divide(resource, children, nodes, total, context)
-    for i, child in ipairs(children) do runtimes[i][resource] = parts[child.name] end
-  end
-  for i, child in ipairs(children) do
-    context.infos[child.name].runtime = masked(runtimes[i], child.max)
-    descend(child.name, runtimes[i], child.max, context)
-  end
+  local runtimes = divided(name, children, total, keys, context)
+  runtimes = runtimes and keep(children, runtimes, context) or divide_all(children, total, keys, context)
+  context.levels[name] = { total = total, keys = keys, runtimes = runtimes }
+  for i, child in ipairs(children) do descend(child.name, runtimes[i], child.max, context) end
 end
 
 -- Quotas without a path to the root: only the sums of their own pods.
@@ -198,14 +275,23 @@ end
 --        pods     { [quota name] = { request, used, non_preemptible_request, non_preemptible_used } }
 --        total    what the tree may divide, as a list
 --        scale_min, guarantee, upstream   the settings of the same names (elasticquota.lua)
+--        before    what the last calculation returned second, or nil: quotas and sums that are the same
+--          tables as there count as unchanged
 -- Returns { [quota name] = { request, child_request, limit_request, used, runtime, auto_min, allocated,
 -- guaranteed, non_preemptible_request, non_preemptible_used, self_request, self_used, orphan } }, the
--- reserved ones among them.
+-- reserved ones among them, and what `before` takes. Nothing in these tables may be changed.
 function M.calculate(input)
+  local before = input.before
+  local goes_on = before and before.scale_min == input.scale_min and before.guarantee == input.guarantee
+    and before.upstream == input.upstream
   local context = {
+    before = goes_on and before or nil,
     pods = input.pods or NOTHING,
     children = children_of(input.quotas),
     infos = {},
+    by_name = {},
+    levels = {},
+    nodes = {},
     top = { [quota.SYSTEM] = true, [quota.DEFAULT] = true },
     scale_min = input.scale_min,
     guarantee = input.guarantee,
@@ -229,7 +315,8 @@ function M.calculate(input)
   root.runtime = total
   context.infos[quota.ROOT] = root
   descend(quota.ROOT, total, all_keys(input.quotas), context)
-  return context.infos
+  context.before = nil
+  return context.infos, context
 end
 
 return M

@@ -10,10 +10,25 @@ local M = {}
 
 local BINARY = { memory = true, ["ephemeral-storage"] = true, storage = true }
 
+-- The integers of texts that were read, for the same ones come again and again. Emptied when there are many.
+local KEPT = 10000
+local millis, values, n_kept = {}, {}, 0
+
 -- One quantity as the integer that stands for it.
 function M.amount(name, quantity)
+  local known = name == "cpu" and millis or values
+  local n = known[quantity]
+  if n then return n end
   local q = kube.qty(quantity)
-  return name == "cpu" and q:milli() or q:value()
+  n = name == "cpu" and q:milli() or q:value()
+  if type(quantity) == "string" then
+    if n_kept == KEPT then
+      millis, values, n_kept = {}, {}, 0
+      known = name == "cpu" and millis or values
+    end
+    known[quantity], n_kept = n, n_kept + 1
+  end
+  return n
 end
 
 -- The integers of a Kubernetes resource list, of a pod's requests, or of nil.

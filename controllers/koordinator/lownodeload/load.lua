@@ -50,16 +50,20 @@ local function fresh(metric, expiration, now)
   return expiration <= 0 or now - kube.time(updated):unix() < expiration
 end
 
-local function add(sum, list, names)
-  for name in pairs(names) do sum[name] = (sum[name] or 0) + (list[name] or 0) end
+local function add(sum, amounts, names)
+  for i = 1, #names do
+    local name = names[i]
+    sum[name] = sum[name] + (amounts[name] or 0)
+  end
 end
 
 local function zero(names)
   local out = {}
-  for name in pairs(names) do out[name] = 0 end
+  for _, name in ipairs(names) do out[name] = 0 end
   return out
 end
 
+-- names: a list.
 local function of_node(node, on_node, metric, names)
   local load = { node = node, name = node.metadata.name, allocatable = nodes.raw_allocatable(node), pods = {},
     prod_pods = {},
@@ -90,11 +94,11 @@ end
 -- The loads of nodes that report, by name. pods_on: { [node name] = pods }; metrics: { [node name] =
 -- NodeMetric }; expiration in seconds, nil: reports never expire.
 function M.loads(list, pods_on, metrics, names, expiration, now)
-  local out = {}
+  local out, resources = {}, lists.names(names)
   for _, node in ipairs(list) do
     local name = node.metadata.name
     if fresh(metrics[name], expiration, now) then
-      out[#out + 1] = of_node(node, pods_on[name] or {}, metrics[name], names)
+      out[#out + 1] = of_node(node, pods_on[name] or {}, metrics[name], resources)
     end
   end
   table.sort(out, function(a, b) return a.name < b.name end)

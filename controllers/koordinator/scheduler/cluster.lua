@@ -29,8 +29,8 @@ local TEMPLATES = "gpu-shared-resource-templates" -- a ConfigMap in Koordinator'
 -- What was read of it: { version, templates }.
 local templates_before = {}
 
-local function add_quotas(ctx, state, known)
-  local objects, index = inputs.quotas(ctx)
+local function add_quotas(memory, ctx, state, known)
+  local objects, index = memory.quotas_of(ctx)
   if #objects == 0 then return end
   local counted = {}
   for _, fact in ipairs(known) do
@@ -39,7 +39,7 @@ local function add_quotas(ctx, state, known)
     end
   end
   state.quotas = index
-  state.infos = forest.calculate(index, counted, inputs.total(ctx), ctx.params)
+  state.infos = memory.calculate(index, counted, inputs.total(ctx), ctx.params)
 end
 
 -- Puts the pods on their nodes.
@@ -59,7 +59,9 @@ local function add_pods(state, known, bound)
         if fact.claims then state.claiming[#state.claiming + 1] = fact.pod end
       end
       -- The quota has it already; what is read of the pod does not say so.
-      if bound[fact.key] then quota.assigned, fact.version = true, nil end
+      if bound[fact.key] and not quota.assigned then
+        fact.quota, fact.version = fields.merge(quota, { assigned = true }), nil
+      end
     end
   end
 end
@@ -175,7 +177,7 @@ local function read(memory, ctx, args)
   end
   local known = facts.pods(memory, ctx, bound)
   add_pods(state, known, bound)
-  add_quotas(ctx, state, known)
+  add_quotas(memory, ctx, state, known)
   state.gangs = gangs_of(known, ctx.params.schedulerName, bound)
   local waiting, held = waiting_of(ctx, known, bound)
   local wanting = {}
@@ -193,6 +195,7 @@ end
 -- what is known (facts.lua) of all pods that wait for this scheduler and have no node yet; and the nodes.
 function M.reader()
   local memory = facts.new()
+  memory.quotas_of, memory.calculate = inputs.quotas(), forest.keeper()
   return function(ctx, args) return read(memory, ctx, args) end
 end
 

@@ -26,7 +26,8 @@ function M.count(state, pod, plus)
   local request = members.request_of(pod, state.quotas.ignore_pod_overhead)
   local name = M.name_of(pod, state)
   while name and state.infos[name] and state.quotas.by_name[name] do
-    local info = state.infos[name]
+    local info = lists.copy(state.infos[name]) -- the calculation keeps that
+    state.infos[name] = info
     info.used = change(info.used, request)
     if fields.label(pod, keys.preemptible) == "false" then
       info.non_preemptible_used = change(info.non_preemptible_used, request)

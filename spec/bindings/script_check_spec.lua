@@ -618,6 +618,27 @@ describe("what a script may do while loading", function()
         ["empty.lua"] = "" } },
     { "use the libraries", 'assert(string.format("%d", 3) == "3" and #table.pack(1, 2) == 2 and math.max(1, \z
       2) == 2 and utf8.char(228) == "ä" and os.time() > 0)' },
+    { "read and make times, in UTC", [[
+      local function at(t) return os.time(t) - 1767225600 end -- 2026-01-01T00:00:00Z
+      assert(at { year = 2026, month = 1, day = 1, hour = 0 } == 0)
+      assert(at { year = 2026, month = 1, day = 2 } == 36 * 3600)
+      assert(at { year = 2026, month = 1, day = 1, hour = 1, min = 2, sec = 3 } == 3723)
+      local t = { year = 2026, month = 14, day = 1, hour = 23, min = 59, sec = 61 }
+      assert(at(t) == 397 * 86400 + 1)
+      local text = ""
+      for _, key in ipairs { "year", "month", "day", "hour", "min", "sec", "yday", "wday", "isdst" } do
+        text = text .. " " .. tostring(t[key])
+      end
+      assert(text == " 2027 2 2 0 0 1 33 3 false", text)
+      for key, wrong in pairs { missing = {}, ["not an integer"] = { day = "x" },
+        ["out%-of%-bound"] = { day = (1 << 30) + 1 } } do
+        wrong.year, wrong.month = 2026, 1
+        local ok, why = pcall(os.time, wrong)
+        assert(not ok and why:find("field 'day' .*" .. key), why)
+      end
+      assert(os.date("%F %T", 1767225600) == "2026-01-01 00:00:00" and os.date("!%T", 3600) == "01:00:00")
+      assert(os.date("*t", 86399).hour == 23 and os.date("%Y") >= "2026")
+      assert(os.clock() >= 0)]] },
     { "load text in its own environment",
       'assert(load("return 1 + 1")() == 2); assert(load("return x", "c", "t", { x = 3 })() == 3)\nlocal f, \z
       why = load("return +")\nassert(not f and why)\nassert(not pcall(load "return undefined_global"))' },

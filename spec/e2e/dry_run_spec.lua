@@ -53,7 +53,7 @@ widgets.each("dry-run-spec", function(t)
     t.says "saw 1 1 1 0 1 yes already_exists nil"
     t.says('verb=patch kind=dry-run-spec.kubelua.dev/v1/Widget object=' .. t.ns
       .. '/w subresource=status changes="status: none -> {\\"n\\":1}"')
-    t.says('verb=apply kind=v1/ConfigMap object=' .. t.ns
+    t.says(("controller=%s key=%s/w verb=apply kind=v1/ConfigMap object=%s"):format(t.name, t.ns, t.ns)
       .. '/child changes="data: none -> {\\"n\\":\\"1\\"}, metadata.ownerReferences')
     t.says('verb=patch kind=v1/ConfigMap object=' .. t.ns .. '/child changes="data.more: none -> \\"yes\\""')
     t.says('verb=delete kind=v1/ConfigMap object=' .. t.ns .. "/old changes=gone")

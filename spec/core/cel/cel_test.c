@@ -127,8 +127,9 @@ static void texts(void **state)
     is("'abc'.contains('b') && 'abc'.startsWith('ab') && 'abc'.endsWith('bc')", "true");
     is("'abc'.matches('^a.c$')", "true");
     is("['a', 'ab', 'b'].filter(x, x.matches('^a') || x.matches('(' + x + ')$'))", "[\"a\",\"ab\",\"b\"]");
-    is("'abc'.charAt(1) + 'abc'.charAt(3)", "\"b\"");
+    is("'abc'.charAt(0) + 'abc'.charAt(1) + 'abc'.charAt(3)", "\"ab\"");
     is("'abc'.charAt(4)", "! index out of range: 4");
+    is("'abc'.charAt(-1)", "! index out of range: -1");
     is("'hello mellow'.indexOf('ello', 2)", "7");
     is("'hello mellow'.lastIndexOf('ello', 6)", "1");
     is("'TacoCat'.lowerAscii() + 'TacoCat'.upperAscii()", "\"tacocatTACOCAT\"");
@@ -137,6 +138,11 @@ static void texts(void **state)
     is("'a b c'.split(' ', 2)", "[\"a\",\"b c\"]");
     is("'ab'.split('')", "[\"a\",\"b\"]");
     is("'tacocat'.substring(4) + 'tacocat'.substring(0, 4)", "\"cattaco\"");
+    is("'abc'.substring(0, 0) + 'abc'.substring(3) + 'abc'.substring(2, 3)", "\"c\"");
+    is("'abc'.substring(4)", "! index out of range: 4");
+    is("'abc'.substring(0, 4)", "! index out of range: 4");
+    is("'abc'.substring(-1)", "! index out of range: -1");
+    is("'abc'.substring(3, 2)", "! invalid substring range. start: 3, end: 2");
     is("' x '.trim() + ['a', 'b'].join('-')", "\"xa-b\"");
     is("[1, 'a']", "? ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a']\n | ....^");
     is("'%s is %d, %x'.format(['a', 42, 255])", "\"a is 42, ff\"");

@@ -192,6 +192,10 @@ static void rules_cover_what_they_grant_themselves(void **state)
     /* two rules together */
     assert_covers("[{'verbs':['get']," PODS "},{'verbs':['list']," PODS "}]",
         "[{'verbs':['get','list']," PODS "}]", "");
+    assert_covers("[{'verbs':['get'],'nonResourceURLs':['/x','/logs/*']}]",
+        "[{'verbs':['get'],'nonResourceURLs':['/x','/logs/','/logs/a/b','/logs/*']}]", "");
+    assert_covers("[{'verbs':['get'],'nonResourceURLs':['*']}]",
+        "[{'verbs':['get'],'nonResourceURLs':['/x','*']}]", "");
     assert_covers("[]", "[]", "");
 }
 
@@ -210,6 +214,9 @@ static void what_is_not_covered_is_listed_as_rules(void **state)
         "{APIGroups:[\"\"], Resources:[\"pods\"], ResourceNames:[\"b\"], Verbs:[\"get\"]}");
     assert_covers(
         "[]", "[{'verbs':['get'],'nonResourceURLs':['/x']}]", "{NonResourceURLs:[\"/x\"], Verbs:[\"get\"]}");
+    assert_covers("[{'verbs':['get'],'nonResourceURLs':['/x','/logs/*']}]",
+        "[{'verbs':['get'],'nonResourceURLs':['/xy','/logs']}]",
+        "{NonResourceURLs:[\"/logs\"], Verbs:[\"get\"]}\n{NonResourceURLs:[\"/xy\"], Verbs:[\"get\"]}");
 }
 
 static void a_refusal_names_user_verb_resource_and_place(void **state)

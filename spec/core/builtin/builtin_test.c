@@ -37,6 +37,10 @@ typedef struct row {
 
 #define POD(spec) "{'metadata':{'name':'a','namespace':'n'},'spec':{" spec "}}"
 #define C "'containers':[{'name':'c','image':'i'}]"
+#define ENV(from) "'containers':[{'name':'c','image':'i','env':[{'name':'A','valueFrom':{" from "}}]}]"
+#define NEAR(weight)                                                                                         \
+    "'affinity':{'podAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':" weight        \
+    ",'podAffinityTerm':{'topologyKey':'z'}}]}}"
 #define JOB(spec)                                                                                            \
     "{'metadata':{'name':'a','namespace':'n'},'spec':{'manualSelector':true,'selector':{'matchLabels':{'a':" \
     "'b'}}," spec "'template':{'metadata':{'labels':{'a':'b'}},'spec':{'restartPolicy':'Never'," C "}}}}"
@@ -50,6 +54,28 @@ static const row rows[] = {
     {"v1/pods", NULL, POD(C ",'restartPolicy':'Sometimes'"), "spec.restartPolicy: Unsupported value"},
     {"v1/pods", POD(C), POD("'containers':[{'name':'c','image':'other'}]"), NULL},
     {"v1/pods", POD(C), POD(C ",'hostNetwork':true"), "spec: Forbidden"},
+    {"v1/pods", NULL, POD(ENV("'fieldRef':{'fieldPath':'metadata.name'}")), NULL},
+    {"v1/pods", NULL, POD(ENV("'fieldRef':{}")),
+        "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Required value"},
+    {"v1/pods", NULL, POD(ENV("'fieldRef':{'fieldPath':'metadata.labels'}")),
+        "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value"},
+    {"v1/pods", NULL, POD(ENV("'fieldRef':{'fieldPath':'x'}")),
+        "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value"},
+    {"v1/pods", NULL, POD(ENV("'resourceFieldRef':{'resource':'limits.cpu'}")), NULL},
+    {"v1/pods", NULL, POD(ENV("'resourceFieldRef':{'resource':'requests.hugepages-2Mi'}")), NULL},
+    {"v1/pods", NULL, POD(ENV("'resourceFieldRef':{}")),
+        "spec.containers[0].env[0].valueFrom.resourceFieldRef.resource: Required value"},
+    {"v1/pods", NULL, POD(ENV("'resourceFieldRef':{'resource':'cpu'}")),
+        "spec.containers[0].env[0].valueFrom.resourceFieldRef.resource: Unsupported value"},
+    {"v1/pods", NULL, POD(ENV("'secretKeyRef':{'name':'s','key':'k'}")), NULL},
+    {"v1/pods", NULL, POD(ENV("'secretKeyRef':{'name':'s'}")),
+        "spec.containers[0].env[0].valueFrom.secretKeyRef.key: Required value"},
+    {"v1/pods", NULL, POD(C "," NEAR("1")), NULL},
+    {"v1/pods", NULL, POD(C "," NEAR("100")), NULL},
+    {"v1/pods", NULL, POD(C "," NEAR("0")),
+        "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value"},
+    {"v1/pods", NULL, POD(C "," NEAR("101")),
+        "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value"},
     {"v1/services", NULL, "{'metadata':{'name':'a'},'spec':{'ports':[{'port':80}]}}", NULL},
     {"v1/services", NULL, "{'metadata':{'name':'a'},'spec':{'ports':[{'port':0}]}}",
         "spec.ports[0].port: Invalid value"},

@@ -40,7 +40,8 @@ widgets.each("dry-run-spec", function(t)
       ctx:delete("v1/ConfigMap", "old")
       local old = ctx.live:get("v1/ConfigMap", "old")
       ctx:event("Told", "something happened")
-      ctx.log:info("saw %s %s %s %d %d %s %s %s", made.data.n, read.data.n, live.data.n, #listed, #also, also[1].data.more, tostring(ok or err.kind), tostring(old))
+      ctx.log:info("saw %s %s %s %d %d %s %s %s", made.data.n, read.data.n, live.data.n, #listed, #also,
+        also[1].data.more, tostring(ok or err.kind), tostring(old))
       return { status = { n = obj.spec.n } }
     end]]
 

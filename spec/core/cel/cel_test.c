@@ -120,6 +120,15 @@ static void macros_loop(void **state)
     is("o.l.map(x, o.l.map(y, x * y))", "[[1,2,3],[2,4,6],[3,6,9]]");
 }
 
+static void maps_have_keys_of_four_types(void **state)
+{
+    (void)state;
+    is("{'c': 'a'}['c'] + {2: 'b'}[2] + {1u: 'c'}[1u] + {true: 'd'}[true]", "\"abcd\"");
+    is("{o.a: 'x'}[1] + {o.t: 'y'}[true] + {uint(o.a): 'z'}[1u]", "\"xyz\"");
+    is("{o.f: 'x'}", "! unsupported key type: double");
+    is("{o.l: 'x'}", "! unsupported key type: list");
+}
+
 static void texts(void **state)
 {
     (void)state;
@@ -238,6 +247,59 @@ static void a_budget_ends_what_costs_too_much(void **state)
     kl_free(said);
 }
 
+/* What is folded before it runs is free: conversions of literals, and membership in a list of them. */
+static void each_step_has_its_cost(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t cost;
+    } rows[] = {
+        {"true", 0},
+        {"1 + 2", 1},
+        {"o.a", 2},
+        {"o.a + 1", 3},
+        {"has(o.a)", 1},
+        {"has(o.x)", 1},
+        {"o.?x", 1},
+        {"o.?a", 2},
+        {"1 in [1, 2]", 0},
+        {"o.a in [1, 2]", 2},
+        {"1 in o.l", 5},
+        {"1 in [o.a]", 13},
+        {"duration('1s')", 0},
+        {"int('1')", 0},
+        {"string(o.a)", 3},
+        {"dyn(o.a)", 2},
+        {"[1, 2]", 0},
+        {"[o.a]", 12},
+        {"{'a': 1}", 0},
+        {"o.l[0]", 3},
+        {"o.l.size()", 3},
+        {"o.s.size()", 3},
+        {"o.s.contains('a')", 3},
+        {"o.s.matches('a')", 3},
+        {"o.s + 'abcdefghijklmnopqrstuvwxyz'", 5},
+        {"o.s == 'x'", 3},
+        {"true ? 1 : 2", 0},
+        {"true || o.a == 1", 0},
+        {"o.l.map(x, x)", 42},
+        {"o.l.filter(x, x > 1)", 35},
+        {"o.l.exists(x, x == 1)", 12},
+        {"format.labelValue().validate('a')", 11},
+        {"o.l.sum()", 5},
+        {"o.l.isSorted()", 5},
+        {"o.l.indexOf(2)", 5},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t cost;
+        char *said = worth(rows[i].text, KL_CEL_CALL_COST, &cost);
+        if (*said == '!' || *said == '?' || cost != rows[i].cost)
+            fail_msg("%s: %s for %d, not for %d", rows[i].text, said, (int)cost, (int)rows[i].cost);
+        kl_free(said);
+    }
+}
+
 /* `prefix` n times, `middle`, `suffix` n times. */
 static char *nested(const char *prefix, size_t n, const char *middle, const char *suffix)
 {
@@ -278,12 +340,14 @@ int main(void)
         cmocka_unit_test(fields_are_found_or_not),
         cmocka_unit_test(what_decides_hides_what_fails),
         cmocka_unit_test(macros_loop),
+        cmocka_unit_test(maps_have_keys_of_four_types),
         cmocka_unit_test(texts),
         cmocka_unit_test(lists_and_sets),
         cmocka_unit_test(times),
         cmocka_unit_test(libraries_of_kubernetes),
         cmocka_unit_test(types_are_checked),
         cmocka_unit_test(a_budget_ends_what_costs_too_much),
+        cmocka_unit_test(each_step_has_its_cost),
         cmocka_unit_test(depth_size_and_memory_have_an_end),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -6,7 +6,11 @@ const $ = id => document.getElementById(id);
 
 // ---------------------------------------------------------------- nodes
 
-// el("li", { class: "x", onclick: f }, "text", node, ...): strings become text.
+// Control characters and what turns the order of letters around, spelled out: "\u202e". Tabs and line ends stay.
+const plain = text => text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f]/g, c =>
+  c === "\x1b" ? "^[" : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+// el("li", { class: "x", onclick: f }, "text", node, ...): strings become text, as `plain` has it.
 function el(tag, props, ...children) {
   const svg = ["svg", "rect", "line", "text", "title"].includes(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -16,19 +20,21 @@ function el(tag, props, ...children) {
       (node.does ??= {})[name] = value;
       node.addEventListener(name.slice(2), e => node.does[name]?.(e));
     }
-    else node.setAttribute(name, value === true ? "" : value);
+    else node.setAttribute(name, value === true ? "" : plain(String(value)));
   }
-  node.append(...children.flat().filter(c => c !== undefined && c !== null && c !== false));
+  node.append(...children.flat().filter(c => c !== undefined && c !== null && c !== false)
+    .map(c => typeof c === "string" ? plain(c) : c));
   return node;
 }
 
 // Makes the children of `parent` those of `items`, by key: a node stays as long as its key does, so that focus stays where it is. draw(item) gives
-// a fresh node; it is taken in place of the old one only when it says something else.
+// a fresh node; it is taken in place of the old one only when it says something else. Items of one key are told apart by their order.
 function keyed(parent, items, keyOf, draw) {
-  const old = new Map([...parent.children].map(c => [c.dataset.key, c]));
+  const old = new Map([...parent.children].map(c => [c.dataset.key, c])), times = new Map();
   let at = parent.firstElementChild;
   for (const item of items) {
-    const key = keyOf(item);
+    const name = keyOf(item), n = times.get(name) ?? 0, key = n ? `${name} ${n}` : name;
+    times.set(name, n + 1);
     const fresh = draw(item);
     fresh.dataset.key = key;
     let node = old.get(key);
@@ -275,7 +281,7 @@ async function change(what, body) {
   }
 }
 
-function tell(text) { $("told").textContent = text; }
+function tell(text) { $("told").textContent = plain(text); }
 
 let asked;
 
@@ -408,7 +414,7 @@ async function introduce() {
   const about = await call("GET", "v1/").catch(() => undefined);
   if (!about) return;
   routes = new Set(about.routes.map(r => r.path));
-  $("process").textContent = [`${about.version} pid ${about.pid}`, ...(about.scripts ?? [])].join(", ");
+  $("process").textContent = plain([`${about.version} pid ${about.pid}`, ...(about.scripts ?? [])].join(", "));
 }
 
 async function lookAtShadow() {

@@ -107,7 +107,8 @@ static void begin_stream(kl_dashboard *d, kl_httpd_request *r)
         reply(r, 503, NO_SNIFF "Retry-After: 5\r\n", "too many viewers: try again later\n");
         return;
     }
-    kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "text/event-stream; charset=utf-8", NULL);
+    kl_httpd_stream *s = kl_httpd_reply_stream(
+        r, 200, "text/event-stream; charset=utf-8", NO_SNIFF "Cache-Control: no-store\r\n");
     static const char RETRY[] = "retry: 1000\n\n";
     (void)kl_httpd_stream_write(s, RETRY, sizeof RETRY - 1);
     kl_lock(&d->mu);

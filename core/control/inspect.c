@@ -1,6 +1,7 @@
 /* inspect.c - snapshots as JSON. */
 #include "control/inspect.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "cache/informer.h"
 #include "metrics/custom.h"
@@ -17,6 +18,46 @@ static void kseconds(kl_builder *b, const char *key, kl_time t)
 {
     kl_build_key(b, key);
     kl_build_double(b, (double)(t / KL_MILLISECONDS(1)) / 1e3);
+}
+
+/* Scripts and servers choose texts, and a page gets all of them each second: long ones are cut. */
+static void ktext(kl_builder *b, const char *key, const char *text)
+{
+    char *cut = text ? kl_log_cut(text) : NULL;
+    kl_build_kstr(b, key, cut ? cut : text);
+    kl_free(cut);
+}
+
+/* The maximum of each controller. */
+#define PARAMS_MOST 100
+
+static void params(kl_builder *b, const kl_value *all)
+{
+    if (!all)
+        return;
+    size_t n = kl_value_len(all);
+    kl_build_key(b, "params");
+    kl_build_object(b);
+    for (size_t i = 0; i < n && i < PARAMS_MOST; i++) {
+        const char *key;
+        const kl_value *v = kl_value_member(all, i, &key, NULL);
+        char *name = kl_log_cut(key), *json = kl_value_str(v) ? NULL : kl_value_to_json(v),
+             *cut = json ? kl_log_cut(json) : NULL;
+        const char *text = cut ? cut : kl_value_str(v);
+        if (text)
+            ktext(b, name ? name : key, text);
+        else
+            kl_build_kvalue(b, name ? name : key, v);
+        kl_free(name);
+        kl_free(json);
+        kl_free(cut);
+    }
+    if (n > PARAMS_MOST) {
+        char *more = kl_sprintf("and %zu more", n - PARAMS_MOST);
+        kl_build_kstr(b, "...", more);
+        kl_free(more);
+    }
+    kl_build_end(b);
 }
 
 /* An object that `part` fills. */
@@ -57,9 +98,9 @@ static void controller(kl_builder *b, kl_manager *m, const kl_controller_state *
     kl_build_kstr(b, "name", s->name);
     kl_build_kstr(b, "resource", s->resource);
     kl_build_kstr(b, "state", s->state);
-    kl_build_kstr(b, "message", s->message);
+    ktext(b, "message", s->message);
     kl_build_kint(b, "generation", s->generation);
-    kl_build_kvalue(b, "params", s->params);
+    params(b, s->params);
     kl_build_key(b, "queue");
     kl_build_object(b);
     kl_build_kint(b, "ready", (int64_t)s->ready);
@@ -107,7 +148,7 @@ static void informer(void *arg, const char *cluster, const char *kind, kl_inform
     kl_build_kstr(b, "cluster", cluster);
     kl_build_kstr(b, "kind", kind);
     kl_build_kstr(b, "state", s.state);
-    kl_build_kstr(b, "message", s.message);
+    ktext(b, "message", s.message);
     kl_build_kstr(b, "namespace", s.namespace_);
     kbool(b, "synced", s.synced);
     kbool(b, "parked", s.parked);

@@ -124,6 +124,49 @@ servers.each(function(name, start)
       assert.is_nil(page:eval "return window.broken")
     end)
 
+    it("spells out what is no letter and cuts what is long, of what scripts and params say", function()
+      controller.finish(run)
+      begin([[
+        local kube = require "kubelua"
+        local word = "a\u{202e}<b>\27[2J\u{9b}\u{2028}\u{2066}z"
+        local seen = kube.counter { name = "seen_total", help = word:gsub("%c", ""), labels = { "word" } }
+        return kube.controller { name = "odd", resource = "v1/ConfigMap", params = { big = "", list = {} },
+          reconcile = function(map)
+            if not map("data.bad") then return end
+            seen:inc(1, { word = word })
+            error(word, 0)
+          end }
+      ]], "--dashboard", "127.0.0.1:0", "--param", "big=" .. ("x"):rep(9000) .. "\u{202e}", "--param",
+        "list=[" .. ("1,"):rep(5000) .. "1]")
+      create("x", { bad = "yes" })
+      local shown = "a\\u202e<b>^[[2J\\u009b\\u2028\\u2066z"
+      for _, place in ipairs { "#failing-rows pre", "#metric-rows code" } do
+        page:until_true(30, ("document.querySelector('%s')?.textContent.includes(%q)"):format(place, shown))
+      end
+      page:until_true(10, "/big=x{8192}\\.\\.\\. \\(9003 bytes\\) list=\\[(1,){4095}1\\.\\.\\. /.test(\z
+        document.querySelector('.params').textContent)")
+      page:click "#failing-rows button"
+      page:until_true(30, ("document.querySelector('#why-answer pre')?.textContent.includes(%q)"):format(
+        shown))
+      assert.is_false(page:eval
+        "return /[\\x1b\\x7f-\\x9f\\u2028-\\u202e\\u2066]/.test(document.body.innerText)")
+      assert.is_true(page:eval "return document.querySelector('article.card').offsetHeight < innerHeight")
+      page:screenshot "odd"
+    end)
+
+    it("has one row for each reload, however many there are in a second", function()
+      for i = 1, 6 do
+        process.write(run.script_path, "return (" .. ("\n"):rep(i))
+        page:until_true(30, ("document.querySelector('#reload-rows pre')?.textContent.includes(':%d:')")
+          :format(i + 1))
+      end
+      page:eval [[
+        window.pictures = 0
+        new EventSource("v1/events").addEventListener("snapshot", () => window.pictures++)]]
+      page:until_true(30, "window.pictures > 3")
+      assert.equal(6, page:eval "return document.querySelectorAll('#reload-rows li').length")
+    end)
+
     it("is reached by the keyboard: a key's story, the list of keys, and the way back", function()
       create("b", { bad = "oops" })
       page:until_true(30, "document.querySelector('#failing-rows button')")

@@ -5,6 +5,11 @@ local core = require "kubelua.core"
 
 local M = {}
 
+--- A text as JSON can have it: one that is not UTF-8 is spelled out. Other values as they are.
+function M.readable(text)
+  return type(text) == "string" and not utf8.len(text) and core.visible(text) or text
+end
+
 -- The content of a list or a view; any other value as it is.
 local function of(value)
   if core.is_view(value) then return core.copy(value) end

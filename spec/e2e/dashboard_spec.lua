@@ -15,7 +15,9 @@ local SCRIPT = [[
     name = "answers", resource = "v1/ConfigMap",
     reconcile = function(map, ctx)
       if map("data.bad") then error("the word is bad: " .. map.data.bad, 0) end
-      if map("data.ask") and map("data.word") ~= "one" then ctx:patch(map, function(m) m.data.word = "one" end) end
+      if map("data.ask") and map("data.word") ~= "one" then
+        ctx:patch(map, function(m) m.data.word = "one" end)
+      end
     end,
   }
 ]]
@@ -25,7 +27,13 @@ local LEAST_CONTRAST = [[
   const light = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4 };
   const parts = s => s.match(/[\d.]+/g).map(Number);
   const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
-  const ground = e => { for (; e; e = e.parentElement) { const p = parts(getComputedStyle(e).backgroundColor); if (p.length < 4 || p[3] > 0) return p; } return [255, 255, 255]; };
+  const ground = e => {
+    for (; e; e = e.parentElement) {
+      const p = parts(getComputedStyle(e).backgroundColor);
+      if (p.length < 4 || p[3] > 0) return p;
+    }
+    return [255, 255, 255];
+  };
   let least = 99, where = "";
   for (const e of document.querySelectorAll("body *")) {
     if (!e.checkVisibility() || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
@@ -114,7 +122,8 @@ servers.each(function(name, start)
       page:until_true(30, "document.querySelectorAll('#metric-rows tr').length === 3")
       page:until_true(5, "!document.querySelector('#metrics').hidden")
       assert.equal('map_entries||mean 3.5;maps_seen_total|name="a"|1,234;|name="b"|1,234', page:eval [[
-        return [...document.querySelectorAll('#metric-rows tr')].map(r => [...r.children].slice(0, 3).map(c => c.textContent).join('|')).join(';')]])
+        return [...document.querySelectorAll('#metric-rows tr')].map(r => [...r.children].slice(0, 3)
+          .map(c => c.textContent).join('|')).join(';')]])
     end)
 
     it("takes what the cluster says for text", function()
@@ -309,7 +318,8 @@ servers.each(function(name, start)
       assert.equal(0, code, out)
       create("b", { ask = "yes" })
       page:until_true(60, "document.querySelector('#shadow-body').textContent.includes('1 differ')")
-      page:until_true(10, [[/"one" -> "two"/.test(document.querySelector('#shadow-body li pre').textContent)]])
+      page:until_true(10, [[/"one" -> "two"/.test(
+        document.querySelector('#shadow-body li pre').textContent)]])
       page:screenshot "shadow"
       page:eval(("document.querySelector('#token').value = %q"):format(TOKEN))
       page:click "#token-form button"

@@ -109,6 +109,13 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     assert.same({ "cpuReclaimThresholdPercent=80", "cpuReclaimThresholdPercent=50" },
       { page:eval(best), first })
     assert.equal(0, page:eval "return document.querySelectorAll('[src],link').length")
+    -- Markup that got in all the same would do nothing.
+    page:eval [[
+      window.refused = []
+      document.addEventListener("securitypolicyviolation", e => window.refused.push(e.effectiveDirective))
+      document.body.insertAdjacentHTML("beforeend", `<img src="x" onerror="window.broken = true">`)]]
+    page:until_true(30, "window.refused.includes('script-src-attr') && window.refused.includes('img-src')")
+    assert.is_nil(page:eval "document.querySelector('img').remove(); return window.broken")
     page:prefer "light"
     page:screenshot "sim-report"
     page:prefer "dark"

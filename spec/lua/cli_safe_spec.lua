@@ -84,6 +84,17 @@ describe("a terminal", function()
     assert.truthy(process.run(BIN .. " " .. command .. " 2>/dev/null"):find("\27[31mred", 1, true))
   end)
 
+  it("is told what a script says in each of several simulations, which come as JSON, though it is no UTF-8",
+    function()
+    local path = process.write(process.tmpname ".lua", [[
+      local kube = require "kubelua"
+      return kube.controller { name = "evil", resource = "v1/Node",
+        reconcile = function(_, ctx) ctx.log:warn "log\xff" error "bad\xff" end }]])
+    local out, code = process.run(("%s sim %s --generate nodes=1 --for 10m --seeds 2"):format(BIN, path))
+    assert.equal(0, code, out)
+    assert.truthy(out:find("bad\\xff", 1, true) and out:find("log\\xff", 1, true), out)
+  end)
+
   it("does not obey what a recording says in a replay", function()
     local script = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"

@@ -1,6 +1,8 @@
 --- sim_page_spec.lua - the figures of a simulation's page are the numbers of its results.
 --- not in tsan: it has one thread
 
+local page_script = require "kubelua.sim.page_script"
+local process = require "support.process"
 local svg = require "kubelua.sim.svg"
 
 local function count(text, pattern) return select(2, text:gsub(pattern, "")) end
@@ -63,5 +65,18 @@ describe("a chart", function()
       label = "</script><!--<script>", colour = "--prod" } })
     assert.match('{"times":%[0,1800%],"series":%[{"label":"\\u003c/script>\\u003c!%-%-\\u003cscript>","values":%[1,2.5%]}%]}', chart)
     assert.equal(1, count(chart, "</script>"))
+  end)
+end)
+
+describe("a page", function()
+  it("names the hash of its script in its policy, so that a browser runs that one", function()
+    local file = process.write(process.tmpname ".js", page_script.TEXT)
+    local sum = process.run("openssl dgst -sha256 -binary " .. file .. " | base64"):gsub("%s", "")
+    assert.equal(page_script.HASH, "sha256-" .. sum)
+  end)
+
+  it("shows a text with what its reader should see, the same in an attribute and in JSON", function()
+    assert.equal("a&lt;b&gt; &quot;\\u202e^[[2J\\x9b", svg.text 'a<b> "\u{202e}\27[2J\x9b')
+    assert.equal([["a\u003cb \\u202e^[[2J\\x9b"]], svg.json "a<b \u{202e}\27[2J\x9b")
   end)
 end)

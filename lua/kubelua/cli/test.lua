@@ -3,6 +3,7 @@
 local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local junit = require "kubelua.cli.junit"
+local plain = require "kubelua.plain"
 local suite = require "kubelua.suite"
 local testing = require "kubelua.testing"
 
@@ -138,9 +139,7 @@ function Json:tell(node, status, problem)
   self.tests, problem = self.tests or {}, problem or {}
   local out = { file = self.path, line = node.line, name = name_of(node), status = status,
     message = problem.message, where = problem.where, trace = problem.trace, story = problem.story }
-  for key, text in pairs(out) do
-    if type(text) == "string" and not utf8.len(text) then out[key] = core.visible(text) end
-  end
+  for key, text in pairs(out) do out[key] = plain.readable(text) end
   table.insert(self.tests, out)
 end
 

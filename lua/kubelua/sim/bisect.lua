@@ -5,6 +5,7 @@
 -- A decision is a run of a key: its result and its writes.
 
 local core = require "kubelua.core"
+local plain = require "kubelua.plain"
 local run = require "kubelua.sim.run"
 
 local M = {}
@@ -52,7 +53,7 @@ local function decisions(cell)
     run.run(cell, nil, function(w)
       for _, r in ipairs(w.sim:told()) do
         coroutine.yield { at = w:timestamp(), seconds = w.time, controller = r.controller, key = r.key,
-          result = r.result, message = r.message, wrote = lines(r.writes) }
+          result = r.result, message = plain.readable(r.message), wrote = lines(r.writes) }
       end
     end)
   end)

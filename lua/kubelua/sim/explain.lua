@@ -2,6 +2,7 @@
 -- calculation, where a policy logs it at debug level) and wrote, and what the simulation knows about it.
 
 local core = require "kubelua.core"
+local plain = require "kubelua.plain"
 local scheduler = require "kubelua.sim.scheduler"
 
 local M = {}
@@ -53,13 +54,14 @@ function E:look()
         wrote = {} }
       of[run.controller] = entry
     end
-    entry.runs, entry.result, entry.message = entry.runs + 1, run.result, run.message
+    entry.runs, entry.result = entry.runs + 1, run.result
+    entry.message = plain.readable(run.message)
     for _, line in ipairs(lines(run.writes)) do add(entry.wrote, line) end
   end
   for _, log in ipairs(core.stage_logs()) do
     local key, controller = named(log.fields)
     local entry = now[key] and now[key][controller]
-    if entry then add(entry.said, log.message) end
+    if entry then add(entry.said, plain.readable(log.message)) end
     if log.level ~= "debug" then self.others[#self.others + 1] = log end
   end
   for key, of in pairs(now) do

@@ -331,10 +331,14 @@ local function budget(report)
   return ("<p>%s</p><p>%s</p>"):format(t(table.concat(out, ", ")), best)
 end
 
+-- The page's own script runs and nothing else, whatever a name in it says; it loads nothing.
+local POLICY = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \z
+  \'unsafe-inline\'; script-src \'%s\'; base-uri \'none\'; form-action \'none\'">'):format(script.HASH)
+
 -- What a page begins with.
 local function head(title, command)
   return { '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" \z
-    content="width=device-width,initial-scale=1"><title>', t(title), "</title><style>", STYLE,
+    content="width=device-width,initial-scale=1">', POLICY, '<title>', t(title), "</title><style>", STYLE,
     "</style></head><body><h1>", t(title), "</h1><p><code>", t(command), "</code></p>" }
 end
 
@@ -370,7 +374,7 @@ function M.make(report)
   section(out, "Not modelled", "Whoever decides by this page should know that it leaves out:",
     list(first.not_modelled))
   out[#out + 1] = told_json(first.told or {})
-  out[#out + 1] = "<script>" .. script .. "</script></body></html>\n"
+  out[#out + 1] = "<script>" .. script.TEXT .. "</script></body></html>\n"
   return table.concat(out)
 end
 

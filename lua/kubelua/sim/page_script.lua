@@ -1,7 +1,12 @@
 -- page_script.lua - what moves on a report's page, as JavaScript: tables sort, a crosshair reads all charts
 -- over time at once, and what can be explained opens its explanation. All of it works with the keyboard, too.
 
-return [[
+local M = {}
+
+-- Of the text below, for the page's Content-Security-Policy; spec/lua/sim_page_spec.lua says when it is another.
+M.HASH = "sha256-0d58+1O8K8E+urguuQSO/63AO2HqHoX2ubT3zhfbEzQ="
+
+M.TEXT = [[
 "use strict";
 const all = (what, of) => Array.from((of || document).querySelectorAll(what));
 
@@ -107,3 +112,5 @@ all("figure.pick").forEach(figure => {
   });
 });
 ]]
+
+return M

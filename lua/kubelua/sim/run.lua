@@ -8,6 +8,7 @@ local core = require "kubelua.core"
 local explain = require "kubelua.sim.explain"
 local measure = require "kubelua.sim.measure"
 local node = require "kubelua.sim.node"
+local plain = require "kubelua.plain"
 local recording = require "kubelua.sim.recording"
 local scenario = require "kubelua.sim.scenario"
 local scheduler = require "kubelua.sim.scheduler"
@@ -78,7 +79,7 @@ local function logs_of(list)
   for _, l in ipairs(list) do
     if (l.level == "warn" or l.level == "error") and not seen[l.message] and #out < 20 then
       seen[l.message] = true
-      out[#out + 1] = ("%s: %s %s"):format(l.level, l.message, l.fields)
+      out[#out + 1] = plain.readable(("%s: %s %s"):format(l.level, l.message, l.fields))
     end
   end
   return out
@@ -197,6 +198,7 @@ function M.run(cell, progress, decided, began)
     if progress then progress(w.time) end
   end
   local failed = w.sim:failed()
+  for _, f in ipairs(failed) do f.message = plain.readable(f.message) end
   local logs = w.explain and w.explain.others or core.stage_logs()
   local placing = cell.scheduler and scheduler.NOT_MODELLED_OF_OTHERS or scheduler.NOT_MODELLED
   local counts = w.sim:counts()

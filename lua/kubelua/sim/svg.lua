@@ -11,10 +11,11 @@ local LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 26
 local POINTS_MAX = 240
 
 local ENTITY = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
---- Escapes a text for the JSON of a page, so that "</script" and "<!--" have no meaning there.
-function M.json(x) return (core.encode(x):gsub("<", "\\u003c")) end
---- Escapes a text for a page.
-function M.text(x) return (tostring(x):gsub('[&<>"]', ENTITY)) end
+--- Escapes a text for the JSON of a page, so that "</script" and "<!--" have no meaning there. What is not for
+--- people is spelled out in both.
+function M.json(x) return (core.encode(core.visible(x)):gsub("<", "\\u003c")) end
+--- Escapes a text for a page, and for SVG.
+function M.text(x) return (core.visible(tostring(x)):gsub('[&<>"]', ENTITY)) end
 
 local function n(x) return ("%.1f"):format(x):gsub("%.0$", "") end
 

@@ -199,7 +199,7 @@ end
 
 local function csv(cell)
   cell = tostring(cell)
-  return cell:find '[",\n]' and '"' .. cell:gsub('"', '""') .. '"' or cell
+  return cell:find '[",\r\n]' and '"' .. cell:gsub('"', '""') .. '"' or cell
 end
 
 local function line(list)

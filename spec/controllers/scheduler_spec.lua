@@ -437,6 +437,56 @@ describe("A Reservation", function()
     assert.matches("cannot be parsed", why "{")
   end)
 
+  it("has just what a pod asks for that wants an exact match, of the resources that it names", function()
+    local function got(text, allocatable, more)
+      local annotations = { ["scheduling.koordinator.sh/exact-match-reservation"] = text, [AFFINITY] = more }
+      local _, name, result = place(web("p", { cpu = "2", memory = "1Gi" }, annotations),
+        { room("r", "b", allocatable) })
+      return name or result.message and result.message:match "cannot be parsed" or false
+    end
+    local CPU = '{"resourceNames":["cpu"]}'
+    assert.equal("r", got(CPU, { cpu = "2", memory = "3Gi" }))
+    assert.equal("r", got(CPU, { cpu = "2000m" }))
+    assert.is_false(got(CPU, { cpu = "3" }))
+    assert.is_false(got(CPU, { memory = "1Gi" }))
+    assert.is_false(got('{"resourceNames":["cpu","memory"]}', { cpu = "2", memory = "3Gi" }))
+    assert.is_false(got('{"resourceNames":["cpu","gpu"]}', { cpu = "2", gpu = "1" }))
+    assert.equal("r", got('{"resourceNames":["gpu","cpu"]}', { cpu = "3" })) -- as upstream: gpu ends it
+    assert.equal("r", got("{}", { cpu = "3" }))
+    assert.is_false(got(CPU, { cpu = "3" }, '{"name":"r"}'))
+    assert.equal("r", got(CPU, { cpu = "2" }, '{"name":"r"}'))
+    assert.equal("cannot be parsed", got('{"resourceNames":{"cpu"}}', { cpu = "2" }))
+    assert.equal("cannot be parsed", got('{"resourceNames":"cpu"}', { cpu = "2" }))
+  end)
+
+  it("keeps the host ports of its template for its pods", function()
+    local function listening(p, port)
+      p.spec.containers[1].ports = { { hostPort = port } }
+      return p
+    end
+    local template = { spec = { containers = { { name = "c", ports = { { hostPort = 80 } } } } } }
+    local rooms = { room("r", "b", { cpu = "2" }, { template = template }) }
+    local BUSY = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
+    local function why(p, pods_on)
+      return select(3, place(p, rooms, { node "b" }, pods_on)).message
+    end
+    assert.equal(BUSY, why(listening(pod("p", { cpu = "1" }), 80)))
+    assert.is_nil(why(listening(pod("p", { cpu = "1" }), 81)))
+    assert.equal("r", select(2, place(listening(web("p", { cpu = "1" }), 80), rooms, { node "b" })))
+    local there = { b = { listening(using("q", { cpu = "1" }, "uid-r"), 80) } }
+    assert.equal(BUSY, why(listening(web("p", { cpu = "1" }), 80), there))
+    local ignoring = listening(pod("p", { cpu = "1" }), 80)
+    ignoring.metadata.labels["scheduling.koordinator.sh/reservation-ignored"] = "true"
+    assert.is_nil(why(ignoring))
+    rooms[2] = room("full", "b", { cpu = "1" })
+    assert.equal("r", select(2, place(listening(web("p", { cpu = "1" }), 80), rooms, { node "b" })))
+    assert.equal("full", select(2, place(web("p", { cpu = "1" }), rooms, { node "b" })))
+    rooms[1].spec.allocateOnce = true
+    assert.is_nil(why(listening(pod("p", { cpu = "1" }), 80), { b = { using("q", { cpu = "1" }, "uid-r") } }))
+    assert.equal(BUSY, select(3, place(reservation.as_pod(room("s", nil, nil, { template = template })),
+      { room("r", "b", { cpu = "2" }, { template = template }) }, { node "b" })).message)
+  end)
+
   it("is passed over by a pod that ignores Reservations, which may have their room", function()
     local p = web("p", { cpu = "9" })
     p.metadata.labels["scheduling.koordinator.sh/reservation-ignored"] = "true"

@@ -1,7 +1,9 @@
 -- ports.lua - NodePorts: two pods of a node never listen on the same port of it. A port is taken for its
--- protocol and address; the address 0.0.0.0, or none, is all of them.
+-- protocol and address; the address 0.0.0.0, or none, is all of them. Those of a Reservation's template are kept
+-- for its pods.
 
 local fields = require "fields"
+local reservation = require "scheduler.reservation"
 
 local dig = fields.dig
 
@@ -47,8 +49,38 @@ local function taken(info)
   return info.ports
 end
 
+-- What a room keeps: its pods may have it.
+local function kept(room)
+  if not room.ports then room.ports = ports_of { spec = dig(room.object, "spec", "template", "spec") } end
+  return room.ports
+end
+
 local function collide(a, b)
   return a.number == b.number and a.protocol == b.protocol and (a.ip == b.ip or a.ip == ALL or b.ip == ALL)
+end
+
+local function collides(wanted, list)
+  for _, port in ipairs(list) do
+    if collide(wanted, port) then return true end
+  end
+  return false
+end
+
+-- Whether the ports of the pod are free for one that uses the room, or none.
+local function are_free(pod, room, info, cycle)
+  for _, wanted in ipairs(cycle.ports) do
+    if collides(wanted, taken(info)) then return false end
+    for _, other in ipairs(reservation.ignores(pod) and {} or info.rooms) do
+      if other ~= room and not reservation.is_spent(other) and collides(wanted, kept(other)) then
+        return false
+      end
+    end
+  end
+  return true
+end
+
+function M.fits_room(pod, room, info, cycle)
+  return are_free(pod, room, info, cycle)
 end
 
 function M.prefilter(pod, cycle)
@@ -58,13 +90,9 @@ end
 
 function M.agrees(_, cycle) return #cycle.ports == 0 end
 
-function M.filter(_, info, cycle)
-  for _, wanted in ipairs(cycle.ports) do
-    for _, port in ipairs(taken(info)) do
-      if collide(wanted, port) then return { REFUSAL } end
-    end
-  end
-  return nil
+function M.filter(pod, info, cycle)
+  local room = reservation.nominate(pod, info, cycle)
+  return not are_free(pod, room, info, cycle) and { REFUSAL } or nil
 end
 
 return M

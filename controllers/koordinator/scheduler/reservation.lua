@@ -21,6 +21,7 @@ local M = { name = "Reservation" }
 M.KIND = "scheduling.koordinator.sh/v1alpha1/Reservation"
 
 local AFFINITY = "scheduling.koordinator.sh/reservation-affinity"
+local EXACT = "scheduling.koordinator.sh/exact-match-reservation"
 local RESTRICTED = "scheduling.koordinator.sh/reservation-restricted-options"
 local IGNORED = "scheduling.koordinator.sh/reservation-ignored"
 local ORDER = "scheduling.koordinator.sh/reservation-order"
@@ -197,11 +198,35 @@ local function affinity_of(pod)
   return { name = (said.name or "") ~= "" and said.name or nil, as = as }
 end
 
-local function ignores(pod) return fields.label(pod, IGNORED) == "true" end
+local NAMES = { resourceNames = fields.list_of "string" }
 
-local function matches(pod, room, info, affinity)
-  local object = room.object
+-- The resources of which the pod wants just what a Reservation has: a list, or nil for none; nil and why where
+-- the annotation does not read.
+local function exact_of(pod)
+  local text = fields.annotation(pod, EXACT)
+  if text == nil or text == "" then return nil end
+  local said, why = fields.json(text)
+  if said then said, why = fields.typed(said, NAMES) end
+  return said and said.resourceNames, why
+end
+
+-- As upstream: the first name that neither has ends the comparison.
+local function is_exact(names, request, allocatable)
+  for _, name in ipairs(names or {}) do
+    if request[name] == nil and allocatable[name] == nil then return true end
+    if request[name] ~= allocatable[name] then return false end
+  end
+  return true
+end
+
+-- Whether the pod may have what is kept for others.
+function M.ignores(pod) return fields.label(pod, IGNORED) == "true" end
+
+-- wants: { affinity, exact = of exact_of, request }
+local function matches(pod, room, info, wants)
+  local object, affinity = room.object, wants.affinity
   if M.is_spent(room) or not owned(object, pod) then return false end
+  if not is_exact(wants.exact, wants.request, room.allocatable) then return false end
   if affinity and affinity.name then return affinity.name == room.name end
   local as = affinity and affinity.as or {}
   local closed = dig(object, "spec", "unschedulable") == true or object.metadata.deletionTimestamp ~= nil
@@ -284,14 +309,14 @@ end
 
 -- The room of a node that the pod would use, or nil.
 function M.nominate(pod, info, cycle)
-  if #info.rooms == 0 or ignores(pod) or pod.reserves then return nil end
+  if #info.rooms == 0 or M.ignores(pod) or pod.reserves then return nil end
   local mine = cycle.on[info.name]
   local best = mine.nominated
   if best == nil then
     best = false
     local asked, taken = cycle.request, lists.add(info.requested, held(info))
     for _, room in ipairs(info.rooms) do
-      if matches(pod, room, info, cycle.affinity) and (cycle.affinity or shares(room, asked))
+      if matches(pod, room, info, cycle) and (cycle.affinity or shares(room, asked))
         and fits_node(info, asked, lists.sub(taken, remaining(room))) and fits_room(room, asked)
         and (not best or better(room, best, asked)) and agree("fits_room", pod, room, info, cycle) then
         best = room
@@ -311,8 +336,10 @@ local function candidates(room, info)
     local pod = entry.pod
     if (dig(pod, "spec", "nodeName") or "") ~= "" and not entry.uid and not lifecycle.used_by(pod) then
       local affinity, why = affinity_of(pod)
+      local exact, not_read = exact_of(pod)
       local request = lists.of(kube.requests(pod))
-      if not why and matches(pod, room, info, affinity) and shares(room, request) then
+      local wants = { affinity = affinity, exact = exact, request = request }
+      if not why and not not_read and matches(pod, room, info, wants) and shares(room, request) then
         out[#out + 1] = { entry = entry, request = request, fill = fill(room, request) }
       end
     end
@@ -365,7 +392,7 @@ end
 function M.taken(pod, info, cycle)
   local own = pod.preallocates and preallocated(pod, info, cycle)
   if own and own.taken then return own.taken end
-  if #info.rooms == 0 or ignores(pod) then return info.requested end
+  if #info.rooms == 0 or M.ignores(pod) then return info.requested end
   local taken, room = lists.add(info.requested, held(info)), M.nominate(pod, info, cycle)
   return room and lists.sub(taken, remaining(room)) or taken
 end
@@ -376,6 +403,8 @@ function M.prefilter(pod, cycle)
   local affinity, why = affinity_of(pod)
   if why then return "the annotation " .. AFFINITY .. " cannot be parsed: " .. why end
   cycle.affinity = affinity
+  cycle.exact, why = exact_of(pod)
+  if why then return "the annotation " .. EXACT .. " cannot be parsed: " .. why end
   local object = pod.preallocates
   if object then
     local mode = dig(object, "spec", "preAllocationPolicy", "mode") or "Default"

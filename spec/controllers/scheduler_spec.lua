@@ -955,6 +955,19 @@ describe("over random clusters", function()
     end)
   end)
 
+  it("of many kinds of pods some are remembered, and all are answered", function()
+    local nodes, state, args = { node "a", node "b" }, { now = NOW, pods_on = {} }, cycle.args()
+    for i = 1, 200 do
+      local result = cycle.run(pod("p" .. i, { cpu = i .. "m" }), nodes, state, args)
+      assert.equal(i % 2 == 1 and "a" or "b", result.node.metadata.name)
+      snapshot.take_out(state, pod "there", nodes[i % 2 + 1])
+      snapshot.assume(state, pod("there", { cpu = "1" }), result.node)
+    end
+    local n = 0
+    for _ in pairs(state.kin) do n = n + 1 end
+    assert.is_true(n > 1 and n < 200)
+  end)
+
   it("of many nodes no more are asked than are enough, and the next pod begins behind them", function()
     local nodes, state = {}, { now = NOW, pods_on = {} }
     for i = 1, 400 do nodes[i] = node(("n%03d"):format(i)) end

@@ -49,6 +49,7 @@ M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, NodeNUMAResource = 
 
 -- Kubernetes looks for nodes until it has enough that fit: of more than 100 nodes a percentage, less of more.
 local ENOUGH, HALF, LEAST, STEP = 100, 50, 5, 125
+local KINDS = 64 -- of pods that are remembered at a time: each may have an answer for each node
 
 -- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota,
 -- deviceshare = scoringStrategy of DeviceShareArgs, numa = NodeNUMAResourceArgs, percentage = of nodes that
@@ -146,6 +147,12 @@ local function renew(pod, kin, state)
   cycle.scorers, cycle.filters, kin.renewed = scoring, asked, state
 end
 
+local function remember(state, key, kin)
+  if not state.kin then state.kin, state.n_kin = {}, 0 end
+  local n = state.n_kin + (kin and 1 or 0) - (state.kin[key] and 1 or 0)
+  if n <= KINDS then state.kin[key], state.n_kin = kin, n end
+end
+
 -- What is known of pods like this one: { cycle, said = of the nodes `of`, in their order, what `look` gives,
 -- or false }, and why no node will do. A Reservation may be for one pod alone, so where there are some no two
 -- pods are alike.
@@ -161,10 +168,7 @@ local function kin_of(pod, state, args)
   kin = { now = state.now, said = {}, asked = state, cycle = { state = state, args = args, on = {},
     infos = state.infos_of, request = lists.of(kube.requests(pod)) } }
   local why = prefilter(pod, kin.cycle)
-  if key then
-    state.kin = state.kin or {}
-    state.kin[key] = not kin.cycle.unlike and kin or nil
-  end
+  if key then remember(state, key, not kin.cycle.unlike and kin or nil) end
   return kin, why
 end
 
@@ -362,11 +366,10 @@ function M.go_on(state, before, changed, args)
   for _, info in pairs(state.sums) do
     if ages(info, before.now, state.now, args) then snapshot.renew(info) end
   end
-  state.kin = {}
   for key, kin in pairs(before.kin or {}) do
     if kin.asked == before then
       kin.now, kin.cycle.state = state.now, state
-      state.kin[key] = kin
+      remember(state, key, kin)
     end
   end
 end

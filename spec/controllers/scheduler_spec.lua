@@ -248,7 +248,8 @@ describe("pods among others", function()
     return result.node and result.node.metadata.name, result
   end
 
-  it("go where those are that they want to be with, in their domain, and be the first of their own", function()
+  it("go where those are that they want to be with, in their domain, and be the first of their own",
+    function()
     local near = labelled("p", "web", affinity("podAffinity", of "db"))
     local name, result = where(near, { b1 = { labelled("q", "db") } })
     assert.equal("b1", name)

@@ -956,6 +956,20 @@ describe("over random clusters", function()
     end)
   end)
 
+  it("pods that differ in the name of their token's volume are alike, and no others", function()
+    local function kinds(a, b)
+      local state = { now = NOW, pods_on = {} }
+      for _, name in ipairs { a, b } do
+        cycle.run(pod("p", { cpu = "1" }, { volumes = { { name = name, projected = {} } } }), { node "n" },
+          state)
+      end
+      return state.n_kin
+    end
+    assert.equal(1, kinds("kube-api-access-x7k2p", "kube-api-access-9qzzw"))
+    assert.equal(2, kinds("kube-api-access-x7k2p", "kube-api-access-9qzzw-more"))
+    assert.equal(2, kinds("data-x7k2p", "data-9qzzw"))
+  end)
+
   it("of many kinds of pods some are remembered, and all are answered", function()
     local nodes, state, args = { node "a", node "b" }, { now = NOW, pods_on = {} }, cycle.args()
     for i = 1, 200 do

@@ -4,7 +4,7 @@
 
 #include <string.h>
 #include "base/mem.h"
-#include "base/x509_request.h"
+#include "base/x509_sign.h"
 
 static void a_request_is_made_with_a_key_of_its_own(void **state)
 {
@@ -61,11 +61,53 @@ static void what_cannot_stand_in_a_certificate_is_named(void **state)
     kl_err_fini(&err);
 }
 
+static void assert_list(char *const *got, const char *const *want)
+{
+    size_t i = 0;
+    for (; want[i]; i++) {
+        assert_non_null(got[i]);
+        assert_string_equal(got[i], want[i]);
+    }
+    assert_null(got[i]);
+}
+
+static void the_facts_of_a_certificate_are_what_was_asked_for(void **state)
+{
+    (void)state;
+    const char *const orgs[] = {"system:nodes", "team", NULL},
+                      *const dns[] = {"a.example", "*.b.example", "c", NULL},
+                      *const ips[] = {"10.0.0.1", "fd00::1", NULL};
+    kl_x509_wish w = {.cn = "system:node:a", .orgs = orgs, .dns = dns, .ips = ips};
+    char *ca, *ca_key, *cert, *key;
+    kl_x509_facts f;
+    kl_err err = KL_ERR_INIT;
+    kl_time from = KL_SECONDS(1700000000), until = KL_SECONDS(1800000000);
+    assert_ok(kl_x509_make_ca("the authority", from, until, &ca, &ca_key, &err), &err);
+    assert_ok(kl_x509_make_server(&w, &(kl_x509_issue){ca, ca_key, from, until}, &cert, &key, &err), &err);
+    assert_ok(kl_x509_facts_read(cert, &f, &err), &err);
+    assert_string_equal(f.cn, "system:node:a");
+    assert_list(f.orgs, orgs);
+    assert_list(f.dns, dns);
+    assert_list(f.ips, ips);
+    assert_int_equal(f.not_before, from);
+    assert_int_equal(f.not_after, until);
+    kl_x509_facts_fini(&f);
+    assert_ok(kl_x509_facts_read(ca, &f, &err), &err);
+    assert_string_equal(f.cn, "the authority");
+    assert_true(!f.orgs && !f.dns && !f.ips);
+    kl_x509_facts_fini(&f);
+    kl_x509_wipe(key);
+    kl_x509_wipe(ca_key);
+    kl_free(cert);
+    kl_free(ca);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_made_with_a_key_of_its_own),
         cmocka_unit_test(what_cannot_stand_in_a_certificate_is_named),
+        cmocka_unit_test(the_facts_of_a_certificate_are_what_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

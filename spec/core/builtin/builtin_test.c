@@ -41,6 +41,13 @@ typedef struct row {
 #define NEAR(weight)                                                                                         \
     "'affinity':{'podAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':" weight        \
     ",'podAffinityTerm':{'topologyKey':'z'}}]}}"
+#define SCALER(metric)                                                                                       \
+    "{'metadata':{'name':'a'},'spec':{'maxReplicas':2,'scaleTargetRef':{'apiVersion':'apps/"                 \
+    "v1','kind':'Deployment','name':'d'},"                                                                   \
+    "'metrics':[" metric "]}}"
+#define OF_OBJECT(described)                                                                                 \
+    "{'type':'Object','object':{'describedObject':{" described "},'metric':{'name':'m'},'target':{'type':"   \
+    "'Value','value':'1'}}}"
 #define JOB(spec)                                                                                            \
     "{'metadata':{'name':'a','namespace':'n'},'spec':{'manualSelector':true,'selector':{'matchLabels':{'a':" \
     "'b'}}," spec "'template':{'metadata':{'labels':{'a':'b'}},'spec':{'restartPolicy':'Never'," C "}}}}"
@@ -84,6 +91,13 @@ static const row rows[] = {
     {"v1/configmaps", NULL, "{'metadata':{'name':'a'},'data':{'a b':'c'}}", "data[a b]: Invalid value"},
     {"v1/configmaps", "{'metadata':{'name':'a'},'immutable':true,'data':{'a':'b'}}",
         "{'metadata':{'name':'a'},'immutable':true,'data':{'a':'c'}}", "data: Forbidden"},
+    {"autoscaling/v2/horizontalpodautoscalers", NULL, SCALER(OF_OBJECT("'kind':'Service','name':'s'")), NULL},
+    {"autoscaling/v2/horizontalpodautoscalers", NULL, SCALER(OF_OBJECT("'name':'s'")),
+        "spec.metrics[0].object.describedObject.kind: Required value"},
+    {"autoscaling/v2/horizontalpodautoscalers", NULL, SCALER(OF_OBJECT("'kind':'Service'")),
+        "spec.metrics[0].object.describedObject.name: Required value"},
+    {"autoscaling/v2/horizontalpodautoscalers", NULL, SCALER(OF_OBJECT("'kind':'Service','name':'a/b'")),
+        "spec.metrics[0].object.describedObject.name: Invalid value"},
     {"batch/v1/jobs", NULL, JOB(""), NULL},
     {"batch/v1/jobs", NULL, JOB("'parallelism':-1,"), "spec.parallelism: Invalid value"},
     {"batch/v1/cronjobs", NULL,

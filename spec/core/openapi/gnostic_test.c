@@ -1,0 +1,56 @@
+/* gnostic_test.c - schemas in gnostic's protobuf: each member is the field that OpenAPIv3.proto numbers so.
+ */
+#include "core/server/value_help.h"
+
+#include "base/buf.h"
+#include "openapi/parts.h"
+
+/* A schema with one member, and how its message ends: tag, perhaps a length, and what is said. */
+static void members_are_the_fields_of_gnostic(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema, *end;
+        size_t n;
+    } rows[] = {
+#define ROW(schema, end) {schema, end, sizeof end - 1}
+        ROW("{'nullable':true}", "\x08\x01"),
+        ROW("{'title':'t'}", "\x4a\x01t"),
+        ROW("{'multipleOf':1}", "\x51\0\0\0\0\0\0\xf0\x3f"),
+        ROW("{'maximum':1}", "\x59\0\0\0\0\0\0\xf0\x3f"),
+        ROW("{'exclusiveMaximum':true}", "\x60\x01"),
+        ROW("{'minimum':1}", "\x69\0\0\0\0\0\0\xf0\x3f"),
+        ROW("{'exclusiveMinimum':true}", "\x70\x01"),
+        ROW("{'maxLength':3}", "\x78\x03"),
+        ROW("{'minLength':3}", "\x80\x01\x03"),
+        ROW("{'pattern':'p'}", "\x8a\x01\x01p"),
+        ROW("{'maxItems':3}", "\x90\x01\x03"),
+        ROW("{'minItems':3}", "\x98\x01\x03"),
+        ROW("{'uniqueItems':true}", "\xa0\x01\x01"),
+        ROW("{'maxProperties':3}", "\xa8\x01\x03"),
+        ROW("{'minProperties':3}", "\xb0\x01\x03"),
+        ROW("{'required':['a','b']}", "\xba\x01\x01\x61\xba\x01\x01\x62"),
+        ROW("{'type':'object'}", "\xca\x01\x06object"),
+        ROW("{'description':'d'}", "\x92\x02\x01\x64"),
+        ROW("{'format':'f'}", "\x9a\x02\x01\x66"),
+        /* messages in messages: a schema is field 1 of what may also be a reference */
+        ROW("{'not':{'title':'t'}}", "\xea\x01\x03\x4a\x01t"),
+        ROW("{'allOf':[{'title':'t'}]}", "\xd2\x01\x05\x0a\x03\x4a\x01t"),
+        ROW("{'oneOf':[{'title':'t'}]}", "\xda\x01\x05\x0a\x03\x4a\x01t"),
+        ROW("{'anyOf':[{'title':'t'}]}", "\xe2\x01\x05\x0a\x03\x4a\x01t"),
+        ROW("{'items':{'title':'t'}}", "\xf2\x01\x07\x0a\x05\x0a\x03\x4a\x01t"),
+        ROW("{'properties':{'p':{'title':'t'}}}", "\xfa\x01\x0c\x0a\x0a\x0a\x01p\x12\x05\x0a\x03\x4a\x01t"),
+        ROW("{'additionalProperties':{'title':'t'}}", "\x82\x02\x07\x0a\x05\x0a\x03\x4a\x01t"),
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const kl_value *schema = v(rows[i].schema);
+        kl_buf out = KL_BUF_INIT;
+        kl__gnostic_v3_definition(&out, "a", schema);
+        if (out.len < rows[i].n || memcmp(out.data + out.len - rows[i].n, rows[i].end, rows[i].n) != 0)
+            fail_msg("%s ends in another way", rows[i].schema);
+        kl_buf_fini(&out);
+        kl_value_unref(schema);
+    }
+}
+
+KL_TESTS(cmocka_unit_test(members_are_the_fields_of_gnostic))

@@ -24,8 +24,9 @@ function M.disagreements(input, decided)
       local theirs, ours = quantity ~= nil and kube.qty(quantity):value() or nil,
         desired.resources[name] or nil
       if prepare.differs(theirs, ours, input.strategy.resourceDiffThreshold) then
+        local why = decided.messages[name]
         out[#out + 1] = { object = node.metadata.name, calc = calc, name = name, theirs = theirs, ours = ours,
-          reason = case.reason(theirs, ours), why = decided.messages[name] }
+          reason = case.reason(theirs, ours), why = why and why() }
       end
     end
   end

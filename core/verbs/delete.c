@@ -67,24 +67,51 @@ static kl_status check_preconditions(
     return KL_OK;
 }
 
-/* The grace period: pods on a node have time to stop. */
+/* The seconds that a terminating pod was given. */
+static int64_t grace_left(const kl_value *o)
+{
+    return kl_value_int_at(o, 0, "metadata", "deletionGracePeriodSeconds", NULL);
+}
+
+/* The grace period: pods on a node have time to stop. One that stops already gets no other time unless the
+ * options say so. */
 static int64_t grace_of(const kl__call *c, const kl_value *old, const kl_value *options)
 {
     if (!is(c, "", "pods"))
         return 0;
+    bool stops = kl_object_deleting(old);
+    int64_t usual = kl_value_int_at(old, 30, "spec", "terminationGracePeriodSeconds", NULL),
+            grace = kl_value_int_at(options, stops ? grace_left(old) : usual, "gracePeriodSeconds", NULL);
+    if (stops)
+        return grace < 0 ? 1 : grace;
     const char *phase = kl_value_str_at(old, "status", "phase", NULL),
                *node = kl_value_str_at(old, "spec", "nodeName", NULL);
     if (!node || !*node || (phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"))))
         return 0;
-    int64_t grace = kl_value_int_at(old, 30, "spec", "terminationGracePeriodSeconds", NULL);
-    return kl_value_int_at(options, grace, "gracePeriodSeconds", NULL);
+    return grace < 0 ? 1 : grace;
+}
+
+/* When a pod that stops has to be gone after its grace period was shortened: earlier by as much, but not in
+ * the past. */
+static kl_time shortened(const kl_value *o, kl_time now, int64_t *grace)
+{
+    int64_t sec;
+    int32_t nsec;
+    const char *text = kl_value_str_at(o, "metadata", "deletionTimestamp", NULL);
+    kl_time when = now;
+    if (text && !kl_time_parse(text, &sec, &nsec, NULL))
+        when = KL_SECONDS(sec - grace_left(o) + *grace);
+    if (when >= now)
+        return when;
+    *grace = *grace ? 1 : 0;
+    return now;
 }
 
 static void mark_deleted(const kl__call *c, const kl_value **o, int64_t grace)
 {
     char text[KL_TIME_MAX];
     bool first = !kl_object_deleting(*o);
-    kl_time when = kl__admission_wall(c) + KL_SECONDS(grace);
+    kl_time now = kl__admission_wall(c), when = first ? now + KL_SECONDS(grace) : shortened(*o, now, &grace);
     KL_EDIT(o, kl_value_of_str(kl_time_format_wall(when, text)), "metadata", "deletionTimestamp");
     KL_EDIT(o, kl_value_of_int(grace), "metadata", "deletionGracePeriodSeconds");
     int64_t generation = kl_object_generation(*o);
@@ -207,6 +234,17 @@ static kl_status admit(const kl__call *c, const kl_value *stored, kl_err *err)
     return st;
 }
 
+/* Removes an object that nothing holds. A pod is marked first, as in kube-apiserver, so that watchers see it
+ * terminate. A new reference to its last state. */
+static const kl_value *remove_now(const kl__call *c, const char *key, const kl_value *o)
+{
+    bool pod = is(c, "", "pods");
+    const kl_value *last = pod ? kl__store_put(c->w->store, c->kind->bucket, key, kl_value_ref(o)) : o,
+                   *gone = kl__store_remove(c->w->store, c->kind->bucket, key, last);
+    kl__after_remove(c->w, c->kind, gone);
+    return gone;
+}
+
 kl_status kl__verb_delete(
     const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err)
 {
@@ -226,8 +264,7 @@ kl_status kl__verb_delete(
     const kl_value *o = kl_value_ref(old), *shown = NULL;
     old = kl_value_ref(old);
     warn_of_children(c, options);
-    int64_t grace = grace_of(c, old, options),
-            left = kl_value_int_at(old, 0, "metadata", "deletionGracePeriodSeconds", NULL);
+    int64_t grace = grace_of(c, old, options), left = grace_left(old);
     bool was = kl_object_deleting(old), namespace = is(c, "", "namespaces"),
          crd = is(c, "apiextensions.k8s.io", "customresourcedefinitions");
     /* the grace of a pod that stops may be shortened; of other kinds the policy may be changed */
@@ -240,7 +277,7 @@ kl_status kl__verb_delete(
     bool held = kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL))
         || (namespace && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)));
     char *key = kl_object_key(old);
-    if (moves && (!was || grace < left) && (held || grace > 0))
+    if (moves && (!was || grace < left) && (held || grace > 0 || is(c, "", "pods")))
         mark_deleted(c, &o, grace);
     if (c->kind->conversion && c->conversions)
         st = kl__see(c, o, &shown, err);
@@ -252,10 +289,8 @@ kl_status kl__verb_delete(
         else if (held || grace > 0) {
             *out = kl_value_ref(kl__store_put(c->w->store, c->kind->bucket, key, kl_value_ref(o)));
             kl__after_put(c->w, c->kind, *out);
-        } else {
-            *out = kl__store_remove(c->w->store, c->kind->bucket, key, o);
-            kl__after_remove(c->w, c->kind, *out);
-        }
+        } else
+            *out = remove_now(c, key, o);
     } else
         *out = kl_value_ref(old); /* a second delete changes nothing */
     if (!st && shown) {

@@ -104,6 +104,8 @@ bool kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program)
     return fits;
 }
 
+void kl_cel_env_bind(kl_cel_env *env) { env->binds = true; }
+
 kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, kl_err *err)
 {
     kl_cel *p = kl_new(kl_cel);
@@ -111,7 +113,7 @@ kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, 
     p->env = env;
     p->nvars = env->nvars;
     p->used = kl__carena_alloc(&p->a, env->nvars + 1);
-    kl__csource s = {.a = &p->a, .text = kl__carena_text(&p->a, text, n), .n = n};
+    kl__csource s = {.a = &p->a, .text = kl__carena_text(&p->a, text, n), .n = n, .binds = env->binds};
     p->e = kl__cel_parse(&s);
     if (p->e)
         kl__cel_check(&s, env, p->e, p->used, &p->locals);

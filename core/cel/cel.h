@@ -46,6 +46,8 @@ uint64_t kl_cel_type_cardinality(const kl_cel_type *t);
 
 /* Declares a variable; returns its index in kl_cel_run.vars, from 0. `name` is copied. */
 size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type);
+/* Expressions of the environment may use cel.bind(name, value, expression). */
+void kl_cel_env_bind(kl_cel_env *env);
 /* `variables.NAME` is the value of a program of this environment, or of one with the same variables, which
  * must live as long; it is evaluated at its first use. NULL: it did not compile, and using it fails. False:
  * with the variables that it uses it nests too deep (KL_CEL_LEVELS_MAX), and using it fails. */

@@ -139,6 +139,7 @@ typedef enum kl__cfold {
     KL_F_ENTRY, /* transformMapEntry */
     KL_F_OPT,   /* optMap */
     KL_F_OPT_FLAT,
+    KL_F_BIND, /* cel.bind */
 } kl__cfold;
 
 typedef struct kl__cexpr kl__cexpr;
@@ -173,6 +174,7 @@ typedef struct kl__csource {
         char *message;
     } * issue;
     size_t nissues, cap;
+    bool binds; /* cel.bind is known */
 } kl__csource;
 #define KL__CEL_NOWHERE UINT32_MAX /* the place of an issue with the whole */
 void kl__cel_blame(kl__csource *s, uint32_t at, const char *fmt, ...) KL_PRINTF(3, 4);
@@ -227,7 +229,8 @@ struct kl_cel_env {
     } * def;
     kl__cfield *field; /* their types */
     size_t ndefs, cdefs;
-    int defs; /* the place of `variables`, or -1 */
+    int defs;   /* the place of `variables`, or -1 */
+    bool binds; /* kl_cel_env_bind */
 };
 
 struct kl_cel {

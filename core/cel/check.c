@@ -372,7 +372,8 @@ static const kl__ctype *folded(checker *c, kl__cexpr *e, const kl__ctype *x, con
         no_overload(c, e->at, "cel.@mapInsert", (const kl__ctype *[]){basic(KL_C_MAP), made}, 2, false);
         return basic(KL_C_ERROR);
     case KL_F_OPT: return kl__ctype_of(c->s->a, KL_C_OPTIONAL, made);
-    case KL_F_OPT_FLAT: return made;
+    case KL_F_OPT_FLAT:
+    case KL_F_BIND: return made;
     default: return basic(KL_C_BOOL);
     }
 }
@@ -383,7 +384,9 @@ static const kl__ctype *check_fold(checker *c, kl__cexpr *e)
                     *yes = basic(KL_C_BOOL);
     size_t mark = c->n;
     e->slot = (int)mark;
-    if (e->fold >= KL_F_OPT) {
+    if (e->fold == KL_F_BIND)
+        x = range;
+    else if (e->fold >= KL_F_OPT) {
         if (range->kind > KL_C_DYN && range->kind != KL_C_OPTIONAL)
             no_overload(c, e->at, "hasValue", &range, 1, true);
         x = range->kind == KL_C_OPTIONAL ? range->p[0] : basic(KL_C_DYN);

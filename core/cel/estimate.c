@@ -529,6 +529,15 @@ static seen optional(estimator *c, const kl__cexpr *x)
     return s;
 }
 
+/* cel.bind: to cel-go a loop over an empty list. */
+static seen bind(estimator *c, const kl__cexpr *x)
+{
+    seen what = measured(c, x->arg[0]), s = {.x = x};
+    c->local[x->slot] = (struct local){.path = what.path, .sized = what.sized, .size = what.size};
+    s.cost = plus(plus(what.cost, LIST_COST), visit(c, x->arg[2]).cost);
+    return s;
+}
+
 static uint64_t round_cost(estimator *c, const kl__cexpr *x, seen *s, size *step)
 {
     uint64_t filter = x->arg[1] ? visit(c, x->arg[1]).cost : 0;
@@ -557,6 +566,8 @@ static uint64_t round_cost(estimator *c, const kl__cexpr *x, seen *s, size *step
 
 static seen fold(estimator *c, const kl__cexpr *x)
 {
+    if (x->fold == KL_F_BIND)
+        return bind(c, x);
     if (x->fold >= KL_F_OPT)
         return optional(c, x);
     seen range = visit(c, x->arg[0]), s = {.x = x};

@@ -451,6 +451,11 @@ static kl__cval fold(kl__cev *e, const kl__cexpr *x)
     kl__cval range = eval(e, x->arg[0]);
     if (failed(range) || e->over)
         return range;
+    if (x->fold == KL_F_BIND) {
+        e->local[x->slot] = range;
+        kl__cev_charge(e, 1);
+        return eval(e, x->arg[2]);
+    }
     if (x->fold >= KL_F_OPT)
         return optional(e, x, range);
     bool is_list = range.kind == KL_C_LIST;

@@ -81,6 +81,28 @@ static void fold(kl__csource *s, kl__cexpr *c, const struct form *f)
     c->depth = 0;
 }
 
+/* `made` with a name for the value of `what`. */
+static void bind(kl__csource *s, kl__cexpr *c, kl__cfold as, kl__cexpr *const part[3])
+{
+    kl__cexpr *what = part[0], *made = part[2];
+    c->node = KL_E_FOLD;
+    c->fold = as;
+    c->member = false;
+    c->var[0] = part[1]->name;
+    c->arg = kl__carena_alloc(s->a, 3 * sizeof *c->arg);
+    c->arg[0] = what;
+    c->arg[2] = made;
+    c->n = 3;
+    c->depth = 0;
+}
+
+/* cel.bind(name, value, expression) */
+static bool is_bind(const kl__csource *s, const kl__cexpr *c)
+{
+    return s->binds && c->n == 4 && !strcmp(c->name, "bind") && is_name(c->arg[0])
+        && !strcmp(c->arg[0]->name, "cel");
+}
+
 bool kl__cel_expand(kl__csource *s, kl__cexpr *c)
 {
     if (!c->member) {
@@ -100,16 +122,14 @@ bool kl__cel_expand(kl__csource *s, kl__cexpr *c)
             kl__cel_blame(s, c->arg[1]->at, "%s() variable name must be a simple identifier", c->name);
             return true;
         }
-        kl__cexpr **a = c->arg;
-        c->node = KL_E_FOLD;
-        c->fold = !strcmp(c->name, "optMap") ? KL_F_OPT : KL_F_OPT_FLAT;
-        c->member = false;
-        c->var[0] = a[1]->name;
-        c->arg = kl__carena_alloc(s->a, 3 * sizeof *c->arg);
-        c->arg[0] = a[0];
-        c->arg[2] = a[2];
-        c->n = 3;
-        c->depth = 0;
+        bind(s, c, !strcmp(c->name, "optMap") ? KL_F_OPT : KL_F_OPT_FLAT, c->arg);
+        return true;
+    }
+    if (is_bind(s, c)) {
+        if (!is_name(c->arg[1]))
+            kl__cel_blame(s, c->arg[1]->at, "cel.bind() variable names must be simple identifiers");
+        else
+            bind(s, c, KL_F_BIND, (kl__cexpr *[]){c->arg[2], c->arg[1], c->arg[3]});
         return true;
     }
     return false;

@@ -86,6 +86,7 @@ void kl__check_device_selectors(kl__causes *c, const kl_value *list, const kl__p
     kl_cel_env *env = kl_cel_env_new();
     const kl__ctype *device = device_type(kl__cel_env_arena(env));
     kl_cel_env_var(env, "device", device);
+    kl_cel_env_bind(env);
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *cel = kl_value_get(kl_value_item(list, i), "cel");
         const kl__place *in = KL_IN(KL_ITEM(at, i), "cel");

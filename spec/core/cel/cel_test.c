@@ -333,6 +333,20 @@ static void depth_size_and_memory_have_an_end(void **state)
     refused_as(nested("[1,2,3,4,5,6,7,8,9].map(x,", 30, "x", ")"), "cost limit exceeded");
 }
 
+/* The last test: it changes the environment. */
+static void names_are_bound_where_an_environment_allows_it(void **state)
+{
+    (void)state;
+    char *said = worth("cel.bind(a, 1, true)", KL_CEL_CALL_COST, NULL);
+    assert_non_null(strstr(said, "undeclared reference to 'cel'"));
+    kl_free(said);
+    kl_cel_env_bind(env);
+    is("cel.bind(a, 1 + 1, a * a)", "4");
+    is("cel.bind(a, [1, 2], a.map(x, cel.bind(b, x + 1, b * b)))", "[4,9]");
+    is("cel.bind(a, o.m, a.x) + 'z'", "\"yz\"");
+    is("cel.bind(a, o.none, a)", "! no such key: none");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_budget_ends_what_costs_too_much),
         cmocka_unit_test(each_step_has_its_cost),
         cmocka_unit_test(depth_size_and_memory_have_an_end),
+        cmocka_unit_test(names_are_bound_where_an_environment_allows_it),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

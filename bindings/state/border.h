@@ -191,6 +191,8 @@ int lkl__eq(lua_State *L);                                    /* __eq of views a
 void lkl__absent(lua_State *L, int in_idx, int key_idx);
 /* the same, absolute indexes; nil_index is known */
 void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);
+/* the last absent read was of something else, which no message names */
+void lkl__absent_forget(lua_State *L);
 void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain */
 void lkl__forget_chains(lua_State *L);
 /* table.insert(draft.a.b, value) of an absent list, in the C function that a script called: creates the list.

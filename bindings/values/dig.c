@@ -43,10 +43,15 @@ static int dig(lua_State *L)
     int top = lua_gettop(L), i = 2;
     const kl_value *v = lkl_view_value(L, 1);
     for (; v && i <= top && !lua_isnil(L, i); i++)
-        v = step(L, v, i);
+        v = step(L, v, i); /* i stays 2 where there is no view */
     if (v && i > 2 && lkl__push_scalar(L, v))
         return 1;
-    /* Views decide about the end of a path, and about reads of absent fields. */
+    if (!v && i > 2 && !lkl__border(L)->cuts) {
+        lkl__absent_forget(L);
+        lua_pushnil(L);
+        return 1;
+    }
+    /* Views decide about the end of a path, and about fields that a cache may have left out. */
     lua_pushvalue(L, 1);
     for (i = 2; i <= top && !lua_isnil(L, i); i++) {
         if (!has_parts(L, -1)) {

@@ -45,6 +45,16 @@ void lkl__absent(lua_State *L, int in_idx, int key_idx)
     lua_pop(L, 1);
 }
 
+void lkl__absent_forget(lua_State *L)
+{
+    const lkl_border *b = lkl__border_push(L);
+    if (b->nil_index) {
+        lua_pushnil(L);
+        lua_setiuservalue(L, -2, BORDER_ABSENT_KEY);
+    }
+    lua_pop(L, 1);
+}
+
 /* Pushes the table from coroutine (weakly) to its chains. */
 static void push_all_chains(lua_State *L)
 {

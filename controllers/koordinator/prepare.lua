@@ -41,17 +41,23 @@ local function amount(plan, name, ratio)
   return amounts.bytes(M.normalized(name, quantity, ratio))
 end
 
--- As Kubernetes itself would print it, so that what is read back is what was written.
+-- As Kubernetes itself would print it, so that what is read back is what was written. Most numbers are no
+-- multiples of a larger unit, and are their own digits.
 function M.text(name, n)
   local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY or name == devices.GPU_MEMORY
-  if in_memory and n % 1024 == 0 then return kube.qty(n // 1024 .. "Ki"):canonical() end
-  return kube.qty(n):canonical()
+  if in_memory and n % 1024 == 0 then
+    local kibi = n // 1024
+    return kibi % 1024 == 0 and kube.qty(kibi .. "Ki"):canonical() or kibi .. "Ki"
+  end
+  return n % 1000 == 0 and kube.qty(n):canonical() or ("%d"):format(n)
 end
 
--- The annotation remembers more names than ours; theirs are kept.
+-- The annotation remembers more names than ours; theirs are kept. One with ours alone has this form.
+local OURS = '^{"resources":{"kubernetes.io/batch%-cpu":"[^"\\]*","kubernetes.io/batch%-memory":"[^"\\]*"}}$'
+
 local function origin_text(node, resources)
   local old = fields.annotation(node, M.ORIGIN)
-  local kept = old and dig(fields.json(old), "resources")
+  local kept = old and not old:find(OURS) and dig(fields.json(old), "resources")
   local by_name, names, parts = type(kept) == "table" and kept or {}, {}, {}
   for _, name in ipairs(batchresource.NAMES) do by_name[name] = M.text(name, resources[name] or 0) end
   for name in pairs(by_name) do names[#names + 1] = name end
@@ -111,7 +117,7 @@ function M.write_resources(node, desired)
       local old = node.status[list][name]
       if n == false then
         if old ~= nil then node.status[list][name] = nil end
-      elseif old == nil or kube.qty(old) ~= kube.qty(n) then
+      elseif old == nil or kube.to_milli(old) ~= 1000 * n then
         node.status[list][name] = M.text(name, n)
       end
     end

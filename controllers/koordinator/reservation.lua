@@ -1,6 +1,7 @@
 -- reservation.lua - what a node keeps from pods: what the kubelet withholds, or what an annotation asks
 -- for, whichever is more.
 
+local kube = require "kubelua"
 local fields = require "fields"
 local amounts = require "amounts"
 
@@ -46,10 +47,19 @@ function M.annotated(node)
   return reserved
 end
 
-function M.of(node)
+local function reserved_of(node)
   local withheld = amounts.sub(amounts.of(dig(node, "status", "capacity")),
     amounts.of(dig(node, "status", "allocatable")))
   return amounts.max(amounts.floor0(withheld), M.annotated(node))
+end
+
+-- The last node that was asked for: several calculations ask for the same. A cached object does not change.
+local last, last_reserved
+
+function M.of(node)
+  if not kube.is_view(node) then return reserved_of(node) end
+  if not rawequal(node, last) then last, last_reserved = node, reserved_of(node) end
+  return last_reserved
 end
 
 return M

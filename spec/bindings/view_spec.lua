@@ -204,6 +204,9 @@ describe("nil in a state of ours", function()
     assert.is_false(ok)
     assert.matches("view_spec.lua:%d+: attempt to index a nil value %(key 'nodeAffinity'%); "
       .. "the last absent field is spec%.affinity of Pod shop/web", err)
+    ok, err = strictly(function() return kube.dig(pod, "spec", "tolerations", 1).key end)
+    assert.is_false(ok)
+    assert.matches("attempt to index a nil value %(key 'key'%)$", err) -- and not the one before
     ok, err = strictly(function()
       local containers = pod("spec.containers")
       local resources = containers[2].resources

@@ -74,7 +74,8 @@ describe("kube.columns", function()
 end)
 
 describe("kube.milli_columns", function()
-  local ITEMS = [[ [{"r":{"cpu":"1.5"}},{},{"r":{"cpu":2}},{"r":{"cpu":"1000000000000u"}},{"r":{"cpu":null}}] ]]
+  local ITEMS = [[ [{"r":{"cpu":"1.5"}},{},{"r":{"cpu":2}},{"r":{"cpu":"1000000000000u"}},
+    {"r":{"cpu":null}}] ]]
 
   it("reads quantities as kube.to_milli does, and 0 where there is none", function()
     local view = kube.decode(ITEMS)

@@ -59,7 +59,7 @@ function M.new(sim, settings, seed)
     sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
     pending = {}, ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
-    replicas = {}, resized = {}, heirs = {}, namesakes = {},
+    replicas = {}, resized = {}, heirs = {}, namesakes = {}, parts = {}, n_parts = 0,
     means = { node = { sum = {} }, memory = { sum = {} }, pod = { sum = {} } },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
@@ -94,41 +94,83 @@ function W:put_metric(i, amounts, cpu, memory)
     pods.name, cpu, memory)
 end
 
--- What a pod's status says: it runs and is ready once it has a node.
-local function status_of(w, p)
-  local pods = w.pods
-  if pods.node[p] == 0 then
+-- What many pods have alike is made once: a value by its key, and how many there are.
+local PARTS_KEPT = 10000
+
+local function part(w, key, make, ...)
+  local known = w.parts[key]
+  if known then return known end
+  if w.n_parts == PARTS_KEPT then w.parts, w.n_parts = {}, 0 end
+  known = value(make(...))
+  w.parts[key], w.n_parts = known, w.n_parts + 1
+  return known
+end
+
+-- What a pod's status says: it runs and is ready once it has a node; at: since when, or nil.
+local function status_since(at)
+  if not at then
     return { phase = "Pending", conditions = { { type = "PodScheduled", status = "False",
       reason = "Unschedulable" } } }
   end
-  local at = w:timestamp(pods.placed[p])
   return { phase = "Running", startTime = at, conditions = {
     { type = "PodScheduled", status = "True", lastTransitionTime = at },
     { type = "Ready", status = "True", lastTransitionTime = at },
   } }
 end
 
+local function status_of(w, p)
+  local at = w.pods.node[p] ~= 0 and w.pods.placed[p]
+  return part(w, at or "pending", status_since, at and w:timestamp(at) or nil)
+end
+
 local function set_uid(app) return "replicaset-" .. app end
 
-local function own_object(w, p)
-  local pods = w.pods
-  local class = M.CLASSES[pods.class[p]]
-  local batch = pods.class[p] ~= "prod"
-  local labels = { app = pods.app[p], ["koordinator.sh/qosClass"] = class.qos }
-  for name, text in pairs(pods.labels[p] or {}) do labels[name] = text end
-  local amounts = {
-    [class.cpu] = batch and bytes(pods.cpu[p]) or milli(pods.cpu[p]), [class.memory] = bytes(pods.memory[p]),
-  }
+local function owners_of(app)
+  return { { apiVersion = "apps/v1", kind = "ReplicaSet", name = app, uid = set_uid(app),
+    controller = true } }
+end
+
+local function labels_of(class, app, more)
+  local labels = { app = app, ["koordinator.sh/qosClass"] = M.CLASSES[class].qos }
+  for name, text in pairs(more or {}) do labels[name] = text end
+  return labels
+end
+
+local function containers_of(name, cpu, memory)
+  local class, batch = M.CLASSES[name], name ~= "prod"
+  local amounts = { [class.cpu] = batch and bytes(cpu) or milli(cpu), [class.memory] = bytes(memory) }
+  return { { name = "main", image = "simulated",
+    resources = { requests = amounts, limits = batch and amounts or nil } } }
+end
+
+-- labels, ownerReferences and containers: tables or values.
+local function pod_of(class, labels, owners, containers)
   return {
     apiVersion = "v1", kind = "Pod",
-    metadata = { labels = labels, ownerReferences = not batch and { { apiVersion = "apps/v1",
-      kind = "ReplicaSet", name = pods.app[p], uid = set_uid(pods.app[p]), controller = true } } or nil },
+    metadata = { labels = labels, ownerReferences = owners },
     spec = {
-      schedulerName = M.SCHEDULER, priority = class.priority, priorityClassName = class.name,
-      containers = { { name = "main", image = "simulated",
-        resources = { requests = amounts, limits = batch and amounts or nil } } },
+      schedulerName = M.SCHEDULER, priority = M.CLASSES[class].priority,
+      priorityClassName = M.CLASSES[class].name, containers = containers,
     },
   }
+end
+
+local function own_manifest(w, p)
+  local pods = w.pods
+  local class, app = pods.class[p], pods.app[p]
+  return pod_of(class, labels_of(class, app, pods.labels[p]), class == "prod" and owners_of(app) or nil,
+    containers_of(class, pods.cpu[p], pods.memory[p]))
+end
+
+-- The same, for nobody to change.
+local function own_object(w, p)
+  local pods = w.pods
+  local class, app, cpu, memory = pods.class[p], pods.app[p], pods.cpu[p], pods.memory[p]
+  return pod_of(class,
+    pods.labels[p] and labels_of(class, app, pods.labels[p])
+      or part(w, ("labels %s %s"):format(class, app), labels_of, class, app),
+    class == "prod" and part(w, "owners " .. app, owners_of, app) or nil,
+    part(w, ("containers %s %a %a"):format(class, cpu, memory), containers_of, class, cpu, memory))
 end
 
 -- A pod that others made keeps its object, except for node and status; a successor gets the original object.
@@ -155,7 +197,7 @@ end
 ---@return table
 function W:manifest(p)
   local object = self.pods.object[p]
-  return object and core.copy(object) or own_object(self, p)
+  return object and core.copy(object) or own_manifest(self, p)
 end
 
 --- Updates the object of pod p in the cluster.

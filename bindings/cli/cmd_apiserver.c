@@ -1,6 +1,5 @@
 /* cmd_apiserver.c - kubelua apiserver, and the embedded server's start for `dev`. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,9 +67,15 @@ int cli_server_start(const char *command, const kl_server_options *o, const cli_
 
 bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *path)
 {
+    int fd;
+    kl_err err = KL_ERR_INIT;
+    if (kl_file_open_private(path, &fd, &err)) { /* it may have a token */
+        kl_err_prefix(&err, "cannot write the kubeconfig");
+        cli_fail_err(1, command, &err);
+        return false;
+    }
     char *text = kl_server_kubeconfig(s);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    FILE *f = fdopen(fd, "w");
     bool good = f && fputs(text, f) >= 0;
     if (f && fclose(f))
         good = false;

@@ -5,7 +5,6 @@
 #include "terminal/prompt.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <histedit.h>
 #include <locale.h>
 #include <poll.h>
@@ -14,10 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 
 #define HISTORY_MAX 1000
@@ -163,9 +162,8 @@ void cli_prompt_free(cli_prompt *p)
         signal(SIGINT, SIG_DFL);
         HistEvent ev;
         /* What was typed may be a secret: only the owner may read the file. */
-        int fd = p->file ? open(p->file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
-        if (fd >= 0) {
-            (void)!fchmod(fd, 0600);
+        int fd;
+        if (p->file && !kl_file_open_private(p->file, &fd, NULL)) {
             close(fd);
             history(p->history, &ev, H_SAVE, p->file);
         }

@@ -149,3 +149,34 @@ kl_status kl_file_next(kl_file *f, char *piece, size_t room, size_t *n, kl_err *
     *n = (size_t)got;
     return KL_OK;
 }
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static bool is_ours(uid_t uid) { return uid == geteuid() || uid == 0; }
+
+kl_status kl_file_open_private(const char *path, int *fd, kl_err *err)
+{
+    static const int HOW = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
+    struct stat st;
+    int f = open(path, HOW | O_NOFOLLOW, 0600);
+    /* Where others may write, nobody replaces a link of ours: /tmp has the sticky bit. */
+    if (f < 0 && errno == ELOOP && !lstat(path, &st) && is_ours(st.st_uid))
+        f = open(path, HOW, 0600);
+    else if (f < 0 && errno == ELOOP)
+        return kl_fail(err, KL_EFORBIDDEN, "%s is a link of another user: choose another place", path);
+    if (f < 0 || fstat(f, &st))
+        goto failed;
+    if (S_ISREG(st.st_mode) && st.st_uid != geteuid()) {
+        close(f);
+        return kl_fail(err, KL_EFORBIDDEN, "%s belongs to another user: choose another place", path);
+    }
+    if (S_ISREG(st.st_mode) && (fchmod(f, 0600) || ftruncate(f, 0)))
+        goto failed;
+    *fd = f;
+    return KL_OK;
+failed:
+    kl_fail(err, KL_EIO, "%s: %s", path, strerror(errno));
+    if (f >= 0)
+        close(f);
+    return KL_EIO;
+}

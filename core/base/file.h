@@ -17,6 +17,12 @@ KL_NODISCARD kl_status kl_file_read(const char *path, const char *what, kl_buf *
 KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl_buf *out, kl_err *err);
 #define KL_FILE_PATIENCE KL_SECONDS(30)
 
+/* Opens a file to write a secret into it: made if it is not there, empty, and for its owner alone (0600),
+ * also where it was there for others to read. A file or a link of another user is refused: KL_EFORBIDDEN; so
+ * nobody who may write into the directory gets the secret, or chooses where it goes. What is no regular file,
+ * such as /dev/stdout, is opened as it is. The caller closes *fd. */
+KL_NODISCARD kl_status kl_file_open_private(const char *path, int *fd, kl_err *err);
+
 /* A regular file that is read piece by piece, for what is too large to hold. The path is borrowed. Failures
  * are those of kl_file_read. Owner thread. */
 typedef struct kl_file kl_file;

@@ -120,5 +120,53 @@ static void a_file_comes_in_pieces(void **state)
     kl_err_fini(&err);
 }
 
-KL_TESTS(cmocka_unit_test(a_pipe_that_is_given_is_read_to_its_end), cmocka_unit_test(a_small_ceiling_is_one),
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    assert_int_equal(lstat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
+static void a_secret_goes_into_a_file_of_its_owner_alone(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_buf b = KL_BUF_INIT;
+    char dir[] = "/tmp/kl-file-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    char *path = kl_sprintf("%s/secret", dir), *link = kl_sprintf("%s/link", dir);
+    int fd;
+    assert_ok(kl_file_open_private(path, &fd, &err), &err);
+    assert_int_equal(write(fd, "first and long", 14), 14);
+    close(fd);
+    assert_int_equal(mode_of(path), 0600);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(symlink("secret", link), 0); /* a link of ours is followed */
+    assert_ok(kl_file_open_private(link, &fd, &err), &err);
+    assert_int_equal(write(fd, "second", 6), 6);
+    close(fd);
+    assert_int_equal(mode_of(path), 0600);
+    assert_ok(kl_file_read(path, "a text", &b, &err), &err);
+    assert_string_equal(kl_buf_str(&b), "second");
+    if (!geteuid()) {
+        assert_int_equal(lchown(link, 1234, 1234), 0);
+        assert_fails(kl_file_open_private(link, &fd, &err), KL_EFORBIDDEN, &err, "is a link of another user");
+        assert_int_equal(chown(path, 1234, 1234), 0);
+        assert_fails(kl_file_open_private(path, &fd, &err), KL_EFORBIDDEN, &err, "belongs to another user");
+        kl_buf_clear(&b);
+        assert_ok(kl_file_read(path, "a text", &b, &err), &err);
+        assert_string_equal(kl_buf_str(&b), "second");
+    }
+    assert_ok(kl_file_open_private("/dev/null", &fd, &err), &err);
+    close(fd);
+    assert_fails(kl_file_open_private(dir, &fd, &err), KL_EIO, &err, "Is a directory");
+    assert_int_equal(unlink(link) | unlink(path) | rmdir(dir), 0);
+    kl_free(link);
+    kl_free(path);
+    kl_buf_fini(&b);
+    kl_err_fini(&err);
+}
+
+KL_TESTS(cmocka_unit_test(a_secret_goes_into_a_file_of_its_owner_alone),
+    cmocka_unit_test(a_pipe_that_is_given_is_read_to_its_end), cmocka_unit_test(a_small_ceiling_is_one),
     cmocka_unit_test(devices_and_directories_are_refused), cmocka_unit_test(a_file_comes_in_pieces))

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/suggest.h"
 #include "base/version.h"
 #include "state/budget.h"
@@ -18,8 +19,10 @@ int cli_unknown_command(const char *name)
     for (const cli_command *c = cli_commands; c->name; c++)
         names[n++] = c->name;
     const char *near = kl_suggest(name, names, n);
-    fprintf(stderr, "kubelua: unknown command %s%s%s%s\n(kubelua --help lists the commands)\n", name,
+    char *text = kl_sprintf("kubelua: unknown command %s%s%s%s\n(kubelua --help lists the commands)\n", name,
         near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+    cli_print(stderr, text);
+    kl_free(text);
     return 2;
 }
 

@@ -236,11 +236,9 @@ local function write(path, content)
   file:close()
 end
 
-local function make_dir(path)
-  local quoted_path = path:gsub("'", "'\\''")
-  if not os.execute(("mkdir -p '%s'"):format(quoted_path)) then
-    error("cannot make the directory " .. path, 0)
-  end
+local function make_dir(env, path)
+  local made, why = env.make_dir(path)
+  if not made then error(why, 0) end
 end
 
 local function progress(env)
@@ -326,7 +324,7 @@ local function predict(env)
   local report = foresight.report(rows, machines, common.span(cell.seconds), said)
   io.write(report)
   if o.out then
-    make_dir(o.out)
+    make_dir(env, o.out)
     write(o.out .. "/predictors.csv", foresight.csv(rows))
     write(o.out .. "/predictors.html", page.plain("Predictors of cpu", command(env), foresight.chart(rows),
       report .. "\n" .. foresight.words(rows)))
@@ -366,7 +364,7 @@ local function exported(env, variants)
   local tell, done = progress(env)
   run.run(cell, function(t) tell(t, cell.seconds) end, nil, function(w) exporter = export.new(w) end)
   done()
-  make_dir(dir)
+  make_dir(env, dir)
   for _, f in ipairs(exporter:files(format)) do
     write(("%s/%s"):format(dir, f[1]), f[2])
     print(("wrote %s/%s"):format(dir, f[1]))
@@ -392,7 +390,7 @@ local function bisected(env, variants)
   end
   io.write(bisect.text(found, { a.label, b.label }))
   if o.out and found.a then
-    make_dir(o.out)
+    make_dir(env, o.out)
     write(o.out .. "/decision.json", bisect.fixture(found, (found.moved and a or b).cell))
     print(("case: %s/decision.json"):format(o.out))
   end
@@ -440,7 +438,7 @@ function M.run(env)
       cells[#cells + 1] = cell
     end
   end
-  if o.out then make_dir(o.out .. "/cells") end
+  if o.out then make_dir(env, o.out .. "/cells") end
   local results = results_of(env, cells)
   local report = { title = title(env, base, #cells), command = command(env), variants = variants,
     span = common.span(base.seconds), limits = limits, seeds = seeds, goal = goal, names = { goal } }

@@ -151,3 +151,26 @@ describe("a recording", function()
     assert.truthy(out:find("long by its times; say how much of it", 1, true), out)
   end)
 end)
+
+describe("a sweep that is begun again", function()
+  it("goes on beside its own results, and files of any bytes and size", function()
+    local dir = process.tmpname ""
+    process.run("mkdir -p " .. dir)
+    process.write(dir .. "/big.bin", ("\xff\xfe"):rep(3 << 20))
+    process.write(dir .. "/nodes.yaml", "# " .. ("ä\xc2\xa0"):rep(1 << 20) .. [[
+
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {capacity: {cpu: "4", memory: 8Gi, pods: "10"}, allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+]])
+    process.write(dir .. "/none.lua", process.read(SCRIPT))
+    local command = ("cd %s && %s sim none.lua --snapshot nodes.yaml --for 10m --seeds 2 --out out && \z
+      ls out/cells"):format(dir, process.quote((process.run("realpath " .. BIN):gsub("%s+$", ""))))
+    local first, code = process.run(command)
+    assert.equal(0, code, first)
+    local again = process.run(command)
+    assert.equal(2, select(2, again:gsub("%.json\n", "")))
+    assert.equal(first:match "%w+%.json\n.*", again:match "%w+%.json\n.*")
+  end)
+end)

@@ -270,17 +270,29 @@ local function cores()
   return n or 1
 end
 
+-- What kube.hash takes has at most 4 MiB as JSON.
+local PIECE = 1 << 19
+
+-- A hash of a text of any bytes and any length.
+local function digest(text)
+  local out = {}
+  for at = 1, #text, PIECE do out[#out + 1] = tables.hash(core.visible(text:sub(at, at + PIECE - 1))) end
+  return tables.hash(out)
+end
+
 -- A hash of all that a result depends on: the cell, the program, and the text of every file of the cell.
-local function fingerprint(cell, program)
+-- `known`: the hashes of files by their paths.
+local function fingerprint(cell, program, known)
   local parts = { core.encode(core.value(cell, "a cell")), program }
-  local function add(path)
-    for _, file in ipairs(core.tree(path, "") or {}) do
+  local function add(path, suffix)
+    for _, file in ipairs(core.tree(path, suffix or "") or {}) do
+      known[file] = known[file] or digest(read(file) or "")
       parts[#parts + 1] = file
-      parts[#parts + 1] = read(file) or ""
+      parts[#parts + 1] = known[file]
     end
   end
-  -- a script's modules are beside it
-  for _, path in ipairs(cell.scripts) do add(path:match "^(.*/)" or "./") end
+  -- A script's modules are beside it, and maybe the directory of the results, too.
+  for _, path in ipairs(cell.scripts) do add(path:match "^(.*/)" or "./", ".lua") end
   for _, path in ipairs(cell.crds) do add(path) end
   for _, path in ipairs(cell.snapshot) do add(path) end
   for _, path in ipairs(cell.load) do add(path) end
@@ -290,7 +302,7 @@ local function fingerprint(cell, program)
     for _, older in ipairs(recording.older(cell.recording.path)) do add(older) end
   end
   if cell.scenario then add(cell.scenario) end
-  return tables.hash(table.concat(parts, "\0"))
+  return digest(table.concat(parts, "\0"))
 end
 
 local function parse(text)
@@ -303,9 +315,9 @@ end
 ---@param o { jobs: integer?, dir: string?, progress: fun(done: integer, all: integer, kept: integer) }
 function M.run(cells, o)
   local results, kept, done, running, at = {}, 0, 0, {}, 1
-  local jobs, me, build = o.jobs or cores(), exe()
+  local jobs, known, me, build = o.jobs or cores(), {}, exe()
   local function file_of(i)
-    return o.dir and ("%s/cells/%s.json"):format(o.dir, fingerprint(cells[i], build)) or nil
+    return o.dir and ("%s/cells/%s.json"):format(o.dir, fingerprint(cells[i], build, known)) or nil
   end
   local function start(i)
     local path = file_of(i)

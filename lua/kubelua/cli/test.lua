@@ -84,16 +84,19 @@ Tap.__index = Tap
 
 local function line(text) return core.visible(text, true) end
 
+-- A "#" begins a directive, such as TODO: a failure of that name would count as none.
+local function described(node) return (line(name_of(node)):gsub("#", "\\#")) end
+
 function Tap:file(path) print("# " .. line(path)) end
 
 function Tap:tell(node, status, problem)
   self.count = self.count + 1
   if status == "pending" then
-    print(("ok %d - %s # SKIP %s"):format(self.count, line(name_of(node)), line(problem.message)))
+    print(("ok %d - %s # SKIP %s"):format(self.count, described(node), line(problem.message)))
     return
   end
   print(("%s %d - %s"):format(status == "passed" and "ok" or "not ok", self.count,
-    line(name_of(node))))
+    described(node)))
   if not problem then return end
   if problem.where then print("# " .. line(problem.where)) end
   print(indent(core.visible(problem.message), "# "))

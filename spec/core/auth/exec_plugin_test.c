@@ -64,6 +64,8 @@ static void what_is_no_credential_is_told_without_showing_it(void **state)
         {CRED(",\"status\":{\"clientCertificateData\":\"s3cret\"}"), "only one of"},
         {CRED(",\"status\":{\"token\":\"s3cret\",\"expirationTimestamp\":\"s3cret\"}"), "is not a time"},
         {CRED(",\"status\":{\"token\":\"s3cret\\r\\nX: y\"}"), "blanks or control characters"},
+        {CRED(",\"status\":{\"token\":\"s3 cret\"}"), "blanks or control characters"},
+        {CRED(",\"status\":{\"token\":\"s3cret\\u007f\"}"), "blanks or control characters"},
         {CRED(",\"status\":{\"token\":\"s3cret\\u0000x\"}"), "NUL"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -38,6 +38,7 @@ typedef struct row {
 #define POD(spec) "{'metadata':{'name':'a','namespace':'n'},'spec':{" spec "}}"
 #define C "'containers':[{'name':'c','image':'i'}]"
 #define ENV(from) "'containers':[{'name':'c','image':'i','env':[{'name':'A','valueFrom':{" from "}}]}]"
+#define FROM(refs) "'containers':[{'name':'c','image':'i','envFrom':[{" refs "}]}]"
 #define NEAR(weight)                                                                                         \
     "'affinity':{'podAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':" weight        \
     ",'podAffinityTerm':{'topologyKey':'z'}}]}}"
@@ -77,6 +78,16 @@ static const row rows[] = {
     {"v1/pods", NULL, POD(ENV("'secretKeyRef':{'name':'s','key':'k'}")), NULL},
     {"v1/pods", NULL, POD(ENV("'secretKeyRef':{'name':'s'}")),
         "spec.containers[0].env[0].valueFrom.secretKeyRef.key: Required value"},
+    {"v1/pods", NULL, POD(FROM("'prefix':'A_','configMapRef':{'name':'m'}")), NULL},
+    {"v1/pods", NULL, POD(FROM("'prefix':'A=','secretRef':{'name':'s'}")),
+        "spec.containers[0].envFrom[0].prefix: Invalid value"},
+    {"v1/pods", NULL, POD(FROM("'configMapRef':{}")),
+        "spec.containers[0].envFrom[0].configMapRef.name: Required value"},
+    {"v1/pods", NULL, POD(FROM("'secretRef':{'name':'S'}")),
+        "spec.containers[0].envFrom[0].secretRef.name: Invalid value"},
+    {"v1/pods", NULL, POD(FROM("'prefix':'A'")), "spec.containers[0].envFrom: Invalid value"},
+    {"v1/pods", NULL, POD(FROM("'secretRef':{'name':'s'},'configMapRef':{'name':'m'}")),
+        "spec.containers[0].envFrom: Invalid value"},
     {"v1/pods", NULL, POD(C "," NEAR("1")), NULL},
     {"v1/pods", NULL, POD(C "," NEAR("100")), NULL},
     {"v1/pods", NULL, POD(C "," NEAR("0")),

@@ -201,6 +201,14 @@ static void libraries_of_kubernetes(void **state)
     is("isQuantity('1,3G')", "false");
     is("semver('1.2.3-alpha.2').isLessThan(semver('1.2.3-alpha.10')) && semver('v1.0', true).major() == 1",
         "true");
+    is("['224.0.0.5', '224.0.1.5', '224.1.0.5', 'ff02::1', 'ff05::1'].map(x, "
+       "ip(x).isLinkLocalMulticast())",
+        "[true,false,false,true,false]");
+    is("['169.254.1.1', '169.253.1.1', 'fe80::1', 'fec0::1'].map(x, ip(x).isLinkLocalUnicast())",
+        "[true,false,true,false]");
+    is("['0.0.0.0', '0.0.0.1', '::', '::1'].map(x, ip(x).isUnspecified())", "[true,false,true,false]");
+    is("['1.2.3.4', '127.0.0.1', '224.0.0.5', '255.255.255.255', 'fd00::1'].map(x, ip(x).isGlobalUnicast())",
+        "[true,false,false,false,true]");
     is("ip('127.0.0.1').family() == 4 && ip('::1').isLoopback() && !isIP('::ffff:1.2.3.4')", "true");
     is("string(ip('2001:DB8:0:0::1'))", "\"2001:db8::1\"");
     is("string(ip('::')) + string(ip('1:0:0:2::'))", "\"::1:0:0:2::\"");

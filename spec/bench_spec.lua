@@ -62,7 +62,8 @@ describe("what `make bench` says about figures", function()
 from apiservers import *
 from tables import Results
 r = Results()
-for name, rate, cpu in ((OURS, 20000, 40), (LIKE_THEIRS, 9000, 100), (REAL, 2000, 400), (REAL + ", fsync", 100, 500)):
+for name, rate, cpu in ((OURS, 20000, 40), (LIKE_THEIRS, 9000, 100), (REAL, 2000, 400),
+                        (REAL + ", fsync", 100, 500)):
     r.add(name, {"get_8_per_s": rate, "get_8_cpu_us": cpu})
 print(*faster(r, "get", 8), sep="; ")]])
     end)

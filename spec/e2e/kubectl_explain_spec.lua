@@ -89,8 +89,8 @@ local EXPLAINED = {
 }
 
 -- kubectl makes its words of the definitions, which are held against each other below: the suite explains
--- every third.
-local EVERY = sizes.of { short = 3, long = 1 }
+-- every sixth.
+local EVERY = sizes.of { short = 6, long = 1 }
 
 local function words(line)
   local out = {}

@@ -28,7 +28,7 @@
 -- --first ends the run at the first file that fails; it begins with the quick ones.
 --
 -- --fast, which `make check` is, leaves out spec/e2e; --long runs the files that have a long form
--- (support/sizes.lua), in that form.
+-- (support/sizes.lua, test_size of support/sizes.h), in that form.
 
 package.path = "spec/?.lua;" .. package.path
 local lfs = require "lfs"
@@ -89,7 +89,8 @@ end
 -- Whether a file that nobody named belongs to this run.
 local function belongs(path, text)
   if options.fast and path:find "^spec/e2e/" then return false end
-  if options.long and not text:find('require "support.sizes"', 1, true) then return false end
+  local sized = text:find('require "support.sizes"', 1, true) or text:find("test_size(", 1, true)
+  if options.long and not sized then return false end
   for names in text:gmatch "\n[-/* ]+not in ([%a, ]+): %S" do
     if names:find(variant, 1, true) or (options.fast and names:find("check", 1, true)) then return false end
   end

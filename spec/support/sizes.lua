@@ -4,7 +4,8 @@
 --
 -- Both forms run the same code. Sanitized processes are slower by an order of magnitude: under a sanitizer
 -- neither form is larger than `sanitized`, which is `short` where nothing is said. The runner's --long
--- chooses the long form; without names of files it runs those that have one (they require this module).
+-- chooses the long form; without names of files it runs those that have one: they require this module, or
+-- call test_size of support/sizes.h.
 
 local M = {}
 

@@ -49,6 +49,8 @@ typedef struct row {
 #define OF_OBJECT(described)                                                                                 \
     "{'type':'Object','object':{'describedObject':{" described "},'metric':{'name':'m'},'target':{'type':"   \
     "'Value','value':'1'}}}"
+#define PROBED(probe, more)                                                                                  \
+    "'containers':[{'name':'c','image':'i','" probe "':{'tcpSocket':{'port':80}," more "}}]"
 #define JOB(spec)                                                                                            \
     "{'metadata':{'name':'a','namespace':'n'},'spec':{'manualSelector':true,'selector':{'matchLabels':{'a':" \
     "'b'}}," spec "'template':{'metadata':{'labels':{'a':'b'}},'spec':{'restartPolicy':'Never'," C "}}}}"
@@ -94,6 +96,14 @@ static const row rows[] = {
         "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value"},
     {"v1/pods", NULL, POD(C "," NEAR("101")),
         "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value"},
+    {"v1/pods", NULL, POD(PROBED("readinessProbe", "'terminationGracePeriodSeconds':3")),
+        "spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value"},
+    {"v1/pods", NULL, POD(PROBED("readinessProbe", "'successThreshold':2")), NULL},
+    {"v1/pods", NULL, POD(PROBED("livenessProbe", "'terminationGracePeriodSeconds':3")), NULL},
+    {"v1/pods", NULL, POD(PROBED("livenessProbe", "'terminationGracePeriodSeconds':0")),
+        "spec.containers[0].livenessProbe.terminationGracePeriodSeconds: Invalid value"},
+    {"v1/pods", NULL, POD(PROBED("startupProbe", "'successThreshold':2")),
+        "spec.containers[0].startupProbe.successThreshold: Invalid value"},
     {"v1/services", NULL, "{'metadata':{'name':'a'},'spec':{'ports':[{'port':80}]}}", NULL},
     {"v1/services", NULL, "{'metadata':{'name':'a'},'spec':{'ports':[{'port':0}]}}",
         "spec.ports[0].port: Invalid value"},

@@ -5,6 +5,7 @@
  * query the two answers are one. KL_MODEL_OPS=N runs N operations instead.
  * not in check: the model is slow by design */
 #include "support/test.h"
+#include "support/sizes.h"
 
 #include "base/mem.h"
 #include "base/random.h"
@@ -14,7 +15,7 @@
 #ifdef KL_DEBUG
 #define OPS 60000 /* under a sanitizer */
 #else
-#define OPS 2000000
+#define OPS test_size(500000, 2000000)
 #endif
 
 #define NAMESPACES 7 /* the last is cluster scope */
@@ -468,7 +469,7 @@ static void drive(uint64_t seed, size_t keys, size_t ops)
 static size_t ops(void)
 {
     const char *s = getenv("KL_MODEL_OPS");
-    return s ? strtoull(s, NULL, 10) : OPS;
+    return s ? strtoull(s, NULL, 10) : (uint64_t)OPS;
 }
 
 static void few_objects_answer_as_the_model_does(void **state)

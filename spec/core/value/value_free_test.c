@@ -2,6 +2,7 @@
  * goes: however big, however deep, in any order.
  * not in check: values of a million levels take their time */
 #include "support/test.h"
+#include "support/sizes.h"
 
 #include "base/mem.h"
 #include "value/arena.h"
@@ -13,7 +14,7 @@
 #ifdef KL_DEBUG
 #define MANY 1000000
 #else
-#define MANY 10000000
+#define MANY test_size(2000000, 10000000)
 #endif
 
 static const kl_value *decode(const char *text)
@@ -307,15 +308,16 @@ static void a_value_of_millions_of_nodes_goes_whole_and_in_parts(void **state)
 {
     (void)state;
     enum { ROWS = 1000 };
+    const size_t many = MANY;
     size_t nodes = live_nodes(), bytes, later;
     kl_value_memory(&nodes, &bytes);
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
     for (int64_t row = 0; row < ROWS; row++) {
         kl_build_array(b);
-        for (int64_t i = 0; i < MANY / ROWS; i++) {
+        for (int64_t i = 0; i < (int64_t)(many / ROWS); i++) {
             kl_build_array(b);
-            kl_build_int(b, row * (MANY / ROWS) + i);
+            kl_build_int(b, row * (int64_t)(many / ROWS) + i);
             kl_build_end(b);
         }
         kl_build_end(b);
@@ -324,19 +326,19 @@ static void a_value_of_millions_of_nodes_goes_whole_and_in_parts(void **state)
     const kl_value *v = kl_builder_done(b),
                    *kept[3] = {kl_value_ref(kl_value_item(v, 0)), kl_value_ref(kl_value_item(v, 500)),
                        kl_value_ref(kl_value_item(v, ROWS - 1))};
-    assert_true(live_nodes() >= nodes + MANY);
+    assert_true(live_nodes() >= nodes + many);
     kl_value_unref(v);
     size_t left = live_nodes() - nodes; /* the numbers may be nodes, too */
-    assert_true(left >= 3 * (MANY / ROWS + 1) && left <= 3 * (2 * MANY / ROWS + 1));
+    assert_true(left >= 3 * (many / ROWS + 1) && left <= 3 * (2 * many / ROWS + 1));
     int64_t x;
     assert_true(kl_value_int(kl_value_item(kl_value_item(kept[1], 5), 0), &x)
-        && x == 500 * (int64_t)(MANY / ROWS) + 5);
+        && x == 500 * (int64_t)(many / ROWS) + 5);
     for (int i = 0; i < 3; i++)
         kl_value_unref(kept[i]);
     assert_int_equal(live_nodes(), nodes);
     kl_value_memory(&nodes, &later);
     /* what remains is at most the table that found them */
-    assert_true(later <= bytes + (size_t)MANY * 32);
+    assert_true(later <= bytes + many * 32);
 }
 
 static void one_part_in_a_million_places_is_counted_and_freed(void **state)

@@ -3,6 +3,7 @@
  * a fixed length; no test waits for a time.
  * not in check: it keeps both cores busy for long */
 #include "support/test.h"
+#include "support/sizes.h"
 
 #include "base/mem.h"
 #include "base/sync.h"
@@ -19,8 +20,8 @@
 #define ROUNDS 600
 #define STEPS 6000
 #else
-#define ROUNDS 2000
-#define STEPS 25000
+#define ROUNDS test_size(1000, 2000)
+#define STEPS test_size(8000, 25000)
 #endif
 
 static void must(bool ok, const char *what)

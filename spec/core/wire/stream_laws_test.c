@@ -3,6 +3,7 @@
  * spec/fuzz/stream_fuzz.c, with fixed seeds and a bound.
  * not in check: stream_test.c has an example of everything */
 #include "support/test.h"
+#include "support/sizes.h"
 
 #include "support/random_json.h"
 #include "support/stream_laws.h"
@@ -11,7 +12,7 @@
 #ifdef KL_DEBUG
 #define STREAMS 60
 #else
-#define STREAMS 150
+#define STREAMS (uint64_t) test_size(50, 150)
 #endif
 #define DAMAGES 2
 

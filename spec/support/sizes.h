@@ -1,0 +1,16 @@
+/* sizes.h - how much of something a C test does, as support/sizes.lua says it of a busted spec. */
+#ifndef KL_SPEC_SIZES_H
+#define KL_SPEC_SIZES_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* `short_form` in the suite; `long_form` in `make soak`, which runs the files that call this. Under a
+ * sanitizer a test says a number of its own. */
+static inline int64_t test_size(int64_t short_form, int64_t long_form)
+{
+    const char *is_long = getenv("KL_LONG");
+    return is_long && *is_long == '1' ? long_form : short_form;
+}
+
+#endif

@@ -2,8 +2,10 @@
 -- That they can be stopped is in spec/e2e/bounds_spec.lua.
 
 local core = require "kubelua.core"
+local sizes = require "support.sizes"
 local ours = core.bounds()
 local SLOW = os.getenv "KL_VARIANT" ~= "release" and 10 or 1
+local CASES = SLOW > 1 and 10000 or sizes.of { short = 25000, long = 100000 }
 
 -- What a call gives or raises, as a text. A function that is in no library has no name in messages.
 local function shown(v)
@@ -89,7 +91,7 @@ local OPERATIONS = {
 
 describe("patterns", function()
   it("find, match and replace what the interpreter's do", function()
-    for case = 1, 100000 // SLOW do
+    for case = 1, CASES do
       local random = numbers(case)
       local s, p, op = a_subject(random), a_pattern(random), pick(random, OPERATIONS)
       local state = random(1 << 30)

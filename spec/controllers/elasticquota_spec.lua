@@ -11,6 +11,7 @@ local members = require "elasticquota.members"
 local quota = require "elasticquota.quota"
 local revoke = require "elasticquota.revoke"
 local seeds = require "support.seeds"
+local sizes = require "support.sizes"
 local share = require "elasticquota.share"
 local status = require "elasticquota.status"
 local tree = require "elasticquota.tree"
@@ -402,7 +403,7 @@ end)
 -- ---------------------------------------------------------------- laws
 
 describe("over random trees", function()
-  local CASES = 1000
+  local CASES = sizes.of { short = 250, long = 1000 }
   local KEYS = { "cpu", "memory" }
   local SIZE = { cpu = 100000, memory = 1 << 42 }
 

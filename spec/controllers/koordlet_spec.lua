@@ -8,7 +8,10 @@ local evict = require "koordlet.evict"
 local node_of = require "koordlet.node"
 local report = require "koordlet.report"
 local seeds = require "support.seeds"
+local sizes = require "support.sizes"
 local suppress = require "koordlet.suppress"
+
+local CASES = sizes.of { short = 400, long = 1500 }
 
 local GI = 1024 * 1024 * 1024
 
@@ -321,7 +324,7 @@ describe("over random nodes", function()
   it("nobody is evicted twice, without consent, without need, or above the priority that is allowed",
     function()
     local seen = {}
-    seeds.each(1500, function()
+    seeds.each(CASES, function()
       local node = random_node()
       local gone = { cpu = {}, memory = {} }
       for _, task in ipairs((evict.decide(node, math.random(0, 10000), all_gates(), "main"))) do
@@ -346,7 +349,7 @@ describe("over random nodes", function()
   end)
 
   it("one reaction alone evicts no pod more than it takes", function()
-    seeds.each(1500, function()
+    seeds.each(CASES, function()
       local node = random_node()
       for name in pairs { BEMemoryEvict = 1, CPUEvict = 1 } do
         local task = evict.decide(node, 5000, { [name] = true }, "main")[1]
@@ -360,7 +363,7 @@ describe("over random nodes", function()
   end)
 
   it("suppression keeps its bounds and settles, and quotas stay between limit and ceiling", function()
-    seeds.each(1500, function()
+    seeds.each(CASES, function()
       local node = random_node()
       local allowed = suppress.allowed(node)
       assert.is_true(allowed <= node.capacity.cpu * node.threshold.cpuSuppressThresholdPercent // 100)

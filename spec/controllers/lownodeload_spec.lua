@@ -10,6 +10,7 @@ local measure = require "lownodeload.load"
 local pods = require "pods"
 local pools = require "lownodeload.pools"
 local seeds = require "support.seeds"
+local sizes = require "support.sizes"
 local victims = require "lownodeload.victims"
 
 local function node(name, more)
@@ -198,7 +199,7 @@ end)
 -- ---------------------------------------------------------------- laws
 
 describe("over random clusters", function()
-  local CASES = 1000
+  local CASES = sizes.of { short = 250, long = 1000 }
   local POOL = { lowThresholds = { cpu = 40, memory = 50 }, highThresholds = { cpu = 70, memory = 80 } }
 
   -- Nodes with pods; metrics() measures what is where now.

@@ -39,7 +39,7 @@ static kl_status opened(const char *script, kl_isolate **out, kl_err *err)
                                .stop = &stop,
                                .path = "/bin/sh",
                                .argv = argv,
-                               .cpu = KL_SECONDS(1),
+                               .cpu = KL_MILLISECONDS(250),
                                .patience = KL_SECONDS(1),
                                .message = 1 << 20},
         out, NULL, err);

@@ -181,6 +181,50 @@ static void custom_objects_are_pruned_and_defaulted(void **state)
     kl__types_free(custom);
 }
 
+/* Items with the same keys are looked up once: one that is like the others in its keys alone is not. */
+static void items_of_lists_are_pruned_and_defaulted(void **state)
+{
+    static const char *const cases[][2] = {
+        {"[{'a':'1','of':{'x':'2'}},{'a':'3','of':{'x':'4'}}]",
+            "[{'a':'1','of':{'x':'2'}},{'a':'3','of':{'x':'4'}}]"},
+        {"[{'a':'1','of':{'x':'2'}},{'a':'3','of':{'x':'4','gone':1}},{'a':'5','of':{'x':'6'}}]",
+            "[{'a':'1','of':{'x':'2'}},{'a':'3','of':{'x':'4'}},{'a':'5','of':{'x':'6'}}]"},
+        {"[{'a':'1','of':{'x':'2'}},{'of':{'x':'4'}},{'a':'5','of':{'x':'6'}}]",
+            "[{'a':'1','of':{'x':'2'}},{'of':{'x':'4'},'a':'d'},{'a':'5','of':{'x':'6'}}]"},
+        {"[{'a':'1','of':{'x':'2'}},{'a':null,'of':{'x':null}}]",
+            "[{'a':'1','of':{'x':'2'}},{'of':{},'a':'d'}]"},
+        {"[{'a':'1','of':{'x':'2'}},{'a':'1','of':{'x':{'gone':1}}},{'a':'1','of':{'x':'2'},'gone':1}]",
+            "[{'a':'1','of':{'x':'2'}},{'a':'1','of':{'x':{}}},{'a':'1','of':{'x':'2'}}]"},
+        {"[{'a':'1','list':[{'b':1},{'b':2}]},{'a':'1','list':[{'b':1},{'b':2,'c':3}]}]",
+            "[{'a':'1','list':[{'b':1},{'b':2}]},{'a':'1','list':[{'b':1},{'b':2}]}]"},
+        {"[{'a':'1','free':{'any':[1,null,{'z':1}]}},{'a':'2','free':{'any':{}}}]",
+            "[{'a':'1','free':{'any':[1,null,{'z':1}]}},{'a':'2','free':{'any':{}}}]"},
+        {"[{},{'a':'1'},7,null]", "[{'a':'d'},{'a':'1'},7,null]"},
+    };
+    (void)state;
+    const kl_value *json = v("{'type':'object','properties':{'list':{'type':'array','items':{'type':'object',"
+                             "'properties':{'a':{'type':'string','default':'d'},"
+                             "'of':{'type':'object','properties':{'x':{'type':'string'}}},"
+                             "'list':{'type':'array','items':{'type':'object','properties':{'b':{'type':"
+                             "'integer'}}}},'free':{'type':'object','additionalProperties':{"
+                             "'x-kubernetes-preserve-unknown-fields':true}}}}}}}");
+    kl__types *custom;
+    kl_err err = KL_ERR_INIT;
+    assert_ok(kl__types_of_crd(json, types, &custom, &err), &err);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *given = kl_sprintf("{'list':%s}", cases[i][0]),
+             *wanted = kl_sprintf("{'list':%s}", cases[i][1]);
+        const kl_value *in = v(given), *out = kl__normalize_custom(kl__types_root(custom), in);
+        assert_value(out, wanted);
+        kl_value_unref(in);
+        kl_value_unref(out);
+        kl_free(given);
+        kl_free(wanted);
+    }
+    kl_value_unref(json);
+    kl__types_free(custom);
+}
+
 /* A default that is a list of objects with defaults of their own makes the product of both. */
 static void defaults_fill_no_more_than_an_object_may_be(void **state)
 {
@@ -242,6 +286,7 @@ int main(void)
         cmocka_unit_test(wrong_types_are_named_with_their_place),
         cmocka_unit_test(unknown_fields_are_listed_and_dropped),
         cmocka_unit_test(custom_objects_are_pruned_and_defaulted),
+        cmocka_unit_test(items_of_lists_are_pruned_and_defaulted),
         cmocka_unit_test(defaults_fill_no_more_than_an_object_may_be),
         cmocka_unit_test(pods_have_a_quality_of_service)};
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -199,6 +199,7 @@ servers.each(function(server, start)
         validations = { v "true" } })
       case("cluster", { paramKind = { apiVersion = "v1", kind = "Namespace" }, validations = { v "true" } },
         { paramRef = { name = ns, namespace = ns, parameterNotFoundAction = "Deny" } })
+      policy(ns .. "-aa-first", { validations = { v "false" } })
       policy(ns .. "-zz-last", { validations = { v "false" } })
       make()
       wait.until_true(30, "the policies are in force", function()
@@ -273,6 +274,8 @@ servers.each(function(server, start)
         { "POST", "/configmaps", map("other", "rules"), 422, "rules" },
         { "POST", "/secrets", map("other", "rules"), 201 },
         { "POST", "/configmaps", map("x", "elsewhere"), 201 },
+        { "POST", "/configmaps", map("f", "aa-first"), 422, "failed expression: false" },
+        { "POST", "/configmaps", map("f", "zz-last"), 422, "failed expression: false" },
         { "POST", "/serviceaccounts", { metadata = { name = "x", labels = { case = ns .. "-names" } } },
           201 },
         { "POST", "/serviceaccounts", { metadata = { name = "y", labels = { case = ns .. "-names" } } }, 422,

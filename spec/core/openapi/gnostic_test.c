@@ -3,6 +3,8 @@
 #include "core/server/value_help.h"
 
 #include "base/buf.h"
+#include "openapi/document.h"
+#include "openapi/gnostic.h"
 #include "openapi/parts.h"
 
 /* A schema with one member, and how its message ends: tag, perhaps a length, and what is said. */
@@ -53,4 +55,40 @@ static void members_are_the_fields_of_gnostic(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(members_are_the_fields_of_gnostic))
+/* The first definitions, by name, are those of admission; the last are of the kinds that describe APIs. */
+static void both_forms_of_a_page_have_the_same_definitions(void **state)
+{
+    (void)state;
+    static const char *const pages[] = {
+        "apis/admissionregistration.k8s.io/v1", "api/v1", "apis/apiregistration.k8s.io/v1"};
+    kl__types *types = kl__types_builtin();
+    kl__kinds *kinds = kl__kinds_new(types);
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        kl_buf text = KL_BUF_INIT, bytes = KL_BUF_INIT;
+        const kl_value *page = NULL;
+        kl_err err = KL_ERR_INIT;
+        kl_openapi_v3(kinds, pages[i], false, &text);
+        kl_openapi_v3(kinds, pages[i], true, &bytes);
+        assert_ok(kl_value_decode(kl_buf_str(&text), text.len, &page, &err), &err);
+        const kl_value *schemas = kl_value_at(page, "components", "schemas", NULL);
+        assert_true(kl_value_len(schemas) > 5);
+        for (size_t k = 0; k < kl_value_len(schemas); k++) {
+            const char *name;
+            size_t n;
+            kl_value_member(schemas, k, &name, &n);
+            kl_buf named = KL_BUF_INIT; /* field 1 of a named schema */
+            kl__gnostic_bytes(&named, 1, name, n);
+            if (!memmem(bytes.data, bytes.len, named.data, named.len))
+                fail_msg("%s: protobuf lacks %s", pages[i], name);
+            kl_buf_fini(&named);
+        }
+        kl_value_unref(page);
+        kl_buf_fini(&text);
+        kl_buf_fini(&bytes);
+    }
+    kl__kinds_free(kinds);
+    kl__types_free(types);
+}
+
+KL_TESTS(cmocka_unit_test(members_are_the_fields_of_gnostic),
+    cmocka_unit_test(both_forms_of_a_page_have_the_same_definitions))

@@ -581,6 +581,32 @@ static void a_crash_moves_its_keys_within_a_lease(void **state)
     teardown(&w);
 }
 
+static void nobody_is_settled_while_a_member_has_not_published_the_target(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w, 5);
+    for (int i = 0; i < 3; i++)
+        begin(&w, i, true);
+    pass(&w, KL_SECONDS(6), false);
+    begin(&w, 3, true);
+    w.members[2].frozen = w.now + KL_SECONDS(3); /* less than its lease */
+    bool waited = false;
+    while (w.members[2].frozen > w.now) {
+        tick(&w, false);
+        waited = waited || kl_shard_members(w.members[0].s) == 4;
+        assert_false(kl_shard_settled(w.members[0].s) && kl_shard_members(w.members[0].s) == 4);
+    }
+    assert_true(waited);
+    pass(&w, KL_SECONDS(12), false);
+    assert_all_owned(&w);
+    for (int i = 0; i < 4; i++) {
+        assert_true(kl_shard_settled(w.members[i].s));
+        assert_int_equal(kl_shard_members(w.members[i].s), 4);
+    }
+    teardown(&w);
+}
+
 static void a_goodbye_moves_its_keys_at_once(void **state)
 {
     (void)state;
@@ -729,6 +755,7 @@ KL_TESTS(cmocka_unit_test(the_deadline_counts_from_before_the_request_and_a_late
     cmocka_unit_test(a_publication_that_cannot_be_read_may_mean_any_key),
     cmocka_unit_test(keys_of_one_namespace_stay_together_where_that_is_asked_for),
     cmocka_unit_test(a_crash_moves_its_keys_within_a_lease),
+    cmocka_unit_test(nobody_is_settled_while_a_member_has_not_published_the_target),
     cmocka_unit_test(a_goodbye_moves_its_keys_at_once),
     cmocka_unit_test(of_more_members_than_wanted_the_oldest_take_keys_and_another_steps_in),
     cmocka_unit_test(whatever_happens_no_key_has_two_owners_and_in_the_end_each_has_one))

@@ -107,10 +107,19 @@ static void put_base64(kl_buf *b, const char *s, size_t n)
     }
 }
 
+typedef struct waiter {
+    void (*ready)(void *arg);
+    void *arg;
+} waiter;
+
 struct kl__issuer {
     kl_mutex mu;
-    kl_rsa *key;
+    kl_rsa *key;                  /* once there, it stays, as what follows */
     kl_buf id, modulus, exponent; /* as base64 for URLs */
+    kl_thread *maker;             /* NULL: nobody has waited */
+    waiter *waiting;
+    size_t n;
+    bool stopped;
 };
 
 kl__issuer *kl__issuer_new(void)
@@ -124,6 +133,7 @@ void kl__issuer_free(kl__issuer *i)
 {
     if (!i)
         return;
+    kl__issuer_stop(i);
     kl_rsa_free(i->key);
     kl_buf_fini(&i->id);
     kl_buf_fini(&i->modulus);
@@ -132,22 +142,75 @@ void kl__issuer_free(kl__issuer *i)
     kl_free(i);
 }
 
-/* Makes the key at its first use. From here on the issuer does not change. */
+static bool has_key(kl__issuer *i)
+{
+    kl_lock(&i->mu);
+    bool has = i->key;
+    kl_unlock(&i->mu);
+    return has;
+}
+
+/* Makes the key at its first use. Of two that are made at a time the first one counts. */
 static void make_key(kl__issuer *i)
 {
     kl_buf modulus = KL_BUF_INIT, exponent = KL_BUF_INIT, digest = KL_BUF_INIT;
+    if (has_key(i))
+        return;
+    kl_rsa *key = kl_rsa_new(), *other = key;
+    kl_rsa_public(key, &modulus, &exponent, &digest);
     kl_lock(&i->mu);
     if (!i->key) {
-        i->key = kl_rsa_new();
-        kl_rsa_public(i->key, &modulus, &exponent, &digest);
         put_base64(&i->id, kl_buf_str(&digest), digest.len);
         put_base64(&i->modulus, kl_buf_str(&modulus), modulus.len);
         put_base64(&i->exponent, kl_buf_str(&exponent), exponent.len);
+        i->key = key;
+        other = NULL;
     }
     kl_unlock(&i->mu);
+    kl_rsa_free(other);
     kl_buf_fini(&modulus);
     kl_buf_fini(&exponent);
     kl_buf_fini(&digest);
+}
+
+/* Who comes when the key is there does not wait. */
+static void maker_main(void *arg)
+{
+    kl__issuer *i = arg;
+    make_key(i);
+    kl_lock(&i->mu);
+    waiter *waiting = i->waiting;
+    size_t n = i->n;
+    i->waiting = NULL;
+    i->n = 0;
+    kl_unlock(&i->mu);
+    for (size_t k = 0; k < n; k++)
+        waiting[k].ready(waiting[k].arg);
+    kl_free(waiting);
+}
+
+bool kl__issuer_await(kl__issuer *i, void (*ready)(void *arg), void *arg)
+{
+    kl_lock(&i->mu);
+    bool waits = !i->key && !i->stopped;
+    if (waits) {
+        i->waiting = kl_realloc(i->waiting, (i->n + 1) * sizeof *i->waiting);
+        i->waiting[i->n++] = (waiter){ready, arg};
+        if (!i->maker)
+            i->maker = kl_thread_start("kl-rsa", maker_main, i);
+    }
+    kl_unlock(&i->mu);
+    return !waits;
+}
+
+void kl__issuer_stop(kl__issuer *i)
+{
+    kl_lock(&i->mu);
+    kl_thread *maker = i->maker;
+    i->maker = NULL;
+    i->stopped = true;
+    kl_unlock(&i->mu);
+    kl_thread_join(maker);
 }
 
 char *kl__token_new(kl__issuer *i, const kl_value *claims)

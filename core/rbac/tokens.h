@@ -16,10 +16,15 @@ void kl__tokens_free(kl_map *tokens); /* NULL is fine */
 
 /* The audience of the API server. */
 #define KL_AUDIENCE "https://kubernetes.default.svc"
-/* The key that signs tokens, made when it is asked for first. Any thread. */
+/* The key that signs tokens, made when it is asked for first, which takes a tenth of a second, or a few on a
+ * busy machine. Any thread. */
 typedef struct kl__issuer kl__issuer;
 kl__issuer *kl__issuer_new(void);
 void kl__issuer_free(kl__issuer *i); /* NULL is fine */
+/* Whether the key is there. If not, a thread begins to make it, which calls `ready` when it is. */
+bool kl__issuer_await(kl__issuer *i, void (*ready)(void *arg), void *arg);
+/* Waits for that thread: no `ready` is called afterwards, and whoever needs the key makes it. */
+void kl__issuer_stop(kl__issuer *i);
 /* A JWT of the claims; the caller frees. */
 char *kl__token_new(kl__issuer *i, const kl_value *claims);
 /* What checks its signatures, as a JSON Web Key Set (RFC 7517). */

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "builtin/connect.h"
+#include "rbac/tokens.h"
 #include "schema/status.h"
 #include "server/admit.h"
 #include "server/body.h"
@@ -400,6 +401,17 @@ static void begin_again(void *arg)
     }
 }
 
+/* Whether a request needs the key that signs tokens. */
+static bool needs_key(const char *method, const char *path)
+{
+    static const char keys[] = "/openid/v1/jwks", token[] = "/token";
+    size_t n = strlen(path), end = sizeof token - 1;
+    if (!strcmp(method, "GET"))
+        return !strncmp(path, keys, sizeof keys - 1);
+    return !strcmp(method, "POST") && n > end && !strcmp(path + n - end, token)
+        && strstr(path, "/serviceaccounts/");
+}
+
 static void reply_failure(kl_httpd_request *http, const kl_err *err)
 {
     char *headers = err->retry_after_ns
@@ -418,6 +430,9 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         refuse_foreign(http, foreign);
         return;
     }
+    /* making the key takes long, and the lock is everybody's */
+    if (needs_key(kl_httpd_method(http), path) && !kl__issuer_await(s->world.issuer, begin_again, http))
+        return;
     kl__admission *record = kl_httpd_user(http);
     kl_lock(&s->mu);
     const kl_value *user = kl__access_admit(s, http);

@@ -270,6 +270,7 @@ void kl_server_stop(kl_server *s)
     kl__watches_stop(s);
     kl_unlock(&s->mu);
     kl_thread_join(s->ticker);
+    kl__issuer_stop(s->world.issuer); /* the requests that wait for it are answered */
     kl_httpd_stop(s->httpd);
     kl__durable_close(s);
     kl_lock(&s->mu); /* a watch may have started meanwhile */

@@ -1,7 +1,7 @@
---- Lists and maps of 60,000 items in one object: the embedded server answers. A check that compares each item with
--- all before it would keep the server from everybody else for minutes; here the client would give up on it.
--- kube-apiserver is not asked: of a quota's resources it gives up itself (504), since it compares each of its
--- complaints with all others.
+--- Lists and maps of 60,000 items in one object: the embedded server answers. A check that compares each item
+-- with all before it would keep the server from everybody else for minutes; here the client would give up on
+-- it. kube-apiserver is not asked: of a quota's resources it gives up itself (504), since it compares each of
+-- its complaints with all others.
 -- not in asan, tsan: one request after the other; spec/core/value/finder_test.c has the memory
 
 local api_of = require "support.api"
@@ -87,6 +87,50 @@ describe("long lists at the embedded server", function()
       assert.equal(code, r.code, r.text:sub(1, 400))
     end)
   end
+
+  -- Two long lists meet in the pod: what each names, or each may complain of, would be their product.
+  local SOME = LONG // 12
+  local function amounts(value)
+    local out = {}
+    for i = 1, SOME do out[i] = ('"example.com/r%d":%q'):format(i, value) end
+    return "{" .. table.concat(out, ",") .. "}"
+  end
+  local function containers(first)
+    local out = { ('{"name":"a","image":"i"%s}'):format(first) }
+    for i = 2, SOME do out[i] = ('{"name":"a%d","image":"i"}'):format(i) end
+    return '{"metadata":{"name":"p"},"spec":{"containers":[' .. table.concat(out, ",") .. "]}}"
+  end
+  local function meets(ns, kind, member, what, pod_as, code)
+    local space = "/api/v1/namespaces/" .. ns
+    assert.equal(201, api:post("/api/v1/namespaces", { metadata = { name = ns } }).code)
+    local made = api:post(space .. "/" .. kind,
+      ('{"metadata":{"name":"l"},"spec":{%s:%s}}'):format(member, what))
+    assert.equal(201, made.code, made.text:sub(1, 400))
+    if kind == "resourcequotas" then -- what counts is what its controller has seen
+      local seen = api:request("PATCH", space .. "/resourcequotas/l/status",
+        ('{"status":{"hard":%s}}'):format(what), { "Content-Type: application/merge-patch+json" })
+      assert.equal(200, seen.code, seen.text:sub(1, 400))
+    end
+    local r = api:post(space .. "/pods", pod_as)
+    assert.equal(code, r.code, r.text:sub(1, 400))
+  end
+  for i, case in ipairs {
+    { "min", "Container", 422 }, { "maxLimitRequestRatio", "Container", 403 }, { "min", "Pod", 403 },
+  } do
+    local bound, about, code = table.unpack(case)
+    it(("containers under a limit, %s of a %s"):format(bound, about), function()
+      meets("limits-" .. i, "limitranges", '"limits"',
+        ('[{"type":%q,%q:%s}]'):format(about, bound, amounts "5"), containers "", code)
+    end)
+  end
+
+  it("containers under a quota of long lists", function()
+    local all = amounts "1"
+    meets("quota", "resourcequotas", '"hard"', (amounts "5":gsub('"example', '"requests.example')),
+      containers((',"resources":{"requests":%s,"limits":%s}'):format(all, all)), 201)
+    local used = api:get("/api/v1/namespaces/quota/resourcequotas/l").body.status.used
+    assert.equal("1", used["requests.example.com/r" .. SOME])
+  end)
 end)
 
 servers.each(function(server_name, start)

@@ -264,7 +264,10 @@ static void stop_all(session *s)
         kl_thread_join(threads[i]);
     kl_free(threads);
     kl_dashboard_stop(s->page);
-    kl_control_close(s->control); /* until here it answers what the shutdown waits for */
+    kl_control_close(s->control);     /* until here it answers what the shutdown waits for */
+    for (size_t i = 0; i < s->n; i++) /* caches wait for the lookups of their kinds */
+        if (s->clients[i])
+            kl_client_quit(s->clients[i]);
     for (size_t i = 0; i < s->n; i++)
         kl_manager_free(s->managers[i]);
     kl_record_free(s->recording);

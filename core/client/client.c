@@ -336,6 +336,13 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
     return st;
 }
 
+/* Without credentials no call is sent. */
+void kl_client_quit(kl_client *c)
+{
+    kl__credentials_close(c->credentials);
+    kl_http_post(c->calls, kl__calls_cancel_all, c);
+}
+
 void kl_client_free(kl_client *c)
 {
     if (!c)

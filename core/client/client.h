@@ -139,6 +139,9 @@ KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_e
 /* Replaces the hooks (NULL: none). After it returns, the old ones are not called any more. Must not be called
  * from a hook. */
 void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks);
+/* Before kl_client_free: cancels all calls and refuses new ones, so that nobody waits for a server that does
+ * not answer, or for a credential plugin. */
+void kl_client_quit(kl_client *c);
 void kl_client_free(kl_client *c); /* cancels, joins both threads */
 const kl_config *kl_client_config(const kl_client *c);
 bool kl_client_reaches(const kl_client *c);  /* its allow_http */

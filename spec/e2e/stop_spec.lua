@@ -117,3 +117,19 @@ servers.each(function(name, start)
     end
   end)
 end)
+
+describe("`kubelua run`, when it is told to end,", function()
+  it("is not held by a credential plugin that does not return", function()
+    local mark, plugin = process.tmpname "", process.tmpname ".sh"
+    process.write(plugin, ("#!/bin/sh\necho > %s.there\nexec sleep 600\n"):format(mark))
+    process.run("chmod +x " .. plugin)
+    local kubeconfig = process.write(process.tmpname ".json", ([[{ "apiVersion": "v1", "kind": "Config",
+      "current-context": "c", "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "u" } }],
+      "clusters": [{ "name": "c", "cluster": { "server": "https://127.0.0.1:1" } }],
+      "users": [{ "name": "u", "user": { "exec": { "apiVersion": "client.authentication.k8s.io/v1",
+        "command": %q, "interactiveMode": "Never" } } }] }]]):format(plugin))
+    local run = controller.start({ kubeconfig = kubeconfig }, SLOW:format("plugin", "plugin"), "--grace-period", "1s")
+    wait.until_true(60, "the plugin runs", function() return process.read(mark .. ".there") end)
+    assert.equal(0, run:stop(45), run:log())
+  end)
+end)

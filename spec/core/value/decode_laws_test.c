@@ -1,6 +1,7 @@
 /* decode_laws_test.c - random JSON and random damage to it: our decoder, a second opinion and cJSON read
  * the same or refuse alike. The same laws as in spec/fuzz/json.c, with fixed seeds and a bound. */
 #include "support/test.h"
+#include "support/sizes.h"
 
 #include "support/json_laws.h"
 #include "support/random_json.h"
@@ -9,7 +10,7 @@
 #ifdef KL_DEBUG
 #define DOCUMENTS 800
 #else
-#define DOCUMENTS 2500
+#define DOCUMENTS (uint64_t) test_size(800, 2500)
 #endif
 #define DAMAGES 4
 

@@ -279,6 +279,31 @@ static void a_server_must_be_one(void **state)
     }
 }
 
+static void a_server_without_tls_gets_no_credentials(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_config c;
+    static const char text[] =
+        "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
+        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+        "clusters: [{name: c, cluster: {server: '%s', insecure-skip-tls-verify: true, tls-server-name: "
+        "a.b}}]\n"
+        "users: [{name: u, user: {token: t, client-certificate-data: YQ==, client-key-data: YQ==}}]\n";
+    for (int plain = 0; plain < 2; plain++) {
+        char *yaml = kl_sprintf(text, plain ? "http://h:1" : "https://h:1"), *file = put("plain", yaml);
+        kl_config_sources s = sources(file, NULL, NULL);
+        assert_ok(kl_config_load(&s, &c, &err), &err);
+        assert_int_equal(c.insecure, !plain);
+        assert_int_equal(c.token != NULL, !plain);
+        assert_int_equal(c.cert_data != NULL, !plain);
+        assert_int_equal(c.key_data != NULL, !plain);
+        assert_int_equal(c.tls_server_name != NULL, !plain);
+        kl_config_fini(&c);
+        kl_free(yaml);
+    }
+}
+
 static void tokens_and_contradictions_are_checked(void **state)
 {
     (void)state;
@@ -355,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_malformed_file_is_told_with_its_place),
         cmocka_unit_test(several_mistakes_are_told_together),
         cmocka_unit_test(a_server_must_be_one),
+        cmocka_unit_test(a_server_without_tls_gets_no_credentials),
         cmocka_unit_test(tokens_and_contradictions_are_checked),
         cmocka_unit_test(a_token_file_is_remembered_by_name),
         cmocka_unit_test(a_file_that_would_be_waited_for_is_refused),

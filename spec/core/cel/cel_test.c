@@ -120,6 +120,19 @@ static void macros_loop(void **state)
     is("o.l.map(x, o.l.map(y, x * y))", "[[1,2,3],[2,4,6],[3,6,9]]");
 }
 
+static void texts_are_read_as_go_reads_numbers(void **state)
+{
+    (void)state;
+    is("[double('1'), double('-1.5'), double('+.5'), double('2.'), double('1e3'), double('25E-1')]",
+        "[1,-1.5,0.5,2,1000,2.5]");
+    static const char *const none[] = {"", "-", ".", "e5", "1e", "1e+", "1e5x", "1.5.", " 1", "0x10", "1_0"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        char *text = kl_sprintf("double('%s')", none[i]);
+        is(text, "! type conversion error from 'string' to 'double'");
+        kl_free(text);
+    }
+}
+
 static void maps_have_keys_of_four_types(void **state)
 {
     (void)state;
@@ -362,6 +375,7 @@ int main(void)
         cmocka_unit_test(fields_are_found_or_not),
         cmocka_unit_test(what_decides_hides_what_fails),
         cmocka_unit_test(macros_loop),
+        cmocka_unit_test(texts_are_read_as_go_reads_numbers),
         cmocka_unit_test(maps_have_keys_of_four_types),
         cmocka_unit_test(texts),
         cmocka_unit_test(lists_and_sets),

@@ -4,6 +4,7 @@
 ---
 --- Each has a connection of its own. Certificates are not looked at: specs about those run curl.
 
+local errno = require "cqueues.errno"
 local socket = require "cqueues.socket"
 
 local M = {}
@@ -11,7 +12,7 @@ local M = {}
 local LIMIT = 60            -- seconds for each wait
 -- Like curl: a long body waits a second for the server's word that it wants it. A server that refuses one
 -- may hang up on the rest of it.
-local LONG, WORD, PIECE = 1000000, 1, 65536
+local LONG, WORD, PIECE, LOOK = 1000000, 1, 65536, 0.01
 local CONTINUE = "^HTTP/%S+ 1%d%d"
 
 -- What a request says of itself that says nothing else. Servers print JSON for curl as they do for people.
@@ -45,25 +46,38 @@ local function head_of_request(o, host, path)
   return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- The lines of a head, of which the first may have been read; nil where none came.
-local function read_head(s, first)
+-- The lines of a head; nil where none came.
+local function read_head(s)
   local lines = {}
   while true do
-    local line = first or s:read "*L"
+    local line = s:read "*L"
     if not line then return nil end
-    first, line = nil, line:gsub("\r?\n$", "")
+    line = line:gsub("\r?\n$", "")
     if line == "" then return lines end
     lines[#lines + 1] = line
   end
 end
 
--- The first line of an answer, if it comes within that many seconds.
-local function first_line(s, seconds)
+-- A text that is read as a connection is.
+local function reader(text)
+  local from = 1
+  return { read = function(_, what)
+    local last = what == "*L" and text:find("\n", from, true) or what == "*a" and #text
+      or what ~= "*L" and from + what - 1
+    local part = last and last <= #text and text:sub(from, last) or nil
+    from = part and last + 1 or from
+    return part
+  end }
+end
+
+-- What of an answer comes within that many seconds, or nil. It is taken whole: once the server has hung up,
+-- a connection gives nothing of what it still has.
+local function early(s, seconds)
   s:settimeout(seconds)
-  local line = s:read "*L"
+  local text = s:read(-PIECE)
   s:clearerr()
   s:settimeout(LIMIT)
-  return line
+  return text
 end
 
 local function read_chunks(s)
@@ -87,30 +101,33 @@ local function read_body(s, o, lines)
   return s:read "*a" or ""
 end
 
--- Sends a long body piece by piece, as long as there is no answer; the first line of one that came.
+-- Sends a long body piece by piece, as long as there is no answer; what came of one. A server that reads no
+-- more hangs up half a second after its answer: where there is no room for a piece, it is the answer that is
+-- waited for.
 local function send_long(s, body)
-  for from = 1, #body, PIECE do
-    if not s:write(body:sub(from, from + PIECE - 1)) or not s:flush() then return nil end
-    local line = first_line(s, 0)
-    if line then return line end
+  local text = (early(s, WORD) or ""):gsub(CONTINUE .. ".-\r\n\r\n", "")
+  local from = 1
+  while text == "" and from <= #body do
+    local n, why = s:send(body, from, math.min(#body, from + PIECE - 1), "bn")
+    from = from + n
+    text = early(s, why and LOOK or 0) or ""
+    if why and why ~= errno.EAGAIN then break end
   end
+  return text ~= "" and text or nil
 end
 
--- The head of the answer; "Continue" is not the answer.
+-- Sends the body; the answer's head, and from where its body is read.
 local function answer_head(s, body)
-  local long = body and #body > LONG
-  local lines = long and read_head(s, first_line(s, WORD) or "")
-  if lines and lines[1] and not lines[1]:find(CONTINUE) then return lines end
-  local first
-  if long then
-    first = send_long(s, body)
+  if body and #body > LONG then
+    local text = send_long(s, body)
+    if text then s = reader(text .. (s:read "*a" or "")) end
   elseif body then
     s:write(body)
     s:flush()
   end
-  lines = read_head(s, first)
-  while lines and lines[1]:find(CONTINUE) do lines = read_head(s) end
-  return lines
+  local lines
+  repeat lines = read_head(s) until not lines or not lines[1]:find(CONTINUE)
+  return lines, s
 end
 
 --- Sends a request: { url, method, headers (lines), body (a text, or nil) }. Returns the lines of the answer's
@@ -120,8 +137,8 @@ function M.send(o)
   if not s then return nil, ("no connection to %s: %s"):format(o.url, tostring(why)) end
   s:write(head_of_request(o, host, path))
   s:flush()
-  local lines = answer_head(s, o.body)
-  local body = lines and read_body(s, o, lines)
+  local lines, from = answer_head(s, o.body)
+  local body = lines and read_body(from, o, lines)
   s:close()
   if not lines then return nil, "no answer" end
   return lines, body

@@ -79,6 +79,9 @@ static void numbers_are_added_and_overflow(void **state)
 static void fields_are_found_or_not(void **state)
 {
     (void)state;
+    is("[o.?m[?'x'].value(), o.?l[?1].value(), o.?m.?x.value()]", "[\"y\",2,\"y\"]");
+    is("[o.?x[?0].hasValue(), o.?l[?7].hasValue()]", "[false,false]");
+    is("o.?a[?0]", "! no such overload");
     is("o.a == 1.0 && o.l[1] == 2", "true");
     is("o.m.q", "! no such key: q");
     is("o.l[5]", "! index out of bounds: 5");

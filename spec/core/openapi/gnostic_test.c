@@ -1,5 +1,5 @@
-/* gnostic_test.c - schemas in gnostic's protobuf: each member is the field that OpenAPIv3.proto numbers so.
- */
+/* gnostic_test.c - schemas in gnostic's protobuf, each member under its number in OpenAPIv3.proto; the forms
+ * of a page, and the words for groups in it. */
 #include "core/server/value_help.h"
 
 #include "base/buf.h"
@@ -90,5 +90,29 @@ static void both_forms_of_a_page_have_the_same_definitions(void **state)
     kl__types_free(types);
 }
 
+static void groups_have_words_and_tags(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *group, *version, *word, *tag;
+    } rows[] = {
+        {"", "v1", "CoreV1", "core_v1"},
+        {"", NULL, "Core", "core"},
+        {"apps", "v1", "AppsV1", "apps_v1"},
+        {"flowcontrol.apiserver.k8s.io", "v1beta3", "FlowcontrolApiserverV1beta3",
+            "flowcontrolApiserver_v1beta3"},
+        {"my-own.example.com", "v1", "MyOwnExampleComV1", "myOwnExampleCom_v1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *word = kl__openapi_word(rows[i].group, rows[i].version),
+             *tag = kl__openapi_tag(rows[i].group, rows[i].version);
+        assert_string_equal(word, rows[i].word);
+        assert_string_equal(tag, rows[i].tag);
+        kl_free(word);
+        kl_free(tag);
+    }
+}
+
 KL_TESTS(cmocka_unit_test(members_are_the_fields_of_gnostic),
-    cmocka_unit_test(both_forms_of_a_page_have_the_same_definitions))
+    cmocka_unit_test(both_forms_of_a_page_have_the_same_definitions),
+    cmocka_unit_test(groups_have_words_and_tags))

@@ -69,6 +69,21 @@ describe("the specs of a place", function()
     assert.same({ "spec/bindings/time_spec.lua" }, (mutants.specs_of("bindings/api/ltime.c", "", 1, index)))
   end)
 
+  it("of a policy are those that bear its directory's name, and the tests of policies that fit it", function()
+    local index = mutants.index {
+      ["spec/controllers/quota_spec.lua"] = "",
+      ["controllers/koordinator/quota_test.lua"] = "",
+      ["controllers/demo/far_test.lua"] = "nothing",
+      ["controllers/demo/other_test.lua"] = "orphan",
+      ["controllers/demo/third_test.lua"] = "nothing",
+    }
+    local text = "local function orphan() end\n"
+    assert.same({ "controllers/koordinator/quota_test.lua", "spec/controllers/quota_spec.lua",
+      "controllers/demo/other_test.lua", "controllers/demo/far_test.lua" },
+      (mutants.specs_of("controllers/koordinator/quota/tree.lua", text, 1, index)))
+    assert.same({}, (mutants.specs_of("lua/kubelua/tree.lua", text, 1, index)))
+  end)
+
   it("are in the wider set by the words around it, the rare ones first", function()
     local index = mutants.index {
       ["spec/e2e/common_spec.lua"] = "local server = start() assert(server:lease())",

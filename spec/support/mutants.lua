@@ -8,8 +8,9 @@
 -- "and" for "or", a function that returns at once. The same seed over the same files gives the same mutants.
 --
 -- Each is built in a copy of the tree (build/mutants/mutated), never in the checkout, and meets the specs
--- near it first: those of its room, those that bear its name, and C tests that include its header. If it
--- survives them it meets a wider set: the dozen Lua specs that have most of the words around the place. The
+-- near it first: those of its room, those that bear its name or its directory's, C tests that include its
+-- header, and for a policy the tests of policies that fit it best. If it survives them it meets a wider set:
+-- the dozen Lua specs that have most of the words around the place. The
 -- first failure ends it, a hang counts as one. A spec that fails without the mutant, too
 -- (build/mutants/plain), says nothing and is left out. The copies have no real API server: specs run against
 -- the embedded one alone.
@@ -255,6 +256,11 @@ local function score(index, spec, words)
 end
 
 local WIDE = 12 -- specs of the wider set
+local OWN = 3   -- tests of policies, for a place in one
+local PLAIN = { kubelua = true, koordinator = true } -- directories whose names say nothing of a file
+
+-- Whether a path is a test that `kubelua test` runs.
+local function is_policy_test(path) return path:find "^controllers/.*_test%.lua$" ~= nil end
 
 --- The specs that cover a line of a file, as two lists, the likeliest first: near ones, and the wider set.
 function M.specs_of(path, text, line, index)
@@ -263,13 +269,22 @@ function M.specs_of(path, text, line, index)
   local name = path:match "([%w_]+)%.%w+$"
   local stem = name:match "^l(%w+)$" or name
   local header = path:gsub("%.%w+$", ".h"):gsub("^core/", "")
-  local words, near, wide, scores = words_at(path, text, line), {}, {}, {}
+  local dir = top ~= "core" and path:match "^%w+/.+/([%w_]+)/[%w_]+%.%w+$"
+  local words, near, wide, own, scores = words_at(path, text, line), {}, {}, {}, {}
+  local function bears(base, word)
+    return word and #word > 3 and not PLAIN[word] and base:find(word, 1, true)
+  end
   for spec, said in pairs(index.all) do
     local base = spec:match "([%w_]+)%.%w+$"
     local in_room = spec:find("spec/core/" .. tostring(room) .. "/", 1, true) ~= nil
     local named = base:find(name, 1, true) or #stem > 3 and base:find(stem, 1, true)
-    if named then
+    if is_policy_test(spec) then
+      own[#own + 1] = top == "controllers" and spec or nil
+      scores[spec] = (named or bears(base, dir)) and math.huge or score(index, spec, words)
+    elseif named then
       near[#near + 1], scores[spec] = spec, math.huge
+    elseif bears(base, dir) then
+      near[#near + 1], scores[spec] = spec, 1000 + score(index, spec, words)
     elseif in_room or spec:find "%.c$" and said:find(header, 1, true) then
       near[#near + 1], scores[spec] = spec, score(index, spec, words)
     elseif spec:find "^spec/%w+/.*%.lua$" then -- above those are specs of pages and packages
@@ -281,6 +296,8 @@ function M.specs_of(path, text, line, index)
     if scores[a] ~= scores[b] then return scores[a] > scores[b] end
     return a < b
   end
+  table.sort(own, is_likelier)
+  table.move(own, 1, math.min(OWN, #own), #near + 1, near)
   table.sort(near, is_likelier)
   table.sort(wide, is_likelier)
   return near, table.move(wide, 1, math.min(WIDE, #wide), 1, {})
@@ -340,6 +357,9 @@ function M.run(o)
       if not text:find "\n[-/* ]+alone: %S" then all[path] = text end
     end
   end
+  for _, path in ipairs(files "controllers") do
+    if is_policy_test(path) then all[path] = read(path) end
+  end
   local index = M.index(all)
 
   local places = {}
@@ -374,7 +394,8 @@ function M.run(o)
   local function build(dir, specs)
     local targets = {}
     for _, spec in ipairs(specs) do
-      targets[#targets + 1] = spec:find "%.lua$" and "programs" or "build/" .. spec:gsub("%.c$", "")
+      targets[#targets + 1] = is_policy_test(spec) and "all" or spec:find "%.lua$" and "programs"
+        or "build/" .. spec:gsub("%.c$", "")
     end
     -- What is unused now only warns.
     local _, code = sh(dir, ("timeout -k 5 %d make -j2 WERROR= %s"):format(BUILD_LIMIT,
@@ -384,6 +405,15 @@ function M.run(o)
 
   -- nil where all pass; else the first that failed, or "a hang".
   local function failing(dir, specs)
+    local rest = {}
+    for _, spec in ipairs(specs) do
+      if is_policy_test(spec) then
+        local _, code = sh(dir, ("timeout -k 5 %d build/kubelua test %s"):format(SPEC_LIMIT, spec))
+        if code ~= 0 then return (code == 124 or code == 137) and HANG or spec end
+      else rest[#rest + 1] = spec end
+    end
+    if #rest == 0 then return nil end
+    specs = rest
     local limit = SPEC_LIMIT
     for _, spec in ipairs(specs) do limit = limit + SLOW * (seconds[spec] or 1) end
     local out, code = sh(dir, ("env -u KUBEBUILDER_ASSETS timeout -k 5 %d lua5.4 spec/support/run.lua"

@@ -1,4 +1,4 @@
--- hunt_spec.lua - hostile scripts: some by chance, and all that once did harm.
+-- hunt_spec.lua - hostile scripts: random ones, and all those that once did harm.
 local process = require "support.process"
 local sizes = require "support.sizes"
 
@@ -54,7 +54,8 @@ describe("the hunter", function()
   it("says which program did harm, made smaller", function()
     local generator = process.write(process.tmpname ".lua", [[
       return function(seed)
-        return "local kube = require 'kubelua'\nlocal unused = 1\n" .. (seed == 3 and "local m = require 'outside'\n" or "")
+        return "local kube = require 'kubelua'\nlocal unused = 1\n"
+          .. (seed == 3 and "local m = require 'outside'\n" or "")
           .. "return kube.controller { name = 'hunt', resource = 'v1/Pod', reconcile = function() end }\n"
       end, {}
     ]])

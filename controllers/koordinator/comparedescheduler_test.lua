@@ -73,8 +73,8 @@ describe("compare-descheduler", function()
     for _, name in ipairs { "b", "d", "critical" } do move(name, "LowNodeLoad") end
     pass(30)
     tells "moved pods compared: 3, disagreements: 3\n"
-    tells "node, only there: 1\n  default/d: there moves, here stays; cpu 31 % of at most 75 %"
-    tells "order, only there: 1\n  default/b: there moves, here stays; here go default/a\n"
+    tells "node, only there: 1\n  default/d: there moves, here stays; cpu 31 % (threshold 75 %)"
+    tells "order, only there: 1\n  default/b: there moves, here stays; our pass moves default/a\n"
     tells "pod, only there: 1\n  default/critical: there moves, here stays; it is critical\n"
     local cases = kube.decode(data()["low_node_load_passes.json"])
     assert.equal("low_node_load_passes", cases.calc)

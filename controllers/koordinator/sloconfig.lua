@@ -1,4 +1,4 @@
--- sloconfig.lua - the ConfigMap slo-controller-config, for controllers that act by it.
+-- sloconfig.lua - reads the ConfigMap slo-controller-config for the controllers that it configures.
 
 local fields = require "fields"
 
@@ -6,7 +6,7 @@ local M = {}
 
 M.KIND, M.NAMESPACE, M.NAME = "v1/ConfigMap", "koordinator-system", "slo-controller-config"
 
--- For `watches`: a change of this ConfigMap wakes every node, a change of another one nobody.
+-- For `watches`: a change of this ConfigMap wakes all nodes; other ConfigMaps wake none.
 function M.wakes_all_nodes(config_map, ctx)
   local keys = {}
   if config_map.metadata.namespace == M.NAMESPACE and config_map.metadata.name == M.NAME then
@@ -17,9 +17,10 @@ end
 
 function M.read(ctx) return ctx:get(M.KIND, M.NAMESPACE, M.NAME) end
 
--- What a worker knows of the ConfigMap. sync(known, config_map) returns what is known now and a list of
--- reasons why parts of it were refused; config_map is nil when there is none. Returns a function of ctx.
--- With `remember`, a name in kube.shared, the last good configuration survives reloads of the script.
+-- Returns a function of ctx that returns the current configuration. sync(known, config_map) returns the new
+-- configuration and a list of reasons why parts of the ConfigMap were rejected; config_map is nil when there
+-- is none. With `shared` (kube.shared) and `remember`, a name in it, the last valid configuration survives
+-- reloads of the script.
 ---@param sync fun(known: table, config_map: any): table, string[]
 function M.reader(first, sync, shared, remember)
   local known, seen = first, false -- false: never looked
@@ -33,7 +34,8 @@ function M.reader(first, sync, shared, remember)
     seen = version
     if shared then shared:set(remember, known) end
     for _, why in ipairs(refused) do
-      ctx.log:warn(("ConfigMap %s/%s is not used, the last good one is: %s"):format(M.NAMESPACE, M.NAME, why))
+      ctx.log:warn(("ConfigMap %s/%s is invalid; its last valid state is used: %s"):format(M.NAMESPACE,
+        M.NAME, why))
     end
     return known
   end

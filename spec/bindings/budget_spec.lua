@@ -1,5 +1,5 @@
---- budget_spec.lua - budgets of scripts in a process that is not ours: a stock Lua whose signals are its
---- own. Here kube.testing runs the script.
+-- budget_spec.lua - budgets of scripts in a process that is not kubelua: stock Lua, which handles its own
+-- signals. kube.testing runs the script.
 
 local kube = require "kubelua"
 
@@ -7,14 +7,17 @@ local SCRIPT = [[
 local kube = require "kubelua"
 local function forever() while true do end end
 return {
-  kube.controller { name = "budgets", resource = "v1/ConfigMap", cpu = "500ms", memory = "8Mi", reconcile = function(o, ctx)
-    local name = o.metadata.name
-    if name == "computes" then while true do pcall(forever) end end
-    if name == "coroutine" then while true do pcall(coroutine.wrap(forever)) end end
-    if name == "grows" then pcall(function() local t = {} while true do t[#t + 1] = ("x"):rep(65536) end end) end
-    if name == "matches" then (("a"):rep(5000)):find(("a*"):rep(8) .. "b") end
-    if not o("data.answer") then ctx:patch(o, function(m) m.data = { answer = "yes" } end) end
-  end },
+  kube.controller { name = "budgets", resource = "v1/ConfigMap", cpu = "500ms", memory = "8Mi",
+    reconcile = function(o, ctx)
+      local name = o.metadata.name
+      if name == "computes" then while true do pcall(forever) end end
+      if name == "coroutine" then while true do pcall(coroutine.wrap(forever)) end end
+      if name == "grows" then
+        pcall(function() local t = {} while true do t[#t + 1] = ("x"):rep(65536) end end)
+      end
+      if name == "matches" then (("a"):rep(5000)):find(("a*"):rep(8) .. "b") end
+      if not o("data.answer") then ctx:patch(o, function(m) m.data = { answer = "yes" } end) end
+    end },
   kube.controller { name = "mapped", resource = "v1/ServiceAccount", cpu = "500ms", indexes = {
     first = function(o)
       if o.metadata.name == "endless" then forever() end

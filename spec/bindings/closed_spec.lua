@@ -1,5 +1,5 @@
---- closed_spec.lua - what a script can reach is a closed set: everything in its state is known by name, and
---- each way out that was found once is shut.
+-- closed_spec.lua - a script can reach only a closed set of values: everything in its state is known by name,
+-- and every escape that was found once is blocked.
 
 local kube = require "kubelua"
 
@@ -166,8 +166,11 @@ describe("a script that", function()
     for _, library in ipairs { string, table, math, utf8, os, coroutine } do
       for name in next, library do library[name] = forever end
     end
-    for _, name in ipairs { "pairs", "ipairs", "next", "type", "tostring", "tonumber", "select", "error", "assert", "pcall", "xpcall", "rawget", "rawset",
-      "rawequal", "rawlen", "getmetatable", "setmetatable", "print", "load", "require" } do _G[name] = forever end]]
+    for _, name in ipairs { "pairs", "ipairs", "next", "type", "tostring", "tonumber",
+      "select", "error", "assert", "pcall", "xpcall", "rawget", "rawset",
+      "rawequal", "rawlen", "getmetatable", "setmetatable", "print", "load", "require" } do
+        _G[name] = forever
+      end]]
 
   it("replaces every function that it has changes nothing of what the runtime calls", function()
     local plain, plain_code = check ""
@@ -182,7 +185,9 @@ describe("a script that", function()
       local object, quantity = require "kubelua.object", require "kubelua.quantity"
       object.normalize, object.kind_of, object.split_kind, quantity.max = error, error, error, error
       return kube.controller { name = "changed", resource = "v1/ConfigMap", reconcile = function(o, ctx)
-        if o.metadata.name == "asked" then ctx:apply { kind = "v1/ConfigMap", name = "answer", data = { a = "b" } } end
+        if o.metadata.name == "asked" then
+          ctx:apply { kind = "v1/ConfigMap", name = "answer", data = { a = "b" } }
+        end
       end }]] }
     finally(function() t:stop() end)
     t:create { kind = "v1/ConfigMap", name = "asked" }
@@ -209,7 +214,9 @@ local ATTACKS = {
   ["log-class"] = function(ctx) ctx.log.__index.info = print end,
   ["live-changed"] = function(ctx) ctx.live.get = print end,
   ["host-call"] = function() return getmetatable(kube).__index(kube, "connect") end,
-  ["host-write"] = function() kube.connect { server = "http://127.0.0.1:1" }:apply { kind = "v1/ConfigMap", name = "written" } end,
+  ["host-write"] = function()
+    kube.connect { server = "http://127.0.0.1:1" }:apply { kind = "v1/ConfigMap", name = "written" }
+  end,
 }
 return kube.controller {
   name = "runs", resource = "v1/ConfigMap", backoff = { base = "1h", max = "1h" },

@@ -1,5 +1,5 @@
--- flaws_spec.lua - published bugs of the interpreter, each as a script: none crashes the process, and the
--- worker goes on.
+-- flaws_spec.lua - published bugs of the Lua interpreter, each as a script: none crashes the process, and the
+-- worker continues.
 
 local process = require "support.process"
 
@@ -46,7 +46,8 @@ local tries = {
     for _ = 1, 5000 do
       local previous = co
       co = coroutine.create(function()
-        local _ <close> = setmetatable({}, { __close = function() if previous then assert(coroutine.close(previous)) end end })
+        local _ <close> = setmetatable({},
+          { __close = function() if previous then assert(coroutine.close(previous)) end end })
         coroutine.yield()
       end)
       assert(coroutine.resume(co))
@@ -64,11 +65,16 @@ local tries = {
     nest(20000)()
   end,
   ["chain"] = function()
-    local f = assert(load("local t = setmetatable({}, { __index = function(t) return t end }) return t" .. (".a"):rep(100000) .. ".b + 1"))
+    local f = assert(load("local t = setmetatable({}, { __index = function(t) return t end }) return t"
+      .. (".a"):rep(100000) .. ".b + 1"))
     return f()
   end,
-  ["indexed chain"] = function() return assert(load("local t = {} return t" .. ("\n[ 'a' ] --[==[ ] ]==]\n"):rep(100000) .. " + 1"))() end,
-  ["nested chain"] = function() return assert(load("local t = {} return " .. ("("):rep(100) .. "t" .. (".a.b.c)"):rep(100) .. " + 1"))() end,
+  ["indexed chain"] = function()
+    return assert(load("local t = {} return t" .. ("\n[ 'a' ] --[==[ ] ]==]\n"):rep(100000) .. " + 1"))()
+  end,
+  ["nested chain"] = function()
+    return assert(load("local t = {} return " .. ("("):rep(100) .. "t" .. (".a.b.c)"):rep(100) .. " + 1"))()
+  end,
   ["bytecode"] = function() return assert(load("\27Lua" .. ("\0"):rep(100))) end,
   ["bytecode of a function"] = function() return assert(load(string.dump(deep), "x", "b")) end,
   ["constant environment"] = function() return assert(load "local _ENV <const> = 1 x = 2")() end,
@@ -116,11 +122,14 @@ local tries = {
     error "went on"
   end,
   ["loaded comparison as an index"] = function()
-    return assert(load("local t = {}\nlocal function f(a, b)\n  return t[not (a < b)]\nend return f(1, 2)", "=part"))()
+    return assert(load("local t = {}\nlocal function f(a, b)\n  return t[not (a < b)]\nend return f(1, 2)",
+      "=part"))()
   end,
   ["sound comparisons"] = function()
     local t = { [true] = "yes", [false] = "no" }
-    local function f(a, b) local u = t return u[a < b], t[a < b and true or false], ({ [a < b] = 1 })[true] end
+    local function f(a, b)
+      local u = t return u[a < b], t[a < b and true or false], ({ [a < b] = 1 })[true]
+    end
     local yes, again, one = f(1, 2)
     assert(yes == "yes" and again == "yes" and one == 1 and f(2, 1) == "no")
     error "right"
@@ -170,10 +179,11 @@ local tries = {
 }
 
 local function c(name, cpu)
-  return kube.controller { name = name, resource = "v1/ConfigMap", cpu = cpu, memory = "16Mi", reconcile = function(o)
-    local try = tries[o.metadata.annotations[name]]
-    if try then try() error "it came back" end
-  end }
+  return kube.controller { name = name, resource = "v1/ConfigMap", cpu = cpu, memory = "16Mi",
+    reconcile = function(o)
+      local try = tries[o.metadata.annotations[name]]
+      if try then try() error "it came back" end
+    end }
 end
 
 return { c("flaws", "10s"), c("brief", "20ms") }

@@ -1,5 +1,5 @@
--- gc_spec.lua - views, drafts and the rest under collectors that come at the worst moment, and what reading
--- costs the collector.
+-- gc_spec.lua - views, drafts and other values under a collector that runs at the worst moments, and the
+-- garbage that reading makes.
 
 local kube = require "kubelua"
 local core = require "kubelua.core"
@@ -28,9 +28,12 @@ describe("the library", function()
 end)
 
 describe("reading", function()
-  local POD = [[{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web", "namespace": "shop", "uid": "u", "labels": {"app": "web"}},
-    "spec": {"nodeName": "a-node-with-a-name-of-more-than-forty-characters", "priority": 7, "serviceAccountName": "default",
-      "containers": [{"name": "a", "image": "registry.example.com/web:1", "resources": {"limits": {}, "requests": {}}}]},
+  local POD = [[{"kind": "Pod", "apiVersion": "v1",
+    "metadata": {"name": "web", "namespace": "shop", "uid": "u", "labels": {"app": "web"}},
+    "spec": {"nodeName": "a-node-with-a-name-of-more-than-forty-characters",
+      "priority": 7, "serviceAccountName": "default",
+      "containers": [{"name": "a", "image": "registry.example.com/web:1",
+        "resources": {"limits": {}, "requests": {}}}]},
     "status": {"phase": "Running", "podIP": "10.0.0.1"}}]]
 
   local function ten_fields(o)

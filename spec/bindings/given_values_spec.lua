@@ -1,5 +1,5 @@
--- given_values_spec.lua - what a script hands to C, and C reads within bounds: depth, parts (shared ones
--- each time), text, plain tables alone.
+-- given_values_spec.lua - values that a script passes to C are read within bounds: depth, parts (a shared
+-- part counts each time), bytes of text, and only plain tables.
 -- not in tsan: a walk of 10^6 parts takes it as long as a load may; the script's thread is the only one
 
 local kube = require "kubelua"
@@ -60,8 +60,10 @@ describe("a table that stands for 10^12 parts", function()
       [[try("copy", kube.copy, { a = shared })]],
       [[try("merge", kube.merge_patch, { a = 1 }, { a = shared })]],
       [[try("selector", kube.selector, { matchLabels = shared })]],
-      [[try("params", kube.controller, { name = "x", resource = "v1/Pod", reconcile = function() end, params = { v = shared } })]],
-      [[try("webhook", kube.webhook, { name = "x", resource = "v1/Pod", validate = function() end, object_selector = { matchLabels = shared } })]],
+      [[try("params", kube.controller,
+        { name = "x", resource = "v1/Pod", reconcile = function() end, params = { v = shared } })]],
+      [[try("webhook", kube.webhook, { name = "x", resource = "v1/Pod", validate = function() end,
+        object_selector = { matchLabels = shared } })]],
       [[try("doubled", function()
         local v = kube.merge_patch({}, { a = { 1, 2, 3 } })
         for _ = 1, 40 do v = kube.merge_patch({}, { a = v, b = v }) end
@@ -102,7 +104,8 @@ describe("what a script hands over", function()
       try("index", kube.encode, { a = setmetatable({}, { __index = function() return 1 end }) })
       try("empty", kube.encode, { a = { setmetatable({}, {}) } })
       try("key", kube.encode, { [setmetatable({}, { __tostring = function() error "asked" end })] = 1 })
-      try("marked", kube.encode, { a = kube.array {}, o = kube.object {}, c = kube.copy(kube.merge_patch({}, { l = {} })) })
+      try("marked", kube.encode,
+        { a = kube.array {}, o = kube.object {}, c = kube.copy(kube.merge_patch({}, { l = {} })) })
     ]]
   end)
 
@@ -166,19 +169,22 @@ local edits = {
 }
 return {
   -- Counting to a million takes a sanitized process longer than a run may compute.
-  kube.controller { name = "edits", resource = "v1/ConfigMap", reads = { "v1/Secret" }, cpu = "30s", reconcile = function(o, ctx)
-    local name = o.metadata.name
-    if edits[name] then ctx:patch(o, edits[name]) end
-    if name == "log" then ctx.log:info("x", { v = shared }) end
-    if name == "memo" then ctx.memo.x = shared end
-    if name == "apply" then ctx:apply { apiVersion = "v1", kind = "Secret", metadata = { name = "x" }, data = shared } end
-    if name == "list" then
-      local list = ctx:list "v1/Secret"
-      list[1] = list
-      return tostring(list)
-    end
-    if name == "keep" then ctx:patch(o, function(d) d.data.kept = "yes" end) end
-  end },
+  kube.controller { name = "edits", resource = "v1/ConfigMap", reads = { "v1/Secret" }, cpu = "30s",
+    reconcile = function(o, ctx)
+      local name = o.metadata.name
+      if edits[name] then ctx:patch(o, edits[name]) end
+      if name == "log" then ctx.log:info("x", { v = shared }) end
+      if name == "memo" then ctx.memo.x = shared end
+      if name == "apply" then
+        ctx:apply { apiVersion = "v1", kind = "Secret", metadata = { name = "x" }, data = shared }
+      end
+      if name == "list" then
+        local list = ctx:list "v1/Secret"
+        list[1] = list
+        return tostring(list)
+      end
+      if name == "keep" then ctx:patch(o, function(d) d.data.kept = "yes" end) end
+    end },
   kube.controller { name = "indexed", resource = "v1/ServiceAccount", indexes = {
     text = function(o) if o.metadata.name == "stuck" then return kube.encode(shared) end return "x" end,
   }, reconcile = function() end },
@@ -235,7 +241,9 @@ describe("long lists", function()
         for i = from, to, by do list[#list + 1] = { name = "c" .. i, image = image } end
         return { apiVersion = "v1", kind = "Pod", metadata = { name = "x" }, spec = { containers = list } }
       end
-      try("smp", function() assert(#kube.strategic_patch(pod(1, n, 1, "a"), pod(n, 1, -1, "b")).spec.containers == n) end)
+      try("smp", function()
+        assert(#kube.strategic_patch(pod(1, n, 1, "a"), pod(n, 1, -1, "b")).spec.containers == n)
+      end)
     ]]):format(MERGED))
     assert.is_true(results.smp.ok, results.smp.message)
     results = loading [[

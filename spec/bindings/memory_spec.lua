@@ -1,5 +1,5 @@
--- memory_spec.lua - `memory` of a controller counts what C holds for a script as well as Lua's own: who
--- keeps it fails, who drops it goes on.
+-- memory_spec.lua - `memory` of a controller limits Lua's memory and the memory that C holds for the script:
+-- a script that keeps it fails, one that drops it continues.
 -- not in tsan: what is counted belongs to a state, which one thread runs at a time
 
 local kube = require "kubelua"
@@ -22,7 +22,9 @@ end
 local makes = {
   decode = function(keep) for i = 1, 300 do keep(kube.decode(text(i, 2000))) end end,
   yaml = function(keep) for i = 1, 300 do keep(kube.yaml("a: " .. text(i, 2000))) end end,
-  ["a part of decode"] = function(keep) for i = 1, 300 do keep(kube.decode("[" .. text(i, 2000) .. "]")[1]) end end,
+  ["a part of decode"] = function(keep)
+    for i = 1, 300 do keep(kube.decode("[" .. text(i, 2000) .. "]")[1]) end
+  end,
   quantities = function(keep) for i = 1, 100000 do keep(kube.qty("1" .. ("0"):rep(100) .. i)) end end,
   selectors = function(keep) for i = 1, 20000 do keep(kube.selector("app in (a, b, c" .. i .. ")")) end end,
   drafts = function(keep, o, ctx)
@@ -37,15 +39,17 @@ local makes = {
   end,
 }
 
--- Lua collects garbage right before it looks for more room on the stack. Where there is none, the finalizers of
--- the garbage must find some all the same.
+-- Lua collects garbage right before it grows the stack. Where the stack cannot grow, the finalisers of the
+-- garbage must run all the same.
 local function recurse() return (recurse()) end
 
 function makes.deep(keep)
   for round = 1, 20 do
     for i = 1, 3000 do keep(kube.qty(i .. "m")) end
     local ok, why = pcall(recurse)
-    if ok or not tostring(why):find("stack overflow", 1, true) then error(("round %d: %s"):format(round, why)) end
+    if ok or not tostring(why):find("stack overflow", 1, true) then
+      error(("round %d: %s"):format(round, why))
+    end
   end
 end
 
@@ -62,21 +66,24 @@ local stores = {
 
 local builds = {
   encode = function() local t = {} for i = 1, 300 do t[i] = LONG end return kube.encode(t) end,
-  ["encode, indented"] = function() local t = {} for i = 1, 300 do t[i] = LONG end return kube.encode(t, true) end,
+  ["encode, indented"] = function()
+    local t = {} for i = 1, 300 do t[i] = LONG end return kube.encode(t, true)
+  end,
   to_yaml = function() local t = {} for i = 1, 300 do t[i] = LONG end return kube.to_yaml { a = t } end,
   id = function() local t = {} for i = 1, 300 do t[i] = LONG end return kube.id(t) end,
 }
 
 return {
-  kube.controller { name = "memory", resource = "v1/ConfigMap", cpu = "60s", timeout = "120s", memory = "8Mi", reconcile = function(o, ctx)
-    local how, what = o.metadata.annotations.how, o.metadata.annotations.what
-    if how == "keeps" then (makes[what])(keep, o, ctx) end
-    if how == "drops" then (makes[what])(drop, o, ctx) end
-    if how == "fills" then stores[what](1000000, o, ctx) end
-    if how == "reuses" then stores[what](3, o, ctx) end
-    if how == "builds" then pcall(builds[what]) end
-    kept = {}
-  end },
+  kube.controller { name = "memory", resource = "v1/ConfigMap", cpu = "60s", timeout = "120s", memory = "8Mi",
+    reconcile = function(o, ctx)
+      local how, what = o.metadata.annotations.how, o.metadata.annotations.what
+      if how == "keeps" then (makes[what])(keep, o, ctx) end
+      if how == "drops" then (makes[what])(drop, o, ctx) end
+      if how == "fills" then stores[what](1000000, o, ctx) end
+      if how == "reuses" then stores[what](3, o, ctx) end
+      if how == "builds" then pcall(builds[what]) end
+      kept = {}
+    end },
   kube.controller { name = "emits", resource = "v1/ServiceAccount", cpu = "60s", memory = "8Mi", indexes = {
     all = function(o)
       local all = {}

@@ -1,5 +1,5 @@
--- What `kubelua check` says about scripts: each mistake with its file, its place and the way out, and
--- status 1.
+-- script_check_spec.lua - `kubelua check` reports each mistake in a script with file, place and remedy, and
+-- exits with status 1.
 -- not in tsan: scripts are loaded by one thread
 -- not in check: hundreds of processes check a script each
 
@@ -61,9 +61,12 @@ end
 describe("kubelua check", function()
   it("describes a sound script and ends with 0", function()
     local out, code = checked(spec [[when = { "labels", "spec.nodeName", "data" },
-      indexes = { node = "spec.nodeName", own = function() end, ["v1/Node"] = { zone = "metadata.labels.zone" } },
-      watches = { ["v1/Secret"] = { via = "node" }, ["v1/Node"] = "same-name", ["v1/Service"] = "owner", ["v1/ConfigMap"] = function() end },
-      owns = { "v1/ServiceAccount" }, reads = { "apps/v1/Deployment" }, workers = 4, concurrency = 10, timeout = "2s", resync = "10m",
+      indexes = { node = "spec.nodeName", own = function() end,
+        ["v1/Node"] = { zone = "metadata.labels.zone" } },
+      watches = { ["v1/Secret"] = { via = "node" }, ["v1/Node"] = "same-name",
+        ["v1/Service"] = "owner", ["v1/ConfigMap"] = function() end },
+      owns = { "v1/ServiceAccount" }, reads = { "apps/v1/Deployment" }, workers = 4,
+      concurrency = 10, timeout = "2s", resync = "10m",
       params = { limit = 3 },]])
     assert.equal(0, code, out)
     for _, part in ipairs { "controller x", "v1/Pod", "v1/ConfigMap -> a function",
@@ -76,11 +79,16 @@ describe("kubelua check", function()
   end)
 
   it("describes what is new to a controller", function()
-    local out, code = checked(spec [[namespaces = { "b", "a" }, selector = { labels = { app = "web" }, fields = "metadata.name!=x" },
-      when = { "generation", selector = "tier in (a,b)" }, owns = { "v1/ServiceAccount", ["v1/Secret"] = { when = "labels" } },
-      watches = { ["v1/Service"] = { "same-name", when = { "spec.ports" } }, ["v1/Node"] = { function() end, when = function() end } }, metadata = { "v1/Node" },
-      finalize = function() end, memory = "8Mi", every = "10m", cron = "0 3 * * *", priority = "spec.priority", serial = function() end,
-      backoff = { base = "1s", max = "1m", give_up = 5 }, own_writes = false, leader = "own", shard = { by = "namespace", caches = "own" }, on_reload = "failing",]])
+    local out, code = checked(spec [[namespaces = { "b", "a" },
+      selector = { labels = { app = "web" }, fields = "metadata.name!=x" },
+      when = { "generation", selector = "tier in (a,b)" },
+      owns = { "v1/ServiceAccount", ["v1/Secret"] = { when = "labels" } },
+      watches = { ["v1/Service"] = { "same-name", when = { "spec.ports" } },
+        ["v1/Node"] = { function() end, when = function() end } }, metadata = { "v1/Node" },
+      finalize = function() end, memory = "8Mi", every = "10m", cron = "0 3 * * *",
+      priority = "spec.priority", serial = function() end,
+      backoff = { base = "1s", max = "1m", give_up = 5 }, own_writes = false,
+      leader = "own", shard = { by = "namespace", caches = "own" }, on_reload = "failing",]])
     assert.equal(0, code, out)
     for _, part in ipairs { "a, b", "app=web", "fields metadata.name!=x",
       "of objects with tier in (a,b); generation", "v1/Secret; when labels",
@@ -97,7 +105,9 @@ describe("kubelua check", function()
   it("makes a controller of each kind of a list", function()
     local out, code = checked [[
       local kube = require "kubelua"
-      return kube.controller { name = "many", resource = { "apps/v1/Deployment", "example.com/v1/Widget", "other.org/v1/Widget" }, reconcile = function() end }]]
+      return kube.controller { name = "many",
+        resource = { "apps/v1/Deployment", "example.com/v1/Widget", "other.org/v1/Widget" },
+        reconcile = function() end }]]
     assert.equal(0, code, out)
     for _, part in ipairs { "controller many-deployment", "controller many-widget-example",
       "controller many-widget-other", "manager     many" } do
@@ -108,7 +118,9 @@ describe("kubelua check", function()
   it("takes a list of controllers and several files", function()
     local text = [[
       local kube = require "kubelua"
-      local function one(name) return kube.controller { name = name, resource = "v1/Pod", reconcile = function() end } end
+      local function one(name)
+        return kube.controller { name = name, resource = "v1/Pod", reconcile = function() end }
+      end
       return { one "first", one "second" }]]
     local d = dir()
     local out, code = check(process.write(d .. "/a.lua", text),
@@ -263,7 +275,9 @@ return kube.controller { name = "x", resource = "v1/Pod", reconcile = function()
     local out, code = checked([[
 local kube = require "kubelua"
 local function f() return 1 + f() end
-local function is_overflow(ok, e) assert(not ok and e:find "stack overflow: the active calls hold more than 32768 values", e) end
+local function is_overflow(ok, e)
+  assert(not ok and e:find "stack overflow: the active calls hold more than 32768 values", e)
+end
 is_overflow(pcall(f))
 is_overflow(xpcall(f, function(e) return e end))
 is_overflow(coroutine.resume(coroutine.create(f)))
@@ -282,7 +296,9 @@ local function room(n, ...)
   for i = 1, 70000 do t[i] = i end
   return n
 end
-for _, n in ipairs { 9000, 4500, 18000, 12000, 15000, 15500 } do assert(room(n, table.unpack({}, 1, n)) == n) end
+for _, n in ipairs { 9000, 4500, 18000, 12000, 15000, 15500 } do
+  assert(room(n, table.unpack({}, 1, n)) == n)
+end
 for n = 1000, 32000, 1000 do assert(select("#", table.unpack({}, 1, n)) == n) end
 return kube.controller { name = "x", resource = "v1/Pod", reconcile = function() end }
 ]])
@@ -386,7 +402,8 @@ describe("a webhook", function()
     refuses([[
 local kube = require "kubelua"
 local kept = ("x"):rep(3000000)
-return kube.webhook { name = "w", resource = "v1/Pod", operations = { "CREATE" }, memory = "4Mi", validate = function() return kept end }
+return kube.webhook { name = "w", resource = "v1/Pod", operations = { "CREATE" },
+  memory = "4Mi", validate = function() return kept end }
 ]], { 'controller "w": memory is 4096 KiB, of which the loaded script takes' })
   end)
 end)
@@ -465,8 +482,9 @@ describe("a spec", function()
       { "did you mean 'when'?" } },
     { "with a selector of what it owns that is none", 'owns = { ["v1/Secret"] = { selector = "a b" } }',
       { 'owns["v1/Secret"].selector: ' } },
-    { "with an unknown key in a selector of what it watches", 'watches = { ["v1/Secret"] = { "owner", selector = \z
-      { labels = "a=b", label = "c" } } }', { "watches[\"v1/Secret\"].selector: unknown key 'label'", "labels" } },
+    { "with an unknown key in a selector of what it watches",
+      'watches = { ["v1/Secret"] = { "owner", selector = { labels = "a=b", label = "c" } } }',
+      { "watches[\"v1/Secret\"].selector: unknown key 'label'", "labels" } },
     { "with namespaces of what it reads that are none",
       'reads = { ["v1/Secret"] = { selector = { namespaces = { "A" } } } }',
       { 'reads["v1/Secret"].selector.namespaces[1]: ' } },
@@ -474,13 +492,14 @@ describe("a spec", function()
       { 'reads["v1/Secret"].selector.namespaces must be a list such as { "default" }' } },
     { "with namespaces in its own selector", 'selector = { namespaces = { "a" } }',
       { "selector.namespaces: those of the resource are the controller's own `namespaces`" } },
-    { "with namespaces of what it reads beside divided caches", 'shard = { by = "namespace", caches = "own" }, \z
+    { "with namespaces of what it reads beside divided caches",
+      'shard = { by = "namespace", caches = "own" }, \z
       reads = { ["v1/Secret"] = { selector = { namespaces = { "a" } } } }',
       { "selector.namespaces of v1/Secret: shard", 'caches = "all"' } },
     { "with two selections of one kind", 'owns = { "v1/Secret" }, reads = { ["v1/Secret"] = { selector = \z
       "a=b" } }',
-      { 'reads["v1/Secret"].selector: this controller has one cache of v1/Secret, and owns["v1/Secret"] has another \z
-      selector' } },
+      { 'reads["v1/Secret"].selector: this controller has one cache of v1/Secret, and owns["v1/Secret"] \z
+        has another selector' } },
     { "with a selector of its resource among what it reads", 'reads = { ["v1/Pod"] = { selector = "a=b" } }',
       { 'reads["v1/Pod"].selector: the resource\'s selector belongs in the controller\'s own `selector`' } },
     { "with a kind in reads that is no table", 'reads = { ["v1/Secret"] = "a=b" }',

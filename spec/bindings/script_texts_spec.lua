@@ -1,5 +1,5 @@
--- script_texts_spec.lua - texts that reach C: one with a NUL would be read as another, shorter one. And how
--- much a function may emit.
+-- script_texts_spec.lua - a text with a NUL is rejected where C would read a shorter text; and the bounds of
+-- what functions emit.
 
 local kube = require "kubelua"
 
@@ -25,16 +25,18 @@ local attempts = {
   time = function() kube.time "2026-01-02T03:04:05Z\0" end,
 }
 return {
-  kube.controller { name = "texts", resource = "v1/ConfigMap", indexes = { letter = function(o) return o.metadata.name:sub(1, 1) end },
+  kube.controller { name = "texts", resource = "v1/ConfigMap",
+    indexes = { letter = function(o) return o.metadata.name:sub(1, 1) end },
     reconcile = function(o, ctx)
       local attempt = attempts[o("data.attempt") or ""]
       if attempt then attempt(o, ctx) end
     end },
-  kube.controller { name = "many", resource = "v1/ServiceAccount", reads = { "v1/ConfigMap" }, indexes = { values = function(o)
-    local list = {}
-    for i = 1, math.tointeger(o("metadata.annotations", "values") or "1") do list[i] = "v" .. i % 9000 end
-    return list
-  end }, reconcile = function(o, ctx)
+  kube.controller { name = "many", resource = "v1/ServiceAccount", reads = { "v1/ConfigMap" },
+    indexes = { values = function(o)
+      local list = {}
+      for i = 1, math.tointeger(o("metadata.annotations", "values") or "1") do list[i] = "v" .. i % 9000 end
+      return list
+    end }, reconcile = function(o, ctx)
     local found = #ctx:list("v1/ServiceAccount", { index = "values", value = "v8" })
     if o("metadata.annotations", "found") then return end
     ctx:patch(o, function(m) m.metadata.annotations.found = tostring(found) end)

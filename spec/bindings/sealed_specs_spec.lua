@@ -1,6 +1,6 @@
--- sealed_specs_spec.lua - what scripts make of controllers and webhooks, before and after kube.controller
--- has seen it: seeded mutations, loaded by one process. Each is taken or refused with a message; nothing
--- ends the process, and nothing holds it up.
+-- sealed_specs_spec.lua - random changes to the tables of controllers and webhooks, before and after
+-- kube.controller read them: each is accepted or rejected with a message, and none ends or blocks the
+-- process.
 -- not in check: thousands of mutations
 
 local process = require "support.process"
@@ -15,19 +15,28 @@ kube.controller {
   when = { "labels", "spec.nodeName", selector = { matchLabels = { a = "b" } } }, namespaces = { "default" },
   selector = { labels = "a=b", fields = "spec.nodeName=n" },
   indexes = { node = "spec.nodeName", own = function() end, ["v1/Node"] = { zone = "metadata.labels.zone" } },
-  watches = { ["v1/Secret"] = { via = "node" }, ["v1/Node"] = { "same-name", when = { "labels" } }, ["v1/ConfigMap"] = function() end },
-  owns = { "v1/ServiceAccount", ["v1/Service"] = { when = { "generation" } } }, reads = { "apps/v1/Deployment" },
+  watches = { ["v1/Secret"] = { via = "node" }, ["v1/Node"] = { "same-name", when = { "labels" } },
+    ["v1/ConfigMap"] = function() end },
+  owns = { "v1/ServiceAccount", ["v1/Service"] = { when = { "generation" } } },
+  reads = { "apps/v1/Deployment" },
   fields = { "spec.nodeName", ["v1/Node"] = { "spec.unschedulable" } }, managed_fields = false,
-  workers = 4, concurrency = 10, timeout = "2s", cpu = "100ms", memory = "8Mi", resync = "10m", every = "1h", cron = { "0 3 * * *" },
-  priority = function() end, serial = "spec.nodeName", backoff = { base = "5ms", max = "5m", jitter = 0.1, give_up = 20 }, own_writes = "1s",
-  leader = true, shard = { by = "namespace", caches = "own" }, on_reload = "all", params = { a = { 1, 2, { b = "c" } } },
+  workers = 4, concurrency = 10, timeout = "2s", cpu = "100ms", memory = "8Mi",
+  resync = "10m", every = "1h", cron = { "0 3 * * *" },
+  priority = function() end, serial = "spec.nodeName",
+  backoff = { base = "5ms", max = "5m", jitter = 0.1, give_up = 20 }, own_writes = "1s",
+  leader = true, shard = { by = "namespace", caches = "own" }, on_reload = "all",
+  params = { a = { 1, 2, { b = "c" } } },
 }]],
   webhook = [[
 kube.webhook {
-  name = "x", resource = { "v1/Pod", "apps/v1/Deployment" }, operations = { "CREATE", "UPDATE" }, subresources = { "status" }, scope = "*",
-  namespaces = { "default" }, object_selector = { matchLabels = { a = "b" } }, match_conditions = { { name = "a", expression = "true" } },
-  match_policy = "Equivalent", failure_policy = "Fail", timeout = "10s", side_effects = "None", reads = { "v1/Node" },
-  fields = { ["v1/Node"] = { "spec.unschedulable" } }, workers = 2, concurrency = 4, cpu = "100ms", memory = "8Mi", validate = function() end,
+  name = "x", resource = { "v1/Pod", "apps/v1/Deployment" }, operations = { "CREATE", "UPDATE" },
+  subresources = { "status" }, scope = "*",
+  namespaces = { "default" }, object_selector = { matchLabels = { a = "b" } },
+  match_conditions = { { name = "a", expression = "true" } },
+  match_policy = "Equivalent", failure_policy = "Fail", timeout = "10s", side_effects = "None",
+  reads = { "v1/Node" },
+  fields = { ["v1/Node"] = { "spec.unschedulable" } }, workers = 2, concurrency = 4,
+  cpu = "100ms", memory = "8Mi", validate = function() end,
 }]],
 }
 
@@ -65,9 +74,12 @@ for i = 1, 20000 do wide["k" .. i] = i end
 cycle[1] = cycle
 cycle.a = cycle
 local turns = 0
-local lying = setmetatable({}, { __index = function(_, k) turns = turns + 1 return turns % 2 == 0 and "v1/Pod" or {} end, __len = function() return 3 end,
-  __pairs = function() return next, { a = 1 } end })
-local endless = setmetatable({}, { __index = function(_, k) return {} end, __len = function() return math.maxinteger end, __pairs = function() return function() return 1, 1 end end })
+local lying = setmetatable({},
+  { __index = function(_, k) turns = turns + 1 return turns % 2 == 0 and "v1/Pod" or {} end,
+    __len = function() return 3 end,
+    __pairs = function() return next, { a = 1 } end })
+local endless = setmetatable({}, { __index = function(_, k) return {} end,
+  __len = function() return math.maxinteger end, __pairs = function() return function() return 1, 1 end end })
 ]]
 
 -- Its own numbers: the same in every Lua and every run.
@@ -184,7 +196,8 @@ describe("what kube.controller returns", function()
     local path = process.tmpname()
     process.write(path, [[
       local kube = require "kubelua"
-      local spec = { name = "x", resource = "v1/Pod", reconcile = function() end, reads = { "v1/Node" }, fields = { ["v1/Node"] = { "spec.a" } } }
+      local spec = { name = "x", resource = "v1/Pod", reconcile = function() end,
+        reads = { "v1/Node" }, fields = { ["v1/Node"] = { "spec.a" } } }
       local c = kube.controller(spec)
       pcall(rawset, c, "watches", { {} })
       spec.fields["v1/Node"][1] = {}

@@ -1,4 +1,5 @@
--- What `kubelua check` says about webhooks: what one is, and each mistake with its place and the way out.
+-- webhook_check_spec.lua - `kubelua check` shows the settings of a webhook, and reports each mistake with its
+-- place and remedy.
 
 local process = require "support.process"
 
@@ -24,8 +25,10 @@ describe("kubelua check", function()
   it("describes a webhook beside a controller", function()
     local out, code = checked [[
 return {
-  kube.webhook { name = "pods.example.com", resource = { "v1/Pod", "v1/Pod/eviction" }, subresources = { "status" }, operations = { "CREATE", "DELETE" },
-    scope = "Namespaced", namespaces = { "a" }, object_selector = { matchLabels = { x = "y" } }, failure_policy = "Ignore", timeout = "5s",
+  kube.webhook { name = "pods.example.com", resource = { "v1/Pod", "v1/Pod/eviction" },
+    subresources = { "status" }, operations = { "CREATE", "DELETE" },
+    scope = "Namespaced", namespaces = { "a" }, object_selector = { matchLabels = { x = "y" } },
+    failure_policy = "Ignore", timeout = "5s",
     reads = { "v1/Secret" }, workers = 2, validate = function() end },
   kube.controller { name = "b", resource = "v1/Pod", reconcile = function() end },
 }]]
@@ -42,7 +45,8 @@ return {
   end)
 
   it("shows what a selector in one text means", function()
-    local out, code = checked(hook [[validate = print, object_selector = "app=web,tier in (a, b),!old,new,zone!=x"]])
+    local out, code = checked(
+      hook [[validate = print, object_selector = "app=web,tier in (a, b),!old,new,zone!=x"]])
     assert.equal(0, code, out)
     for _, part in ipairs {
       '{"key":"app","operator":"In","values":["web"]}', '{"key":"tier","operator":"In","values":["a","b"]}',

@@ -1,5 +1,5 @@
--- compare_spec.lua - the policy beside the original: where figures disagree, for which reason, and that a
--- case made of a disagreement says the same to the fixture runner.
+-- compare_spec.lua - comparisons with the original Koordinator: where results differ and why, and that the
+-- fixture case made from a difference shows it, too.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
@@ -152,7 +152,8 @@ describe("a case of moved pods", function()
     assert.same({ {}, {} }, { eviction.judge({ on[1] }, SETTINGS, w) })
     assert.equal(0, failed({ on[1] }, w))
     local there, here = eviction.judge({ on[2] }, SETTINGS, w)
-    assert.same({ "ns/b", "order", "here go ns/a" }, { there[1].object, there[1].name, there[1].why })
+    assert.same({ "ns/b", "order", "our pass moves ns/a" },
+      { there[1].object, there[1].name, there[1].why })
     assert.same({ "ns/a", "only here" }, { here[1].object, here[1].reason })
     assert.equal(1, failed({ on[2] }, w))
   end)
@@ -161,12 +162,12 @@ describe("a case of moved pods", function()
     local w, on = world()
     w.metrics.busy.status.podsMetric[3] = nil
     local there = eviction.judge({ on[1] }, SETTINGS, w)
-    assert.same({ "node", "cpu 60 % of at most 75 %, memory 20 % of at most 80 %" },
+    assert.same({ "node", "cpu 60 % (threshold 75 %), memory 20 % (threshold 80 %)" },
       { there[1].name, there[1].why })
     w, on = world()
     w.nodes[2].spec = { unschedulable = true }
     there = eviction.judge({ on[1] }, SETTINGS, w)
-    assert.same({ "room", "no node takes it" }, { there[1].name, there[1].why })
+    assert.same({ "room", "no other node takes it" }, { there[1].name, there[1].why })
   end)
 end)
 

@@ -1,3 +1,5 @@
+-- fixtures_runner_spec.lua - the fixture runner (support/fixtures.lua) reports failed cases, unknown
+-- calculations and invalid files.
 -- not in asan, tsan: functions of tables, in Lua
 local fixtures = require "support.fixtures"
 local kube = require "kubelua"
@@ -23,8 +25,9 @@ local function directory(files)
   return dir
 end
 
-local VALID = [[{"calc": "colocation_strategy", "cases": [{"name": "%s", "input": {"op": "isColocationStrategyValid",
-  "strategy": {"degradeTimeMinutes": 15}}, "expect": {"valid": %s}}]}]]
+local VALID = [[{"calc": "colocation_strategy",
+  "cases": [{"name": "%s", "input": {"op": "isColocationStrategyValid",
+    "strategy": {"degradeTimeMinutes": 15}}, "expect": {"valid": %s}}]}]]
 
 -- Decisions are written by `kubelua sim --bisect` (spec/lua/bisect_spec.lua), not by Koordinator; its
 -- functions answer the others at random inputs (koordinator_differential_spec.lua).
@@ -76,10 +79,13 @@ describe("the fixture runner", function()
   end)
 
   it("compares quantities by value, in both directions", function()
-    local case = [[{"calc": "noderesource_prepare", "cases": [{"name": "x", "input": {"op": "prepare", "plugin": "BatchResource",
-      "node": {"metadata": {}, "status": {"capacity": {"cpu": 1}, "allocatable": {"cpu": "1000m"}}}, "nodeResource": {"resources":
-      {"kubernetes.io/batch-cpu": 5000, "kubernetes.io/batch-memory": "1Gi"}}}, "expect": {"allocatable": {"cpu": 1,
-      "kubernetes.io/batch-memory": "1024Mi"%s}}}]}]]
+    local case = [[{"calc": "noderesource_prepare",
+      "cases": [{"name": "x", "input": {"op": "prepare", "plugin": "BatchResource",
+        "node": {"metadata": {}, "status": {"capacity": {"cpu": 1}, "allocatable": {"cpu": "1000m"}}},
+        "nodeResource": {"resources":
+        {"kubernetes.io/batch-cpu": 5000, "kubernetes.io/batch-memory": "1Gi"}}},
+          "expect": {"allocatable": {"cpu": 1,
+          "kubernetes.io/batch-memory": "1024Mi"%s}}}]}]]
     assert.equal(1, (run(case:format ', "kubernetes.io/batch-cpu": "5k"')))
     local _, failed, _, said = run(case:format ', "kubernetes.io/batch-cpu": "5001"')
     assert.equal(1, failed)
@@ -90,8 +96,9 @@ describe("the fixture runner", function()
   end)
 
   it("checks resets, errors and zones, where a case asserts them", function()
-    local case = [[{"calc": "batchresource", "cases": [{"name": "x", "input": {"strategy": {"enable": true}, "node": {"metadata": {"name": "n"}},
-      "pods": [], "nodeMetric": {}}, "expect": %s}]}]]
+    local case = [[{"calc": "batchresource",
+      "cases": [{"name": "x", "input": {"strategy": {"enable": true}, "node": {"metadata": {"name": "n"}},
+        "pods": [], "nodeMetric": {}}, "expect": %s}]}]]
     assert.equal(1, (run(case:format '{"reset": ["kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"]}')))
     assert.equal(0, (run(case:format '{"reset": ["kubernetes.io/batch-cpu"]}')))
     assert.equal(0, (run(case:format '{"error": true}')))

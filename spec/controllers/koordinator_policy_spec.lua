@@ -1,3 +1,5 @@
+-- koordinator_policy_spec.lua - the node resource policies as functions: configuration, facts of pods, batch
+-- and mid resources, cpu normalization, amplification, zones and the plan of a node.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
@@ -621,14 +623,16 @@ describe("preparing a node", function()
     local node = node_of(res("1", "1"), { annotations = {
       [ORIGIN] = '{"resources":{"example.com/gpu":"3","kubernetes.io/batch-cpu":"9"}}' } })
     local desired = prepare.prepare(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 2 * GIB } })
-    assert.equal('{"resources":{"example.com/gpu":"3","kubernetes.io/batch-cpu":"5k","kubernetes.io/batch-memory":"2Gi"}}', desired.annotations[ORIGIN])
+    assert.equal('{"resources":{"example.com/gpu":"3","kubernetes.io/batch-cpu":"5k",\z
+      "kubernetes.io/batch-memory":"2Gi"}}', desired.annotations[ORIGIN])
   end)
 
   it("leaves nothing when third parties took more than there is, and ignores those of another class",
     function()
     local node = node_of(res("1", "1"), { annotations = {
       [THIRD] = '{"allocations":[{"name":"a","priority":"koord-batch","resources":'
-      .. '{"kubernetes.io/batch-cpu":"3k"}},{"name":"b","priority":"koord-batch","resources":{"kubernetes.io/batch-cpu":"3k"}},'
+      .. '{"kubernetes.io/batch-cpu":"3k"}},{"name":"b","priority":"koord-batch",\z
+        "resources":{"kubernetes.io/batch-cpu":"3k"}},'
       .. '{"name":"c","priority":"koord-mid","resources":{"kubernetes.io/batch-memory":"1"}}]}' } })
     local desired = prepare.prepare(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 7 } })
     assert.equal(0, desired.resources[BATCH_CPU])

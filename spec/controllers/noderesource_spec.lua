@@ -1,5 +1,5 @@
--- The hands of the node resource controller, in a world of plain tables: what is read, what is written,
--- when to look again. They read views and edit drafts, as in a run.
+-- noderesource_spec.lua - the controller around the node resource policies, in a world of plain tables: its
+-- reads, its writes, and the time of its next run. It reads views and edits drafts, as in a run.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
@@ -194,7 +194,7 @@ describe("the node resource controller", function()
     reconcile()
     assert.equal("9k", offered())
     assert.equal(1, #world.logged)
-    assert.matches("slo-controller-config is not used", world.logged[1], 1, true)
+    assert.matches("slo-controller-config is invalid", world.logged[1], 1, true)
     assert.matches("enable: expected boolean", world.logged[1], 1, true)
   end)
 

@@ -1,5 +1,5 @@
---- preempt_spec.lua - whose pods go for one of higher priority, as functions: within a quota, under
---- PodDisruptionBudgets, the best of several nodes, and laws over random clusters from fixed seeds.
+-- preempt_spec.lua - the choice of victims for a pod of higher priority, as functions: within a quota, under
+-- PodDisruptionBudgets, on the best of several nodes; and properties over random clusters from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
@@ -121,7 +121,7 @@ describe("of several nodes preemption takes", function()
       { pods_on = { one = one, two = two }, budgets = budgets }))
   end
 
-  it("the one with the fewest budgets broken, then with the least important victims, then the fewest", function()
+  it("the one with the fewest broken budgets, then the least important victims, then the fewest", function()
     local web = { labels = { app = "web" } }
     assert.equal("two", chosen({ pod("a", 5, 4, web) }, { pod("b", 50, 4) }, { budget(0, { app = "web" }) }))
     assert.equal("two", chosen({ pod("a", 50, 4) }, { pod("b", 5, 4) }))

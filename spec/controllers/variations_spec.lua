@@ -1,5 +1,5 @@
 -- variations_spec.lua - variations of Koordinator's policies: each replaces a function of the original, and
--- what it changes is held against the original over random nodes and quotas from fixed seeds.
+-- its effect is compared with the original over random nodes and quotas from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
@@ -234,7 +234,8 @@ describe("an explained quota", function()
     local b, b_pods = make("b", "2", "4", 1000)
     local infos = tree.calculate { quotas = { quota.read(a), quota.read(b) }, total = { cpu = 6000 },
       pods = { a = a_pods, b = b_pods }, upstream = "main" }
-    assert.equal("cpu: runtime 5: koordinator-root-quota has 6, others got 1; min 2 (counts 2), asks for 7, max 8, \z
+    assert.equal("cpu: runtime 5: koordinator-root-quota has 6, others got 1; min 2 (counts 2), asks for \z
+      7, max 8, \z
       lends true, weight 8 of 12", infos.a.explained)
     local draft = { metadata = { annotations = {} }, status = {} }
     status.write(draft, status.changes(a, infos.a))

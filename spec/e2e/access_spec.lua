@@ -1,5 +1,5 @@
---- Who may do what, asked of the embedded server with --authorization-mode RBAC and of the real one: the same
---- roles, the same requests, the same words.
+-- access_spec.lua - authorization: the embedded server with --authorization-mode RBAC and the real one give
+-- the same answers to the same requests under the same roles.
 
 local json = require "dkjson"
 local kube = require "kubelua"
@@ -286,7 +286,8 @@ describe("access", function()
       return (own:must_kubectl("create", "token", "robot", "-n", NS, ...):gsub("%s+$", ""))
     end
     local function ask(bearer, path, body)
-      local out = process.run(("curl -sS --cacert %s -H 'Authorization: Bearer %s' %s %s%s 2>&1"):format(own.ca, bearer,
+      local out = process.run(
+        ("curl -sS --cacert %s -H 'Authorization: Bearer %s' %s %s%s 2>&1"):format(own.ca, bearer,
         body and "-H 'Content-Type: application/json' -d '" .. body .. "'" or "", own.url, path))
       return assert(json.decode(out), out)
     end
@@ -365,7 +366,8 @@ describe("access", function()
     local own = embedded { "--client-ca-file", dir .. "/ca.crt" }
     local function who(name)
       return process.run(("curl -sS --cacert %s --cert %s/%s-user.crt --key %s/%s-user.key -d '{}' "
-        .. "-H 'Content-Type: application/json' %s/apis/authentication.k8s.io/v1/selfsubjectreviews 2>&1"):format(own.ca,
+        .. "-H 'Content-Type: application/json' %s/apis/authentication.k8s.io/v1/selfsubjectreviews \z
+          2>&1"):format(own.ca,
         dir, name, dir, name, own.url))
     end
     local info = json.decode(who "ca").status.userInfo

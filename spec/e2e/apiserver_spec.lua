@@ -1,4 +1,5 @@
---- What clients rely on in an API server, asked of our embedded one and of the real one.
+-- apiserver_spec.lua - the features of an API server that clients rely on, against the embedded and the real
+-- one.
 
 local new_api = require "support.api"
 local process = require "support.process"
@@ -8,7 +9,8 @@ local wait = require "support.wait"
 local GROUP = "apiserver.spec.kubelua.dev"
 
 local CRD = [[
-{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.%GROUP%"},
+{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+  "metadata": {"name": "widgets.%GROUP%"},
  "spec": {"group": "%GROUP%", "scope": "Namespaced",
   "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wdg"]},
   "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
@@ -16,15 +18,19 @@ local CRD = [[
      {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}],
    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
     "spec": {"type": "object", "required": ["title"], "properties": {
-      "title": {"type": "string", "minLength": 2}, "size": {"type": "integer", "format": "int64", "default": 3, "minimum": 1},
+      "title": {"type": "string", "minLength": 2},
+      "size": {"type": "integer", "format": "int64", "default": 3, "minimum": 1},
       "mode": {"type": "string", "enum": ["a", "b"]}, "either": {"x-kubernetes-int-or-string": true},
       "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
       "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
       "plain": {"type": "array", "items": {"type": "string"}},
       "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-        "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "count": {"type": "integer"}}}}}},
+        "items": {"type": "object", "required": ["name"],
+          "properties": {"name": {"type": "string"}, "count": {"type": "integer"}}}}}},
     "status": {"type": "object", "properties": {"ok": {"type": "boolean"},
-      "conditions": {"type": "array", "items": {"type": "object", "properties": {"type": {"type": "string"}, "status": {"type": "string"}}}}}}}}}}]}}
+      "conditions": {"type": "array",
+        "items": {"type": "object",
+          "properties": {"type": {"type": "string"}, "status": {"type": "string"}}}}}}}}}}]}}
 ]]
 
 local function crd(group) return (CRD:gsub("%%GROUP%%", group)) end
@@ -356,7 +362,8 @@ servers.each(function(name, start)
           '{"spec":{"template":{"spec":{"containers":[{"name":"side","$patch":"delete"}]}}}}')
         assert.equal(1, #r.body.spec.template.spec.containers)
         r = api:patch("strategic", deployments .. "/d",
-          '{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"$patch":"replace"},{"name":"Z","value":"0"}]}]}}}}')
+          '{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"$patch":"replace"},{"name":"Z",\z
+            "value":"0"}]}]}}}}')
         assert.same({ { name = "Z", value = "0" } }, r.body.spec.template.spec.containers[1].env)
         r = api:patch("strategic", deployments .. "/d",
           '{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}')

@@ -1,6 +1,6 @@
---- attacks_spec.lua - values too deep or with shared parts, drafts without an end, what belongs to another
---- run, functions of the host, memory of C behind values, keys without an end: from `kubelua run` on both
---- API servers, each fails its key or its load alone, with a message that says what it was.
+-- attacks_spec.lua - values that are too deep or have shared parts, endless drafts, values of another run,
+-- functions of the host, memory that C holds, endless keys: in `kubelua run` on both API servers. Each fails
+-- only its own key or load, with a message that names the cause.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
@@ -37,21 +37,29 @@ local WAYS = {
   { "to-yaml", "kube.to_yaml(shared)", PARTS },
   { "merge-patch", "kube.merge_patch({ a = 1 }, { a = shared })", PARTS },
   { "memo", "ctx.memo.x = shared", PARTS },
-  { "apply", [[ctx:apply { apiVersion = "v1", kind = "Secret", metadata = { name = "x" }, data = shared }]], PARTS },
+  { "apply", [[ctx:apply { apiVersion = "v1", kind = "Secret", metadata = { name = "x" }, data = shared }]],
+    PARTS },
   { "view", [[local v = kube.merge_patch({}, { a = { 1, 2, 3 } })
     for _ = 1, 40 do v = kube.merge_patch({}, { a = v, b = v }) end return tostring(v)]], PARTS },
   -- what belongs to others
   { "resume", "assert(coroutine.resume(waiting))", ANOTHER },
   { "close", "return coroutine.close(waiting)", ANOTHER },
-  { "old-ctx", [[old:get("v1/ConfigMap", o.metadata.namespace, "victim")]], "ctx.get: the reconcile of this ctx is over" },
+  { "old-ctx", [[old:get("v1/ConfigMap", o.metadata.namespace, "victim")]],
+    "ctx.get: the reconcile of this ctx is over" },
   { "host-connect", [[getmetatable(kube).__index(kube, "connect") {}]], "attempt to index" },
-  { "host-write", [[kube.connect { server = "http://127.0.0.1:1" }]], "kube.connect is for standalone programs" },
+  { "host-write", [[kube.connect { server = "http://127.0.0.1:1" }]],
+    "kube.connect is for standalone programs" },
   { "host-files", [[kube.certificate { dir = "/tmp" }]], "is for standalone programs" },
   -- memory that C holds
-  { "memory-decode", [[for i = 1, 1e7 do kept[i] = kube.decode('{"a":{"b":"' .. ("x"):rep(1000) .. i .. '"}}') end]], MEMORY },
+  { "memory-decode", [[for i = 1, 1e7 do
+    kept[i] = kube.decode('{"a":{"b":"' .. ("x"):rep(1000) .. i .. '"}}')
+  end]], MEMORY },
   { "memory-quantities", [[for i = 1, 1e7 do kept[i] = kube.qty(i .. "m") end]], MEMORY },
-  { "text-encode", [[local t, s = {}, ("x"):rep(1e6) for i = 1, 100 do t[i] = s end kube.encode(t)]], "more than 64 MiB of text" },
-  { "memory-encode", [[local t, s = {}, ("x"):rep(1e5) for i = 1, 600 do t[i] = s end return #kube.encode(t)]], MEMORY },
+  { "text-encode", [[local t, s = {}, ("x"):rep(1e6) for i = 1, 100 do t[i] = s end kube.encode(t)]],
+    "more than 64 MiB of text" },
+  { "memory-encode", [[local t, s = {}, ("x"):rep(1e5) for i = 1, 600 do
+    t[i] = s
+  end return #kube.encode(t)]], MEMORY },
 }
 
 local SCRIPT = SHARED .. [[
@@ -84,7 +92,8 @@ return {
   end }),
   c("emits", { indexes = { endless = function(o)
     if o.metadata.name ~= "emits" then return "x" end
-    return setmetatable({}, { __index = function(_, i) return "k" .. i end, __len = function() return 1 << 53 end })
+    return setmetatable({},
+      { __index = function(_, i) return "k" .. i end, __len = function() return 1 << 53 end })
   end }, reconcile = function() end }),
 }
 ]]
@@ -96,7 +105,8 @@ local WATCHED = os.getenv "KL_VARIANT" == "tsan"
 local LOADS = {
   { "params with shared parts", SHARED .. [[
 local kube = require "kubelua"
-return kube.controller { name = "load", resource = "v1/ConfigMap", params = { v = shared }, reconcile = function() end }
+return kube.controller { name = "load", resource = "v1/ConfigMap", params = { v = shared },
+  reconcile = function() end }
 ]], PARTS },
   { "a value with shared parts as it loads", SHARED .. [[
 local kube = require "kubelua"
@@ -114,9 +124,10 @@ return c
 local SOUND = [[
 string.format = function() while true do end end
 local kube = require "kubelua"
-return kube.controller { name = "load-%s", resource = "v1/ConfigMap", namespaces = { %q }, reconcile = function(o, ctx)
-  ctx.log:info("seen: %%s", o.metadata.name)
-end }
+return kube.controller { name = "load-%s", resource = "v1/ConfigMap", namespaces = { %q },
+  reconcile = function(o, ctx)
+    ctx.log:info("seen: %%s", o.metadata.name)
+  end }
 ]]
 
 servers.each(function(name, start)

@@ -1,4 +1,5 @@
---- The audit log: the same requests under the same policy leave the same events on both servers.
+-- audit_spec.lua - the audit log: the same requests under the same policy write the same events on both
+-- servers.
 
 local busted = require "busted"
 local json = require "dkjson"
@@ -110,7 +111,8 @@ end
 local function asked(s)
   local token = s.token
   both.ask(s, requests())
-  process.run(("%s create configmap proto -n audited --from-literal=a=b --kubeconfig /dev/null -s %s --token %s \z
+  process.run(("%s create configmap proto -n audited --from-literal=a=b --kubeconfig /dev/null -s %s \z
+    --token %s \z
     --certificate-authority %s"):format(servers.assets() .. "/kubectl", s.url, token, s.ca)) -- sends protobuf
   s.token = s.tokens.nobody
   both.ask(s, { { "", "GET", SPACE .. "/services" }, { "", "GET", SPACE .. "/services/x" },
@@ -119,7 +121,8 @@ local function asked(s)
   s.token = "wrong"
   both.ask(s, { { "", "GET", SPACE .. "/services" } })
   s.token = token
-  process.run(("curl -sk --cacert %s -H 'User-Agent: worn' -H 'Authorization: Bearer %s' -H 'Impersonate-User: nobody' \z
+  process.run(("curl -sk --cacert %s -H 'User-Agent: worn' -H 'Authorization: Bearer %s' -H \z
+    'Impersonate-User: nobody' \z
     -H 'Impersonate-Group: g' '%s%s/services'"):format(s.ca, token, s.url, SPACE))
   s.token = s.tokens.nobody
   both.ask(s, { { "", "DELETE", LAST } })

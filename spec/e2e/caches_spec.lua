@@ -1,5 +1,5 @@
--- What controllers keep of the cluster: some namespaces, a selection, metadata alone; kinds that come, go
--- and are forbidden.
+-- caches_spec.lua - the caches of controllers: some namespaces, a selection, only metadata; kinds that
+-- appear, disappear and are forbidden.
 -- real in asan, tsan: watch lists and cuts of HTTP/2
 
 local controller = require "support.controller"
@@ -56,7 +56,8 @@ servers.each(function(server_name, start)
       run = begin(([[
         local kube = require "kubelua"
         local function say(ctx, name, text)
-          ctx:apply { kind = "v1/Service", namespace = %q, name = name, spec = { type = "ExternalName", externalName = "x" }, annotations = { said = tostring(text) } }
+          ctx:apply { kind = "v1/Service", namespace = %q, name = name,
+            spec = { type = "ExternalName", externalName = "x" }, annotations = { said = tostring(text) } }
         end
       ]]):format(ns) .. text, "--metrics-bind-address", "127.0.0.1:0", ...)
       return run
@@ -87,12 +88,15 @@ servers.each(function(server_name, start)
       make(ns, "it", { data = { n = "1" } })
       started(([[
         return kube.controller {
-          name = "some-%s", resource = "v1/ConfigMap", namespaces = { %q, %q }, reads = { "v1/Secret", "v1/Namespace" },
+          name = "some-%s", resource = "v1/ConfigMap", namespaces = { %q, %q },
+          reads = { "v1/Secret", "v1/Namespace" },
           reconcile = function(o, ctx)
             if o.metadata.name ~= "it" then return end
             local ok, why = pcall(ctx.get, ctx, "v1/ConfigMap", %q, "it")
             assert(not ok and not pcall(ctx.list, ctx, "v1/ConfigMap", { namespace = %q }))
-            say(ctx, o.metadata.namespace, #ctx:list("v1/ConfigMap", { fields = "metadata.name=it" }) .. " " .. tostring(ctx:get("v1/Namespace", %q) ~= nil))
+            say(ctx, o.metadata.namespace,
+              #ctx:list("v1/ConfigMap", { fields = "metadata.name=it" }) .. " "
+                .. tostring(ctx:get("v1/Namespace", %q) ~= nil))
             say(ctx, "why", why)
           end }]]):format(ns, ns, later, other, other, other))
       heard(ns, "1 true")
@@ -112,11 +116,13 @@ servers.each(function(server_name, start)
 
     it("cannot be of namespaces that the process does not look at", function()
       local p = controller.start(server, ([[
-        return require "kubelua".controller { name = "out", resource = "v1/ConfigMap", namespaces = { %q, "elsewhere" }, reconcile = function() end }
+        return require "kubelua".controller { name = "out", resource = "v1/ConfigMap",
+          namespaces = { %q, "elsewhere" }, reconcile = function() end }
       ]]):format(ns), "--namespace", ns)
       assert.not_equal(0, p:wait(30))
       assert.truthy(p:log():find(
-        ("controller out needs namespace elsewhere, but this process watches only %s (--namespace)"):format(ns),
+        ("controller out needs namespace elsewhere, but this process watches only %s (--namespace)"):format(
+          ns),
         1, true), p:log())
     end)
 
@@ -125,7 +131,8 @@ servers.each(function(server_name, start)
       make(ns, "it", { data = { n = "1" }, labels = { lit = "yes" } })
       make(ns, "last", { data = { n = "1" }, labels = { lit = "yes" } })
       started(([[
-        return kube.controller { name = "lit-%s", resource = "v1/ConfigMap", namespaces = { %q }, selector = { labels = "lit=yes", fields = "metadata.name!=other" },
+        return kube.controller { name = "lit-%s", resource = "v1/ConfigMap",
+          namespaces = { %q }, selector = { labels = "lit=yes", fields = "metadata.name!=other" },
           reconcile = function(o, ctx)
             local names = {}
             for i, x in ipairs(ctx:list "v1/ConfigMap") do names[i] = x.metadata.name end
@@ -155,7 +162,8 @@ servers.each(function(server_name, start)
       secret("b", "spare")
       started(([[
         return kube.controller { name = "used-%s", resource = "v1/ConfigMap", namespaces = { %q },
-          watches = { ["v1/Secret"] = { function(o) return { o.metadata.namespace .. "/it" } end, selector = "grade=used" } },
+          watches = { ["v1/Secret"] = { function(o) return { o.metadata.namespace .. "/it" } end,
+            selector = "grade=used" } },
           reads = { ["v1/ServiceAccount"] = { selector = { fields = "metadata.name=default" } } },
           owns = { ["v1/PersistentVolumeClaim"] = { selector = "grade=used", force = false } },
           reconcile = function(o, ctx)
@@ -176,7 +184,8 @@ servers.each(function(server_name, start)
         assert.equal(1, kinds[kind:format(ns)], kind)
       end
       local path = process.write(process.tmpname ".lua", ([[return require "kubelua".controller { name = "a",
-        resource = "v1/ConfigMap", reads = { "v1/Pod", ["v1/Secret"] = { selector = { labels = "a=b", fields = "type=x" } } },
+        resource = "v1/ConfigMap",
+        reads = { "v1/Pod", ["v1/Secret"] = { selector = { labels = "a=b", fields = "type=x" } } },
         reconcile = function() end }]]))
       local out = process.run(KUBELUA .. " check " .. path)
       assert.match("selector    a=b; fields type=x of v1/Secret\n", out)
@@ -209,13 +218,15 @@ servers.each(function(server_name, start)
       secret(shared, "a")
       started(([[
         return kube.controller { name = "far-%s", resource = "v1/ConfigMap", namespaces = { %q },
-          watches = { ["v1/Secret"] = { function() return { "%s/it" } end, selector = { namespaces = { %q } } } },
+          watches = { ["v1/Secret"] = { function() return { "%s/it" } end,
+            selector = { namespaces = { %q } } } },
           reconcile = function(o, ctx)
             if o.metadata.name == "kube-root-ca.crt" then return end
             local names = {}
             for i, x in ipairs(ctx:list("v1/Secret", { namespace = %q })) do names[i] = x.metadata.name end
             local ok, e = pcall(ctx.get, ctx, "v1/Secret", %q, "own")
-            say(ctx, "far", o.metadata.name .. " " .. table.concat(names, " ") .. " " .. tostring(not ok and e:match "only, without"))
+            say(ctx, "far", o.metadata.name .. " " .. table.concat(names,
+              " ") .. " " .. tostring(not ok and e:match "only, without"))
           end }]]):format(ns, ns, ns, shared, shared, ns))
       heard("far", "it a only, without")
       secret(shared, "b")
@@ -239,11 +250,13 @@ servers.each(function(server_name, start)
           stringData = { password = ("secret "):rep(2000) }, annotations = { n = "1" }, labels = { l = "m" } }
         started(([[
           local widget = "%s/v1/Widget"
-          return kube.controller { name = "light-%s", resource = "v1/Secret", metadata = { "v1/Secret", widget }, reads = { widget },
+          return kube.controller { name = "light-%s", resource = "v1/Secret",
+            metadata = { "v1/Secret", widget }, reads = { widget },
             reconcile = function(o, ctx)
               if o.metadata.name ~= "it" then return end
               local w = ctx:get(widget, "w")
-              say(ctx, "is", table.concat({ o.apiVersion, o.kind, o.metadata.annotations.n, o.metadata.labels.l, tostring(o "metadata.managedFields"), w.apiVersion, w.kind,
+              say(ctx, "is", table.concat({ o.apiVersion, o.kind, o.metadata.annotations.n,
+                o.metadata.labels.l, tostring(o "metadata.managedFields"), w.apiVersion, w.kind,
                 w.metadata.annotations.a, ctx.live:get("v1/Secret", "it").data.password and "whole" }, " "))
               local _, why = pcall(function() return o.data end)
               say(ctx, "read", why)
@@ -282,8 +295,10 @@ servers.each(function(server_name, start)
         return ([[
           local kube = require "kubelua"
           return {
-            kube.controller { name = "one-%s", resource = "v1/ConfigMap", reads = { %s }, reconcile = function() end },
-            kube.controller { name = "two-%s", resource = "v1/ConfigMap", reads = { "v1/Secret" }, reconcile = function() end },
+            kube.controller { name = "one-%s", resource = "v1/ConfigMap", reads = { %s },
+              reconcile = function() end },
+            kube.controller { name = "two-%s", resource = "v1/ConfigMap", reads = { "v1/Secret" },
+              reconcile = function() end },
           }]]):format(ns, reads, ns)
       end
       run = begin(script '"v1/Secret", "v1/ServiceAccount"', "--namespace", ns, "--metrics-bind-address",
@@ -380,9 +395,15 @@ servers.each(function(server_name, start)
       started(([[
         local widget = %q
         return {
-          kube.controller { name = "counts-%s", resource = "v1/ConfigMap", watches = { [widget] = function() return { %q } end },
-            reconcile = function(o, ctx) if o.metadata.name == "it" then say(ctx, "count", #ctx:list(widget)) end end },
-          kube.controller { name = "other-%s", resource = "v1/ConfigMap", reconcile = function(o, ctx) if o.metadata.name == "it" then say(ctx, "other", o.data.n) end end },
+          kube.controller { name = "counts-%s", resource = "v1/ConfigMap",
+            watches = { [widget] = function() return { %q } end },
+            reconcile = function(o, ctx)
+              if o.metadata.name == "it" then say(ctx, "count", #ctx:list(widget)) end
+            end },
+          kube.controller { name = "other-%s", resource = "v1/ConfigMap",
+            reconcile = function(o, ctx)
+              if o.metadata.name == "it" then say(ctx, "other", o.data.n) end
+            end },
         }]]):format(widget, ns, ns .. "/it", ns), "--namespace", ns)
       heard("count", "2")
       heard("other", "1")
@@ -430,11 +451,13 @@ servers.only_real(function(server_name, start)
       run = begin(([[
         local kube = require "kubelua"
         return {
-          kube.controller { name = "reads", resource = "v1/ConfigMap", namespaces = { %q }, reads = { "v1/Secret" },
+          kube.controller { name = "reads", resource = "v1/ConfigMap", namespaces = { %q },
+            reads = { "v1/Secret" },
             reconcile = function(o, ctx) ctx.log:info("reads saw %%s", o.metadata.name) end },
           kube.controller { name = "plain", resource = "v1/ConfigMap", namespaces = { %q },
             reconcile = function(o, ctx) ctx.log:info("plain saw %%s", o.metadata.name) end },
-        }]]):format(ns, ns), "--as", user, "--as-group", "system:authenticated", "--health-probe-bind-address", "127.0.0.1:0")
+        }]]):format(ns, ns), "--as", user, "--as-group", "system:authenticated",
+          "--health-probe-bind-address", "127.0.0.1:0")
       run:wait_for_log(30, "plain saw it")
       run:wait_for_log(30, "may not list secrets in namespace " .. ns)
       local log = run:log()

@@ -1,5 +1,5 @@
--- chart_spec.lua - deploy/chart: what it renders is accepted by a real API server, runs with the rights it
--- gives, and its mistakes are told.
+-- chart_spec.lua - deploy/chart: a real API server accepts its manifests, the program runs with the rights
+-- that they grant, and mistakes in values are reported.
 -- not in asan, tsan: the manifests are the subject
 
 local controller = require "support.controller"
@@ -74,12 +74,14 @@ servers.only_real(function(name, start)
 
     it("is accepted with everything switched on", function()
       local _, out = applied(table.concat({ HELLO, RULES,
-        "--set metrics.podMonitor=true,webhooks.enabled=true,shards=auto,logFormat=text,dashboard.enabled=true,dashboard.tokenSecret=t",
+        "--set metrics.podMonitor=true,webhooks.enabled=true,shards=auto,logFormat=text,\z
+          dashboard.enabled=true,dashboard.tokenSecret=t",
         "--set-json 'extraArgs=[\"--workers\",\"4\"]'",
         "--set podAnnotations.a=b,nodeSelector.c=d,serviceAccount.annotations.e=f",
         "--set 'imagePullSecrets[0].name=x'",
         "--set 'tolerations[0].operator=Exists'",
-        "--set-json 'namespacedRules=[{\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\"]}]'" }, " "), "--dry-run=server")
+        "--set-json 'namespacedRules=[{\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\"]}\z
+          ]'" }, " "), "--dry-run=server")
       for _, what in ipairs { "deployment.apps/demo", "podmonitor.monitoring.coreos.com/demo",
         "service/demo-webhook", "poddisruptionbudget.policy/demo",
         "configmap/demo-scripts", "clusterrole.rbac.authorization.k8s.io/apps-demo",
@@ -93,7 +95,8 @@ servers.only_real(function(name, start)
         'paramSecrets={dns}'",
         "--dry-run=server")
       assert.same({ ["hello.size"] = "3", region = "eu" }, (function()
-        for _, o in ipairs(kube.yaml((rendered(HELLO .. " --set params.hello\\\\.size=3,params.region=eu")), "chart")) do
+        for _, o in ipairs(kube.yaml((rendered(HELLO .. " --set params.hello\\\\.size=3,params.region=eu")),
+          "chart")) do
           if o.metadata.name == "demo-params" then return kube.copy(o.data) end
         end
       end)())
@@ -188,7 +191,9 @@ servers.only_real(function(name, start)
       assert.not_equal(before.metadata.resourceVersion,
         client:get("v1/Secret", "apps", "demo-webhook-tls").metadata.resourceVersion)
       assert.equal(0, second:stop(45), second:log())
-      process.write(script, [[return require "kubelua".webhook { name = "chart-other", resource = "v1/Pod", validate = function() end }]])
+      process.write(script,
+        [[return require "kubelua".webhook { name = "chart-other", resource = "v1/Pod",
+          validate = function() end }]])
       wait.until_true(60, "its configuration is gone", function()
         return client:get("admissionregistration.k8s.io/v1/MutatingWebhookConfiguration", "chart-hook") == nil
           or not first:alive() and error(first:log(), 0)
@@ -208,7 +213,8 @@ servers.only_real(function(name, start)
       local function with_helm(words)
         return ("env KUBECONFIG=%s %s %s -n apps"):format(process.quote(server.kubeconfig), helm, words)
       end
-      local out, code = process.run(with_helm(("install bye deploy/chart --set-file scripts.hook\\\\.lua=%s --set \z
+      local out, code = process.run(
+        with_helm(("install bye deploy/chart --set-file scripts.hook\\\\.lua=%s --set \z
         'controllers={hook.lua}' --set webhooks.enabled=true"):format(process.quote(script))))
       assert.equal(0, code, out)
       client:create { kind = KIND, name = "chart-bye",
@@ -261,7 +267,8 @@ servers.only_real(function(name, start)
       local out, code = rendered ""
       assert.not_equal(0, code)
       assert.matches("controllers is empty: name the scripts to run", out, 1, true)
-      out, code = rendered [[--set-file scripts.hello\\.lua=controllers/hello.lua --set 'controllers={helo.lua}']]
+      out, code = rendered [[--set-file scripts.hello\\.lua=controllers/hello.lua \
+        --set 'controllers={helo.lua}']]
       assert.not_equal(0, code)
       assert.matches("controllers names helo.lua, which is not among scripts (hello.lua)", out, 1, true)
       out, code = rendered(HELLO .. " --set serviceAccount.create=false")

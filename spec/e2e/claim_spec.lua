@@ -1,4 +1,4 @@
--- Adoption and release, by the rules of Kubernetes' ControllerRefManager.
+-- claim_spec.lua - adoption and release by the rules of Kubernetes' ControllerRefManager.
 
 local kube = require "kubelua"
 local widgets = require "support.widgets"
@@ -85,7 +85,9 @@ widgets.each("claim-spec", function(t)
       reconcile = function(obj, ctx)
         if obj.spec("skip") then return end
         local names = {}
-        for _, m in ipairs(ctx:claim("v1/ConfigMap", { labels = obj.spec.selector, match = function(m) return not m.metadata.name:find "^report" end })) do
+        for _, m in ipairs(ctx:claim("v1/ConfigMap",
+          { labels = obj.spec.selector,
+            match = function(m) return not m.metadata.name:find "^report" end })) do
           names[#names + 1] = m.metadata.name
         end
         table.sort(names)
@@ -123,7 +125,8 @@ widgets.each("claim-spec", function(t)
         end
         local _, limit = pcall(names, { limit = 1 })
         local _, slip = pcall(names, { lables = "app=x" })
-        return { status = { all = names(), x = names { labels = "app=x" }, limit = tostring(limit), slip = tostring(slip) } }
+        return { status = { all = names(), x = names { labels = "app=x" }, limit = tostring(limit),
+          slip = tostring(slip) } }
       end]]
     local o = t.await("owner", "what is its", function(o) return o("status.all") end)
     assert.same({ "mine-x mine-y", "mine-x" }, { o.status.all, o.status.x })
@@ -142,7 +145,8 @@ widgets.each("claim-spec", function(t)
         local released = ctx:release(adopted)
         local _, none = pcall(ctx.claim, ctx, "v1/ConfigMap", {})
         local _, empty = pcall(ctx.claim, ctx, "v1/ConfigMap", { labels = {} })
-        return { status = { was = was, is = kube.controller_of(released) == nil, none = tostring(none), empty = tostring(empty) } }
+        return { status = { was = was, is = kube.controller_of(released) == nil,
+          none = tostring(none), empty = tostring(empty) } }
       end, when = { "generation" } ]]
     local o = t.await("w", "its words", function(o) return o("status.was") end)
     assert.same({ "w", true }, { o.status.was, o.status.is })

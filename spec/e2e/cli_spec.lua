@@ -1,5 +1,4 @@
--- cli_spec.lua - get, apply, delete, watch and version, as a person calls them. What kubectl prints is the
--- measure for tables.
+-- cli_spec.lua - get, apply, delete, watch and version, as a user calls them. Tables must equal kubectl's.
 -- not in tsan: commands of one thread
 
 local controller = require "support.controller"
@@ -19,7 +18,8 @@ local MANIFESTS = [[
 apiVersion: v1
 kind: Pod
 metadata: { name: a, labels: { app: web, tier: front } }
-spec: { nodeName: n1, containers: [{ name: main, image: "example.com/a:1", env: [{ name: X, value: "1" }] }, { name: side, image: "example.com/s:1" }] }
+spec: { nodeName: n1, containers: [{ name: main, image: "example.com/a:1", env: [{ name: X, value: "1" }] },
+  { name: side, image: "example.com/s:1" }] }
 ---
 apiVersion: v1
 kind: Pod
@@ -42,7 +42,8 @@ metadata: { name: web }
 spec:
   replicas: 2
   selector: { matchLabels: { app: web } }
-  template: { metadata: { labels: { app: web } }, spec: { containers: [{ name: main, image: "example.com/a:1" }] } }
+  template: { metadata: { labels: { app: web } },
+    spec: { containers: [{ name: main, image: "example.com/a:1" }] } }
 ]]
 
 local CRD = [[
@@ -63,7 +64,8 @@ spec:
     served: true
     storage: true
     additionalPrinterColumns: [{ name: Size, type: integer, jsonPath: .spec.size }]
-    schema: { openAPIV3Schema: { type: object, properties: { spec: { type: object, properties: { size: { type: integer } } } } } }
+    schema: { openAPIV3Schema: { type: object,
+      properties: { spec: { type: object, properties: { size: { type: integer } } } } } }
 ]]
 
 -- Ages move between two commands, and so do the widths that they make.
@@ -206,7 +208,8 @@ servers.each(function(name, start)
       local path = process.tmpname ".yaml"
       local function secret(value)
         process.write(path, ("{apiVersion: v1, kind: Secret, metadata: {name: hidden, annotations: \z
-          {kubectl.kubernetes.io/last-applied-configuration: %s}}, stringData: {a: %s}}"):format(value, value))
+          {kubectl.kubernetes.io/last-applied-configuration: %s}}, stringData: {a: %s}}"):format(value,
+            value))
       end
       secret "first"
       must("apply", "-f", path)
@@ -214,7 +217,8 @@ servers.each(function(name, start)
       for _, format in ipairs { "plain", "json" } do
         local out = must("apply", "-f", path, "--diff", "--dry-run=server", "-o", format)
         assert.is_truthy(out:find("data.a", 1, true) and out:find("changed", 1, true), out)
-        for _, value in ipairs { "first", "second", (kube.base64_encode "first"), (kube.base64_encode "second") } do
+        for _, value in ipairs { "first", "second", (kube.base64_encode "first"),
+          (kube.base64_encode "second") } do
           assert.is_nil(out:find(value, 1, true), out)
         end
       end

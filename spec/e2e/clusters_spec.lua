@@ -1,4 +1,4 @@
--- clusters_spec.lua - one process with several contexts: a manager for each, and one that is away.
+-- clusters_spec.lua - one process with several contexts: each has a manager, and one cluster is unreachable.
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -152,8 +152,9 @@ end)
 describe("webhooks of several clusters", function()
   local HOOK = [[
 local kube = require "kubelua"
-return kube.webhook { name = "whose", resource = "v1/ConfigMap", namespaces = { "default" }, validate = function(obj, req)
-  return kube.deny("ours are " .. #req.live:list("v1/Namespace", { labels = "whose" })) end }
+return kube.webhook { name = "whose", resource = "v1/ConfigMap", namespaces = { "default" },
+  validate = function(obj, req)
+    return kube.deny("ours are " .. #req.live:list("v1/Namespace", { labels = "whose" })) end }
 ]]
 
   it("have addresses of their own, or are refused", function()

@@ -1,5 +1,5 @@
---- command_line_spec.lua - help, man pages and completion: all are made of the tables with which the command
---- line is read, and here the shells and man themselves say whether they are good.
+-- command_line_spec.lua - help, man pages and completion, which are generated from the tables that parse the
+-- command line. The real shells and man check them.
 -- not in asan, tsan: shells and man are the subject; cli_spec runs the commands
 
 local process = require "support.process"
@@ -21,7 +21,8 @@ process.run("mkdir -p " .. process.quote(dir))
 -- Runs `text` in a shell whose first directory of programs has kubelua.
 local function shell(command, text)
   local file = process.write(dir .. "/script", text)
-  local out, code = process.run(("ln -sf %s %s/kubelua; cd %s; PATH=%s:$PATH %s %s"):format(process.quote(KUBELUA),
+  local out, code = process.run(
+    ("ln -sf %s %s/kubelua; cd %s; PATH=%s:$PATH %s %s"):format(process.quote(KUBELUA),
     process.quote(dir), process.quote(dir), process.quote(dir), command, process.quote(file)))
   assert.equal(0, code, out)
   return out
@@ -116,13 +117,15 @@ describe("man pages", function()
     assert.equal(#commands + 1, #files)
     local out, code = process.run(("mandoc -T lint -W warning %s/*.1"):format(process.quote(dir)))
     assert.equal("0", code .. out)
-    out, code = process.run(("for f in %s/*.1; do LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z \"$f\" \z
+    out, code = process.run(
+      ("for f in %s/*.1; do LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z \"$f\" \z
       2>&1 >/dev/null || exit 1; done"):format(process.quote(dir)))
     assert.equal("0", code .. out)
   end)
 
   it("have what --help has", function()
-    local page = process.run(("mandoc -T utf8 -O width=200 %s/kubelua-run.1 | col -b"):format(process.quote(dir)))
+    local page = process.run(
+      ("mandoc -T utf8 -O width=200 %s/kubelua-run.1 | col -b"):format(process.quote(dir)))
     for _, o in ipairs(json.decode(kubelua "help run -o json").options) do
       assert.truthy(page:find(o.name, 1, true), o.name)
     end
@@ -145,12 +148,15 @@ describe("completion", function()
       local words = {}
       for w in (line .. "\0"):gsub(" %z", " ''"):gsub("%z", ""):gmatch "%S+" do words[#words + 1] = w end
       return shell("zsh -f", ("compdef() { }\n_describe() { local i; for i in \"${(@P)2}\"; do print -r -- \z
-        \"${i%%%%:*}\"; done }\n_files() { if [[ $1 == -/ ]]; then print -l *(/N); else print -l *(N); fi }\n\z
-        eval \"$(kubelua completion zsh)\"\nwords=(%s)\nCURRENT=%d\n_kubelua\n"):format(table.concat(words, " "), #words))
+        \"${i%%%%:*}\"; done }\n_files() { if [[ $1 == -/ ]]; then print -l *(/N); else print -l *(N); fi \z
+          }\n\z
+        eval \"$(kubelua completion zsh)\"\nwords=(%s)\nCURRENT=%d\n_kubelua\n"):format(table.concat(words,
+          " "), #words))
     end,
     fish = function(line)
-      return shell("fish --no-config", ("kubelua completion fish | source\ncomplete -C '%s' | string replace -r \z
-        '\\t.*' ''\ntrue\n"):format(line))
+      return shell("fish --no-config",
+        ("kubelua completion fish | source\ncomplete -C '%s' | string replace -r \z
+          '\\t.*' ''\ntrue\n"):format(line))
     end,
   }
 

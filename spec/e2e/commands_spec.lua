@@ -1,9 +1,9 @@
---- commands_spec.lua - every command that a page shows is run: here, or by the spec that ELSEWHERE names, or
---- CANNOT says why it is not. A new command is run here unless one of the lists has it.
----
---- Commands of a page run in their order, in a directory of the page, against one embedded server. Their exit
---- status is 0 unless STATUS says otherwise, and the first line that the page shows below a command is in
---- what it prints, numbers and quoted values aside.
+-- commands_spec.lua - every command in the docs is run: here, or by the spec that ELSEWHERE names; CANNOT
+-- gives the reason where none does. A new command is run here unless it is in one of these lists.
+--
+-- Commands of a page run in their order, in a directory of the page, against one embedded server. Their exit
+-- status is 0 unless STATUS says otherwise, and the first line that the page shows below a command is in
+-- what it prints, numbers and quoted values aside.
 -- not in asan, tsan: the pages are the subject; what their commands run, other specs run
 
 local process = require "support.process"
@@ -64,8 +64,10 @@ local OF_ANOTHER_CLUSTER = { "kubelua sim noderesource.lua", "kubelua replay hel
 
 local function pages()
   local out = {}
-  for path in process.run "ls README.md CONTRIBUTING.md SECURITY.md docs/*.md deploy/README.md spec/README.md \z
-    bench/README.md examples/README.md examples/*/README.md controllers/*/README.md 2>/dev/null":gmatch "%S+%.md" do
+  for path in process.run "ls README.md CONTRIBUTING.md SECURITY.md docs/*.md deploy/README.md \z
+    spec/README.md \z
+    bench/README.md examples/README.md examples/*/README.md controllers/*/README.md \z
+      2>/dev/null":gmatch "%S+%.md" do
     out[#out + 1] = path
   end
   return out
@@ -138,7 +140,8 @@ Page.__index = Page
 
 local function open(server)
   local dir = process.tmpname ".page"
-  process.run(("mkdir -p %s/.bin && ln -s %s %s/.bin/kubelua && cp -R controllers examples deploy %s"):format(dir,
+  process.run(("mkdir -p %s/.bin && ln -s %s %s/.bin/kubelua && cp -R controllers examples deploy %s"):format(
+    dir,
     KUBELUA, dir, dir))
   dir = process.run("cd " .. dir .. " && pwd"):gsub("%s+$", "")
   local assets = servers.assets()
@@ -329,11 +332,13 @@ PREPARE["docs/cli.md"] = function(page)
   page:write("buckets.lua", [[
 local kube = require "kubelua"
 local Bucket = kube.crd { group = "example.com", kind = "Bucket", schema = kube.schema { spec = {} } }
-return kube.controller { name = "buckets", resource = Bucket, reconcile = print, finalize = function() return kube.retry("1h", "never") end }
+return kube.controller { name = "buckets", resource = Bucket, reconcile = print,
+  finalize = function() return kube.retry("1h", "never") end }
 ]])
   page:write("pods.lua", [[
 local kube = require "kubelua"
-return kube.webhook { name = "pods", resource = "v1/Pod", failure_policy = "Ignore", validate = function() end }
+return kube.webhook { name = "pods", resource = "v1/Pod", failure_policy = "Ignore",
+  validate = function() end }
 ]])
   return {
     ["kubelua release-finalizers buckets.lua --dry-run"] = function()
@@ -359,7 +364,8 @@ PREPARE["docs/operations.md"] = function(page)
   page:must "kubelua apply -f a.yaml"
   page:write("hello.lua", (process.read "controllers/hello.lua"))
   page:write("secret-sync.lua", [[
-return require "kubelua".controller { name = "secret-sync", resource = "example.com/v1/SecretSync", reconcile = print }
+return require "kubelua".controller { name = "secret-sync", resource = "example.com/v1/SecretSync",
+  reconcile = print }
 ]])
   page:spawn "kubelua run hello.lua secret-sync.lua --health-probe-bind-address 127.0.0.1:8081"
   return {}

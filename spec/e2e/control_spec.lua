@@ -1,4 +1,4 @@
---- control_spec.lua - the control socket of `kubelua run`: where it is, who may use it, and what it tells.
+-- control_spec.lua - the control socket of `kubelua run`: its place, its permissions, and its answers.
 
 local controller = require "support.controller"
 local json = require "dkjson"
@@ -10,7 +10,8 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
 local SCRIPT = [[
 local kube = require "kubelua"
-return kube.controller { name = "maps", resource = "v1/ConfigMap", reads = { "v1/Secret" }, namespaces = { %q }, reconcile = function() end }
+return kube.controller { name = "maps", resource = "v1/ConfigMap", reads = { "v1/Secret" },
+  namespaces = { %q }, reconcile = function() end }
 ]]
 
 local function is_root() return process.run "id -u" == "0\n" end
@@ -165,7 +166,7 @@ describe("the directory of control sockets", function()
 
   -- Only root can give a directory away.
   if is_root() then
-    it("is not searched when it is another user's: commands would tell that user params and scripts", function()
+    it("is not searched when another user owns it, who would learn params and scripts", function()
       local dir = runtime_dir()
       local place = process.quote(dir .. "/kubelua")
       assert(select(2, process.run("mkdir -m 755 " .. place)) == 0)

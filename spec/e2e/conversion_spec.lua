@@ -1,5 +1,5 @@
---- conversion_spec.lua - custom resources in several versions, which a conversion webhook makes of each
---- other.
+-- conversion_spec.lua - custom resources in several versions, which a conversion webhook converts into each
+-- other.
 
 local controller = require "support.controller"
 local converter = require "support.converter"
@@ -101,7 +101,7 @@ servers.each(function(name, start)
       assert.equal(5, get(p1 .. "/a").spec.replicas)
     end)
 
-    it("is listed in each version: selectors see what the webhook has made, Tables and metadata too", function()
+    it("is listed in each version: selectors, Tables and metadata show the converted objects", function()
       make("v1", "a", { size = "1x1" })
       make("v2", "b", { width = 2, height = 2, depth = 2 })
       local list = get(p2)
@@ -248,7 +248,8 @@ servers.each(function(name, start)
 
     it("keeps what was written though the writer cannot be shown it", function()
       local r = api:post(p2, gizmos.make("v2", "y", { width = 1, height = 2 }, { ["do"] = "fail" }))
-      assert.same({ 500, ("conversion webhook for %s/v1, Kind=Gizmo failed: no way to %s/v2"):format(gizmos.group, gizmos.group) },
+      assert.same({ 500, ("conversion webhook for %s/v1, Kind=Gizmo failed: no way to %s/v2"):format(
+        gizmos.group, gizmos.group) },
         { r.code, r.body.message })
       assert.equal("1x2x7", get(p1 .. "/y").spec.size)
     end)

@@ -1,5 +1,5 @@
---- crd_conversion_spec.lua - functions between the versions of a kind (kube.crd's conversion): what they make
---- of objects, on both API servers.
+-- crd_conversion_spec.lua - conversion functions of kube.crd between the versions of a kind, on both API
+-- servers.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -34,13 +34,15 @@ local Site = kube.crd { group = %q, kind = "Site",
         o.spec = { host = host, port = tonumber(port) }
       end,
       from = function(o)
-        local t = { kind = o.kind, metadata = o.metadata, spec = { url = "http://" .. o.spec.host .. (o.spec.port and ":%%d" or ""):format(o.spec.port) } }
+        local t = { kind = o.kind, metadata = o.metadata,
+          spec = { url = "http://" .. o.spec.host .. (o.spec.port and ":%%d" or ""):format(o.spec.port) } }
         return t
       end,
     },
   },
 }
-return kube.controller { name = "sites", resource = Site, reconcile = function(site, ctx) ctx.log:info("site", { url = site.spec.url }) end }
+return kube.controller { name = "sites", resource = Site,
+  reconcile = function(site, ctx) ctx.log:info("site", { url = site.spec.url }) end }
 ]]
 
 servers.each(function(name, start)

@@ -1,5 +1,5 @@
--- The log of effects has a line for each write: who, what, the answer, and what it changed; not what
--- Secrets hold.
+-- effects_spec.lua - the log of effects has a line for each write: author, object, answer and change, without
+-- the contents of Secrets.
 
 local core = require "kubelua.core"
 local process = require "support.process"
@@ -85,7 +85,8 @@ widgets.each("effects-spec", function(t)
   it("tells writes of a dry run as such, and stays within its bound", function()
     for i = 1, 30 do t.widget("w" .. i, { n = i }) end
     t.run([[reconcile = function(obj, ctx)
-      for i = 1, 20 do ctx:patch(obj, { metadata = { annotations = { ["round-" .. i .. ("x"):rep(30)] = ("y"):rep(60) } } }) end
+      for i = 1, 20 do ctx:patch(obj,
+        { metadata = { annotations = { ["round-" .. i .. ("x"):rep(30)] = ("y"):rep(60) } } }) end
       return { requeue_after = "10ms" }
     end]], "--effects", path, "--effects-max", "1Mi", "--dry-run")
     assert.is_true(line('"verb":"patch"').dry_run)

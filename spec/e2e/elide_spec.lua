@@ -1,5 +1,4 @@
--- Writes that would change nothing are not sent, and whatever somebody else changes is put right all the
--- same.
+-- elide_spec.lua - writes that would change nothing are not sent, and changes by others are still corrected.
 
 local process = require "support.process"
 local wait = require "support.wait"
@@ -59,9 +58,11 @@ widgets.each("elide-spec", function(t)
     run [[
       owns = { "v1/ConfigMap" }, managed_fields = false,
       reconcile = function(obj, ctx)
-        local a = ctx:apply({ kind = "v1/ConfigMap", name = "a", data = { n = tostring(obj.spec.n) } }, { force = true })
+        local a = ctx:apply({ kind = "v1/ConfigMap", name = "a", data = { n = tostring(obj.spec.n) } },
+          { force = true })
         ctx.log:info("done with %s %s", obj("metadata.labels.touch") or "nothing", a.data.n)
-        return { apply = { { kind = "v1/ConfigMap", name = "b", data = { n = tostring(obj.spec.n) } } }, force = true, status = { n = obj.spec.n } }
+        return { apply = { { kind = "v1/ConfigMap", name = "b", data = { n = tostring(obj.spec.n) } } },
+          force = true, status = { n = obj.spec.n } }
       end]]
     quiet("w", 2)
     -- Drift: the object has another version.
@@ -92,8 +93,10 @@ widgets.each("elide-spec", function(t)
         ctx:update(m)
         ctx:patch(m, { data = { a = obj.spec.a, absent = kube.null } })
         ctx:patch({ kind = "v1/ConfigMap", name = "m" }, { data = { a = obj.spec.a } })
-        local _, how = ctx:create_or_update({ kind = "v1/ConfigMap", name = "m" }, function(d) d.data.a = obj.spec.a end)
-        local _, also = ctx:create_or_patch({ kind = "v1/ConfigMap", name = "m" }, function(d) d.data.a = obj.spec.a end)
+        local _, how = ctx:create_or_update({ kind = "v1/ConfigMap", name = "m" },
+          function(d) d.data.a = obj.spec.a end)
+        local _, also = ctx:create_or_patch({ kind = "v1/ConfigMap", name = "m" },
+          function(d) d.data.a = obj.spec.a end)
         ctx.log:info("done with %s %s %s", obj("metadata.labels.touch") or "nothing", how, also)
       end]]
     quiet("w", 5)

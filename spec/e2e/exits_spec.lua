@@ -1,4 +1,4 @@
---- exits_spec.lua - each command ends with the statuses that its help names, and with -o json it prints JSON.
+-- exits_spec.lua - each command exits with the statuses in its help, and with -o json it prints JSON.
 -- not in asan, tsan: statuses and texts are the subject; the commands' own specs run them
 
 local controller = require "support.controller"
@@ -12,13 +12,18 @@ local KUBELUA = process.run("realpath " .. process.quote(os.getenv "KUBELUA" or 
 local FILES = {
   ["ok.lua"] = [[local kube = require "kubelua"
     return kube.controller { name = "ok", resource = "v1/ConfigMap",
-      reconcile = function(map, ctx) if map("data.n") then ctx:patch(map, function(m) m.data.m = "1" end) end end }]],
+      reconcile = function(map, ctx)
+        if map("data.n") then ctx:patch(map, function(m) m.data.m = "1" end) end
+      end }]],
   ["other.lua"] = [[local kube = require "kubelua"
     return kube.controller { name = "ok", resource = "v1/ConfigMap",
-      reconcile = function(map, ctx) if map("data.n") then ctx:patch(map, function(m) m.data.m = "2" end) end end }]],
+      reconcile = function(map, ctx)
+        if map("data.n") then ctx:patch(map, function(m) m.data.m = "2" end) end
+      end }]],
   ["broken.lua"] = "return 1 +",
   ["hook.lua"] = [[local kube = require "kubelua"
-    return kube.webhook { name = "$NS", resource = "v1/ConfigMap", namespaces = { "none" }, validate = function() end }]],
+    return kube.webhook { name = "$NS", resource = "v1/ConfigMap", namespaces = { "none" },
+      validate = function() end }]],
   ["site.lua"] = [[local kube = require "kubelua"
     return kube.controller { name = "site", resource = kube.crd { group = "example.com", kind = "Site",
       versions = { v1 = { schema = kube.schema {} } } }, reconcile = function() end }]],
@@ -35,7 +40,8 @@ local FILES = {
 -- tried for all.
 local CASES = {
   check = { [0] = "$K check ok.lua", [1] = "$K check broken.lua" },
-  reload = { [0] = "$K reload --socket $S", [1] = "cp ok.lua kept; cp broken.lua live.lua; $K reload --socket $S; \z
+  reload = { [0] = "$K reload --socket $S",
+    [1] = "cp ok.lua kept; cp broken.lua live.lua; $K reload --socket $S; \z
     code=$?; mv kept live.lua; $K reload --socket $S; exit $code" },
   shadow = { [0] = "$K shadow other.lua --socket $S; $K shadow --end --socket $S",
     [1] = "$K shadow broken.lua --socket $S" },

@@ -1,4 +1,4 @@
---- explain_spec.lua - `kubelua explain`: what caches hold and cost, and what would make them smaller.
+-- explain_spec.lua - `kubelua explain`: the contents and cost of caches, and how to make them smaller.
 
 local kube = require "kubelua"
 local process = require "support.process"
@@ -14,7 +14,8 @@ end
 
 local LABELS_ONLY = [[
 -- It never looks at what this comment says: data.
-return require "kubelua".controller { name = "labels", resource = "v1/ConfigMap", namespaces = { "explain-spec" }, reads = { "v1/Secret" },
+return require "kubelua".controller { name = "labels", resource = "v1/ConfigMap",
+  namespaces = { "explain-spec" }, reads = { "v1/Secret" },
   reconcile = function(o, ctx) return o.metadata.labels.x end }
 ]]
 

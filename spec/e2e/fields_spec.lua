@@ -1,4 +1,4 @@
--- `fields` and `managed_fields` of a controller, against both API servers.
+-- fields_spec.lua - `fields` and `managed_fields` of a controller, on both API servers.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -53,8 +53,10 @@ servers.each(function(server_name, start)
     it("has those, what every object has, and what the cache itself looks at", function()
       make({ a = "1", b = "2", c = "3" }, { note = "n" })
       asked([[fields = { "data.a" }, indexes = { c = "data.c" }, when = { "annotations" }]],
-        [[report(ctx, table.concat({ obj.data.a, obj.data.c, obj.metadata.annotations.note, obj.metadata.labels.l,
-          tostring(obj("data.b")), obj.metadata.uid and "uid", #ctx:list("v1/ConfigMap", { index = "c", value = "3" }) }, " "))]])
+        [[report(ctx, table.concat({ obj.data.a, obj.data.c, obj.metadata.annotations.note,
+          obj.metadata.labels.l,
+          tostring(obj("data.b")), obj.metadata.uid and "uid",
+          #ctx:list("v1/ConfigMap", { index = "c", value = "3" }) }, " "))]])
       assert.equal("1 3 n x nil uid 1", reported())
       assert.same({ "v1/ConfigMap (data.a, data.c, metadata.annotations)" }, kinds())
     end)
@@ -71,7 +73,8 @@ servers.each(function(server_name, start)
       make { a = "1" }
       asked([[fields = { "data.a" }]], [[
         local whole = ctx.live:get("v1/ConfigMap", "it")
-        report(ctx, tostring(whole.data.b) .. tostring(whole.metadata.annotations) .. tostring(whole.metadata.managedFields ~= nil))]])
+        report(ctx, tostring(whole.data.b) .. tostring(whole.metadata.annotations)
+          .. tostring(whole.metadata.managedFields ~= nil))]])
       assert.equal("nilniltrue", reported())
     end)
 
@@ -110,9 +113,12 @@ servers.each(function(server_name, start)
       local function script(fields, text)
         return ([[
           local kube = require "kubelua"
-          return kube.controller { name = "fields-%s", resource = "v1/ConfigMap", fields = { %s }, reconcile = function(obj, ctx)
-            if obj.metadata.name == "it" then ctx:apply { kind = "v1/Secret", name = "report", stringData = { text = %s } } end
-          end }]]):format(ns, fields, text)
+          return kube.controller { name = "fields-%s", resource = "v1/ConfigMap", fields = { %s },
+            reconcile = function(obj, ctx)
+              if obj.metadata.name == "it" then
+                ctx:apply { kind = "v1/Secret", name = "report", stringData = { text = %s } }
+              end
+            end }]]):format(ns, fields, text)
       end
       run = begin(script('"data.a"', "obj.data.a"), "--namespace", ns, "--metrics-bind-address",
         "127.0.0.1:0")
@@ -131,7 +137,8 @@ servers.each(function(server_name, start)
           spec.name, spec.resource, spec.reconcile = name .. "-%s", "v1/ConfigMap", function() end
           return kube.controller(spec)
         end
-        return { one("all", {}), one("some", { fields = { "data.a" } }), one("managed", { managed_fields = true }) }
+        return { one("all", {}), one("some", { fields = { "data.a" } }),
+          one("managed", { managed_fields = true }) }
       ]]):format(ns), "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
       wait.until_true(20, "both caches", function() return #kinds() == 2 end)
       assert.same({ "v1/ConfigMap", "v1/ConfigMap (with managedFields)" }, kinds())

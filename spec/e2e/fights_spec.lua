@@ -1,5 +1,5 @@
---- fights_spec.lua - a key that its own writes wake, and a field that two controllers write in turn, are
---- named and slowed down; others are not.
+-- fights_spec.lua - a key that its own writes wake, and a field that two controllers overwrite in turn, are
+-- reported and slowed down; other keys are not.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -13,9 +13,14 @@ return kube.controller {
   name = "counter", resource = "v1/ConfigMap",
   reconcile = function(map, ctx)
     if map.metadata.name == "good" then
-      if map("data.echo") ~= map("data.touch") then ctx:patch(map, function(m) m.data.echo = m.data.touch end) end
+      if map("data.echo") ~= map("data.touch") then
+        ctx:patch(map, function(m) m.data.echo = m.data.touch end)
+      end
     elseif map.metadata.name == "bad" then
-      ctx:patch(map, function(m) m.metadata.annotations["example.com/seen"] = tostring((tonumber(m("metadata.annotations", "example.com/seen")) or 0) + 1) end)
+      ctx:patch(map, function(m)
+        m.metadata.annotations["example.com/seen"] =
+          tostring((tonumber(m("metadata.annotations", "example.com/seen")) or 0) + 1)
+      end)
     end
   end,
 }

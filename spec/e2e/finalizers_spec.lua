@@ -1,5 +1,5 @@
--- A controller with `finalize`: its finalizer is there before the first reconcile, and goes when the work
--- is done.
+-- finalizers_spec.lua - a controller with `finalize`: its finalizer is added before the first reconcile, and
+-- removed after finalize succeeded.
 
 local kube = require "kubelua"
 local process = require "support.process"
@@ -18,7 +18,8 @@ widgets.each("finalizers-spec", function(t)
         report(ctx, table.concat(kube.copy(obj.metadata.finalizers), " "))
       end,
       finalize = function(obj, ctx)
-        report(ctx, "finalized, deleted at " .. (obj.metadata.deletionTimestamp and "some time" or "never"), "end-" .. ctx.name)
+        report(ctx, "finalized, deleted at " .. (obj.metadata.deletionTimestamp and "some time" or "never"),
+          "end-" .. ctx.name)
       end,
       when = { "generation" },]]
     t.reported("w", ours())
@@ -38,7 +39,8 @@ widgets.each("finalizers-spec", function(t)
         runs[ctx.name] = n
         if n < 3 then
           local ways = {
-            table = { requeue_after = "10ms", status = { n = n } }, number = 0.01, retry = kube.retry("10ms", "soon"), requeue = { requeue = true },
+            table = { requeue_after = "10ms", status = { n = n } }, number = 0.01,
+            retry = kube.retry("10ms", "soon"), requeue = { requeue = true },
           }
           if ctx.name == "error" then error "the bucket is not empty" end
           if ctx.name == "returned" then return nil, "the bucket is full" end
@@ -67,7 +69,8 @@ widgets.each("finalizers-spec", function(t)
     t.widget "w"
     t.run [[
       reconcile = function(obj, ctx) report(ctx, "seen") end,
-      finalize = function(obj, ctx) report(ctx, "finalized", "end-" .. ctx.name) end, workers = 1, concurrency = 1]]
+      finalize = function(obj, ctx) report(ctx, "finalized", "end-" .. ctx.name) end,
+      workers = 1, concurrency = 1]]
     t.reported("w", "seen")
     t.client:delete(t.KIND, t.ns, "w")
     t.reported("end-w", "finalized")
@@ -100,7 +103,8 @@ widgets.each("finalizers-spec", function(t)
       finalize = function(obj, ctx)
         runs[ctx.name] = (runs[ctx.name] or 0) + 1
         ctx:patch_status(obj, function(o) o.status.phase = "ending" end)
-        ctx:patch({ kind = obj.apiVersion .. "/Widget", name = ctx.name }, { metadata = { labels = { moved = "yes" } } })
+        ctx:patch({ kind = obj.apiVersion .. "/Widget", name = ctx.name },
+          { metadata = { labels = { moved = "yes" } } })
         if ctx.name == "changed" and runs[ctx.name] == 1 then
           ctx:patch({ kind = obj.apiVersion .. "/Widget", name = ctx.name }, { spec = { n = 2 } })
         end
@@ -160,7 +164,8 @@ widgets.each("finalizers-spec", function(t)
         metadata = { namespace = t.ns, name = "w" .. i, finalizers = { ours() } },
       }
     end
-    local run = t.run [[finalizer = "example.com/named", finalize = function() end, reconcile = function(obj, ctx) report(ctx, "seen") end]]
+    local run = t.run [[finalizer = "example.com/named", finalize = function() end,
+      reconcile = function(obj, ctx) report(ctx, "seen") end]]
     t.reported("w1", "seen")
     t.reported("w2", "seen")
     t.silent "still carry"
@@ -179,8 +184,11 @@ widgets.each("finalizers-spec", function(t)
     t.run [[
       fields = { "spec.kept" },
       reconcile = function(obj, ctx)
-        report(ctx, obj.spec.kept .. " " .. tostring(pcall(function() return obj.spec.cut end)) .. " " .. #obj.metadata.finalizers)
-        if not obj("metadata.labels.second") then ctx:patch(obj, { metadata = { labels = { second = "yes" } } }) else report(ctx, "again", "second") end
+        report(ctx, obj.spec.kept .. " " .. tostring(pcall(function() return obj.spec.cut end))
+          .. " " .. #obj.metadata.finalizers)
+        if not obj("metadata.labels.second") then
+          ctx:patch(obj, { metadata = { labels = { second = "yes" } } }) else report(ctx, "again", "second")
+        end
       end,
       finalize = function(obj, ctx) report(ctx, obj.spec.kept, "end-" .. ctx.name) end]]
     t.reported("second", "again")

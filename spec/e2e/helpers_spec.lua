@@ -1,4 +1,4 @@
--- helpers_spec.lua - what people reach for beside the verbs, against both API servers.
+-- helpers_spec.lua - the helper functions of ctx and kube, on both API servers.
 
 local kube = require "kubelua"
 local controller = require "support.controller"
@@ -412,13 +412,16 @@ metadata: {name: helpers-files}
             kube.retry_on_conflict(function()
               tries = tries + 1
               if tries == 1 then
-                ctx:update { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "made", namespace = ctx.namespace, resourceVersion = "1" } }
+                ctx:update { apiVersion = "v1", kind = "ConfigMap",
+                  metadata = { name = "made", namespace = ctx.namespace, resourceVersion = "1" } }
               end
             end)
             ctx:remove_finalizer(secret, "kubelua.test/held")
             local ok, why = pcall(function() return kube.informers {} end)
-            ctx:create_or_patch({ kind = "v1/ConfigMap", namespace = ctx.namespace, name = "report" }, function(d)
-              d.data = { results = table.concat(results, " "), tries = tostring(tries), informers = tostring(why), json = kube.json(kube.to_json { a = "b" }).a }
+            ctx:create_or_patch({ kind = "v1/ConfigMap", namespace = ctx.namespace,
+              name = "report" }, function(d)
+              d.data = { results = table.concat(results, " "), tries = tostring(tries),
+                informers = tostring(why), json = kube.json(kube.to_json { a = "b" }).a }
             end)
           end,
         }]], "--namespace", ns)

@@ -1,5 +1,4 @@
--- http_spec.lua - ctx.http: requests to servers that are no API server, and what keeps scripts from making
--- them.
+-- http_spec.lua - ctx.http: requests to servers other than the API server, and the rules that restrict them.
 
 local controller = require "support.controller"
 local http = require "support.http"
@@ -25,7 +24,8 @@ describe("ctx.http", function()
 
   it("sends what it is told to, and answers with a table", function()
     local r = t:ask [[ return http:post(url .. "/echo?a=1", { json = { n = 1, list = { "x" } },
-      query = { q = "a b&c", many = { 1, true } }, headers = { ["X-Key"] = "k", ["X-Many"] = { "1", "2" } } }) ]]
+      query = { q = "a b&c", many = { 1, true } },
+      headers = { ["X-Key"] = "k", ["X-Many"] = { "1", "2" } } }) ]]
     assert.equal(200, r.status)
     assert.same({ "a", "b" }, r.headers["x-two"])
     assert.equal("POST", r.json.method)
@@ -279,7 +279,8 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
   it("are shown by rbac", function()
     local path = process.write(process.tmpname ".lua", [[
 local kube = require "kubelua"
-return kube.controller { name = "a", resource = "v1/Pod", reconcile = function() end, http = "https://a.example.com" }
+return kube.controller { name = "a", resource = "v1/Pod", reconcile = function() end,
+  http = "https://a.example.com" }
 ]])
     assert.match("# a reaches https://a%.example%.com, with %-%-allow%-http",
       (process.run(KUBELUA .. " rbac " .. path)))

@@ -1,5 +1,5 @@
--- http_streams_spec.lua - answers of ctx.http that are read bit by bit: by a callback, within bounds, and
--- over when the run is.
+-- http_streams_spec.lua - answers of ctx.http that are read in pieces: by a callback, within bounds, and only
+-- during the run.
 
 local controller = require "support.controller"
 local http = require "support.http"
@@ -36,11 +36,14 @@ describe("a stream of ctx.http", function()
   end
 
   local LINES = [[local lines = {}
-    local r = http:get(url .. %q, { on_line = function(line) lines[#lines + 1] = line return #lines < %d end })
-    return { lines = table.concat(lines, "+"), status = r.status, stopped = r.stopped or false, body = r.body or "none" }]]
+    local r = http:get(url .. %q,
+      { on_line = function(line) lines[#lines + 1] = line return #lines < %d end })
+    return { lines = table.concat(lines, "+"), status = r.status, stopped = r.stopped or false,
+      body = r.body or "none" }]]
 
   for _, how in ipairs { "", " isolate = true," } do
-    it("comes line by line, until the callback has enough" .. (how == "" and "" or ", to an isolated script"), function()
+    local whom = how == "" and "" or ", to an isolated script"
+    it("comes line by line, until the callback has enough" .. whom, function()
       local t = start(how)
       assert.same({ lines = "line 1+line 2+the rest", status = 200, stopped = false, body = "none" },
         t:ask(LINES:format("/lines/2", 9)))
@@ -56,16 +59,18 @@ describe("a stream of ctx.http", function()
       http:get(url .. "/flow?1", { on_chunk = function(b) n = n + #b return n < 3000000 end })
       return n >= 3000000]])
     gone "/flow?1"
-    assert.equal("too_big", t:ask([[return http:get(url .. "/flow?2", { on_chunk = function() end, max = "1Mi" })]])
+    assert.equal("too_big",
+      t:ask([[return http:get(url .. "/flow?2", { on_chunk = function() end, max = "1Mi" })]])
       .error.kind)
     gone "/flow?2"
     local e = t:ask([[return http:get(url .. "/half", { on_chunk = function() end })]]).error
     assert.equal("closed", e.kind)
     e = t:ask([[return http:get(url .. "/open?1", { on_line = function() end, timeout = "300ms" })]]).error
     assert.equal("timeout", e.kind)
-    assert.equal("mine", t:ask([[local ok, why = pcall(http.get, http, url .. "/open?2", { on_line = function()
-      error("mine", 0) end })
-      return why]]))
+    assert.equal("mine",
+      t:ask([[local ok, why = pcall(http.get, http, url .. "/open?2", { on_line = function()
+        error("mine", 0) end })
+        return why]]))
     gone "/open?2"
   end)
 

@@ -1,5 +1,5 @@
--- http_ways_spec.lua - ctx.http: by which ways it goes, and who is told of it: TLS, proxies, connections,
--- metrics, why, the log of writes, the shadow, replay.
+-- http_ways_spec.lua - ctx.http over TLS, proxies and reused connections; and where its requests are
+-- recorded: metrics, why, the log of writes, the shadow, replay.
 
 local controller = require "support.controller"
 local http = require "support.http"
@@ -46,7 +46,7 @@ describe("ctx.http", function()
     t:finish()
   end)
 
-  it("goes through the proxy that the environment names, and by none where NO_PROXY or the request says so", function()
+  it("goes through the proxy of the environment, unless NO_PROXY or the request excludes it", function()
     local web = http.web()
     finally(function() web:stop() end)
     local ns = namespace()

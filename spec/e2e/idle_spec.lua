@@ -1,4 +1,4 @@
---- idle_spec.lua - what `kubelua run` and `kubelua apiserver` cost when nothing happens.
+-- idle_spec.lua - the cost of idle `kubelua run` and `kubelua apiserver`.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -25,7 +25,8 @@ servers.each(function(name, start)
       local many = { controller.answering(ns, "!") }
       for i = 2, CONTROLLERS do
         many[i] = process.write(process.tmpname ".lua", ([[
-          return require("kubelua").controller { name = "idle-%d", resource = "v1/ConfigMap", reconcile = function(map) return map.metadata.name and nil end }
+          return require("kubelua").controller { name = "idle-%d", resource = "v1/ConfigMap",
+            reconcile = function(map) return map.metadata.name and nil end }
         ]]):format(i))
       end
       local run = controller.start(server, table.unpack(many))

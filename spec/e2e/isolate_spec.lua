@@ -1,5 +1,5 @@
--- Scripts whose Lua runs in processes of its own: what they do is what they always do, and the end of such
--- a process costs nobody a key.
+-- isolate_spec.lua - scripts whose Lua runs in its own processes: they behave as usual, and no key is lost
+-- when such a process ends.
 -- real in asan: objects of the real server cross to a child
 
 local controller = require "support.controller"
@@ -14,7 +14,8 @@ local WHOLE = [[
 local kube = require "kubelua"
 local M = "v1/ConfigMap"
 return kube.controller {
-  name = "iso-NS", resource = M, isolate = true, namespaces = { "NS" }, finalizer = "example.com/iso", concurrency = 4,
+  name = "iso-NS", resource = M, isolate = true, namespaces = { "NS" }, finalizer = "example.com/iso",
+  concurrency = 4,
   owns = { "v1/Secret" }, when = function(now, old) return now.data ~= old.data end,
   indexes = { [M] = { zone = function(o) return o.data and o.data.zone end } },
   watches = { ["v1/ServiceAccount"] = function(o) return { "NS/mapped" } end },
@@ -33,8 +34,10 @@ return kube.controller {
     ctx:apply { kind = "v1/Secret", name = "of-" .. ctx.name }
     local none = ctx:get(M, "none")
     ctx:patch(o, function(m)
-      m.data.answer = table.concat({ #ctx:list(M, { index = "zone", value = o.data.zone }), other.metadata.uid == o.metadata.uid and "same" or "other",
-        ctx.params.suffix, ctx.memo.runs, tostring(none), os.date("%Y") >= "2025" and "now" or "then", ctx:get(M, ctx.name).metadata.name }, " ")
+      m.data.answer = table.concat({ #ctx:list(M, { index = "zone", value = o.data.zone }),
+        other.metadata.uid == o.metadata.uid and "same" or "other",
+        ctx.params.suffix, ctx.memo.runs, tostring(none), os.date("%Y") >= "2025" and "now" or "then",
+        ctx:get(M, ctx.name).metadata.name }, " ")
     end)
   end,
   finalize = function(o, ctx) ctx.log:info("finalized", { name = ctx.name }) end,
@@ -86,11 +89,13 @@ local wants = {
     end)
     error("has many")
   end,
-  large = function(o, ctx) ctx:patch(o, { data = { text = ("\1"):rep(12 << 20) } }) end, -- six bytes each in JSON
+  large = function(o, ctx) ctx:patch(o, { data = { text = ("\1"):rep(12 << 20) } }) end,
+  -- six bytes each in JSON
   fine = function(o, ctx) ctx:patch(o, { data = { want = "done", answer = "fine" } }) end,
 }
 return kube.controller {
-  name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" }, cpu = "1s", memory = "128Mi",
+  name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" },
+  cpu = "1s", memory = "128Mi",
   reconcile = function(o, ctx) if o.data and wants[o.data.want] then wants[o.data.want](o, ctx) end end,
 }
 ]]
@@ -125,7 +130,8 @@ local KEYS_A_KILL = 10
 
 local LOADED = [[
 return require("kubelua").controller {
-  name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" }, workers = 2, concurrency = 4,
+  name = "iso-NS", resource = "v1/ConfigMap", isolate = true, namespaces = { "NS" },
+  workers = 2, concurrency = 4,
   reconcile = function(o, ctx)
     if not (o.data and o.data.zone) or o.data.answer then return end
     ctx.log:info("begins", {})

@@ -1,5 +1,5 @@
 -- kind_names_spec.lua - kinds by their other names, wherever a script names one: in the table of a
--- controller, in every call of ctx, in what a client does.
+-- controller, in every call of ctx, in calls of a client.
 
 local kube = require "kubelua"
 local widgets = require "support.widgets"
@@ -14,7 +14,8 @@ widgets.each("kind-names-spec", function(t)
       t.client:create { kind = "v1/ConfigMap", namespace = t.ns, name = name, labels = { app = "old" } }
     end
     t.run [[
-      owns = { cm = { selector = "!nothing" } }, reads = { "secrets" }, indexes = { cm = { app = "metadata.labels.app" } },
+      owns = { cm = { selector = "!nothing" } }, reads = { "secrets" },
+      indexes = { cm = { app = "metadata.labels.app" } },
       watches = { ["deployments.apps"] = "owner" }, fields = { deploy = { "metadata.name" } },
       reconcile = function(obj, ctx)
         if obj.status then return end
@@ -25,7 +26,8 @@ widgets.each("kind-names-spec", function(t)
         local alive = ctx.live:get("cm", "old-c") ~= nil
         return { delete = { kind = "cm", name = "old-c" },
           status = { old = old, alive = alive, key = kube.base64_decode(ctx:get("secret", "token").data.key),
-            widget = ctx:get("widgets", obj.metadata.name).metadata.name, pods = #ctx.live:list("po", { namespace = ctx.namespace }),
+            widget = ctx:get("widgets", obj.metadata.name).metadata.name,
+            pods = #ctx.live:list("po", { namespace = ctx.namespace }),
             named = #ctx:list "Deployment" } }
       end]]
     local o = t.await("w", "it ran", function(o) return o and o.status and o end)

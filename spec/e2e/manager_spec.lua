@@ -1,5 +1,5 @@
--- manager_spec.lua - kube.manager: controllers, informers and a loop in a program of stock Lua. The programs
--- of docs/clients.md are run as they stand there.
+-- manager_spec.lua - kube.manager: controllers, informers and an event loop in a program of stock Lua. The
+-- programs of docs/clients.md run unchanged.
 
 local controller = require "support.controller"
 local http = require "support.http"
@@ -63,15 +63,17 @@ servers.each(function(name, start)
         process.run("mkdir " .. process.quote(dir))
         process.write(dir .. "/hello.lua", HELLO)
         -- the server is shared: a namespace of our own in place of the default one
-        local text = documented(library == "blocking" and "blocking.lua" or "with_" .. library .. ".lua"):gsub('"default"', ("%q"):format(ns))
+        local text = documented(library == "blocking" and "blocking.lua" or "with_"
+          .. library .. ".lua"):gsub('"default"', ("%q"):format(ns))
           :gsub("kube.manager { ", ("%%0namespace = %q, "):format(ns))
         process.write(dir .. "/program.lua", 'io.stdout:setvbuf "line"\n' .. text)
         local here = process.run "pwd":gsub("%s+$", "")
         local build = os.getenv "KL_BUILD" or "build"
-        local p = process.spawn { "sh", "-c", ("cd %s && exec %s program.lua"):format(process.quote(dir), process.lua()), env = {
-          KUBECONFIG = (server.kubeconfig:find "^/" and "" or here .. "/") .. server.kubeconfig,
-          LUA_PATH_5_4 = ("%s/lua/?.lua;%s/lua/?/init.lua;;"):format(here, here),
-          LUA_CPATH_5_4 = ("%s/%s/lua/?.so;;"):format(here, build) } }
+        local p = process.spawn { "sh", "-c",
+          ("cd %s && exec %s program.lua"):format(process.quote(dir), process.lua()), env = {
+            KUBECONFIG = (server.kubeconfig:find "^/" and "" or here .. "/") .. server.kubeconfig,
+            LUA_PATH_5_4 = ("%s/lua/?.lua;%s/lua/?/init.lua;;"):format(here, here),
+            LUA_CPATH_5_4 = ("%s/%s/lua/?.so;;"):format(here, build) } }
         local key = "card-" .. library
         card(key)
         wait.until_true(30, "a greeting", function()
@@ -181,7 +183,8 @@ servers.each(function(name, start)
         ("who = ctx.http:get(%q).body %%0"):format(web.url .. "/text"))
       for _, allowed in ipairs { false, true } do
         local c = kube.connect { kubeconfig = server.kubeconfig, cache_dir = false, allow_http = allowed }
-        local m = kube.manager { client = c, namespace = ns, controllers = { { name = "asks.lua", source = script } } }
+        local m = kube.manager { client = c, namespace = ns,
+          controllers = { { name = "asks.lua", source = script } } }
         m:start()
         if not allowed then
           card "asked"
@@ -214,13 +217,17 @@ servers.each(function(name, start)
         end
       end
       local line = debug.getinfo(greet, "S").linedefined + 4
-      local one = kube.controller { name = "made-one", resource = "v1/ConfigMap", params = { before = ">" }, reconcile = greet "one" }
+      local one = kube.controller { name = "made-one", resource = "v1/ConfigMap",
+        params = { before = ">" }, reconcile = greet "one" }
       local both = kube.controller { name = "made", resource = { "v1/Secret", "v1/ServiceAccount" },
         reconcile = function(o, ctx)
-          if o("metadata.labels", "made") then ctx:patch(o, function(d) d.metadata.annotations.made = o.kind end) end
+          if o("metadata.labels", "made") then
+            ctx:patch(o, function(d) d.metadata.annotations.made = o.kind end)
+          end
         end }
       mark = "!"                                                    -- as it is when the manager is made
-      local m = manager { controllers = { one, { name = "hello.lua", source = HELLO }, both }, params = { before = "> " } }
+      local m = manager { controllers = { one, { name = "hello.lua", source = HELLO }, both },
+        params = { before = "> " } }
       mark = "no longer"
       m:start()
       local labels = { made = "world", hello = "world" }
@@ -259,8 +266,9 @@ servers.each(function(name, start)
         io.stderr:write(tostring(ok), " ", tostring(why), "\n")
         io.stderr:write(#m:controllers(), " controllers, ready: ", tostring(m:ready()), "\n")
         io.stderr:write(select(2, pcall(m.metrics, m)), "\n")
-      ]]):format(server.kubeconfig, ns, [[return require "kubelua".controller { name = "busy", resource = "v1/ConfigMap",
-        timeout = "2h", reconcile = function(_, ctx) ctx:sleep "1h" end }]]))
+      ]]):format(server.kubeconfig, ns,
+        [[return require "kubelua".controller { name = "busy", resource = "v1/ConfigMap",
+          timeout = "2h", reconcile = function(_, ctx) ctx:sleep "1h" end }]]))
       card "busy"
       local p = process.spawn { "sh", "-c", "exec " .. process.lua() .. " " .. process.quote(program),
         env = { LUA_PATH_5_4 = "lua/?.lua;lua/?/init.lua;;",
@@ -294,23 +302,31 @@ describe("kube.manager", function()
   lazy_teardown(function() c:close() end)
 
   it("says what is wrong with what it is given", function()
-    local function made(reconcile) return kube.controller { name = "x", resource = "v1/Pod", reconcile = reconcile } end
+    local function made(reconcile)
+      return kube.controller { name = "x", resource = "v1/Pod", reconcile = reconcile }
+    end
     local loop, twins = {}, { function() end, function() end }
     loop.inside = loop
-    local hook = [[return require "kubelua".webhook { name = "x", resource = "v1/Pod", mutate = function() end }]]
+    local hook = [[return require "kubelua".webhook { name = "x", resource = "v1/Pod",
+      mutate = function() end }]]
     for _, case in ipairs {
       { {}, "client is missing" },
       { { client = c, controler = {} }, "unknown option 'controler'; did you mean 'controllers'" },
-      { { client = c, controllers = { 7 } }, "controllers%[1%] must be a file, what kube.controller returned, or { name =" },
+      { { client = c, controllers = { 7 } },
+        "controllers%[1%] must be a file, what kube.controller returned, or { name =" },
       { { client = c, controllers = { {} } }, "controllers%[1%] must be a file, .*, got table" },
       { { client = c, controllers = { made(function() c:close() end) } },
-        'controller "x" cannot go into states of its own: the local "c", which reconcile uses, is a table with a metatable' },
-      { { client = c, controllers = { made(function() return loop end) } }, "which reconcile uses, %(inside%) is a table inside itself" },
+        'controller "x" cannot go into states of its own: the local "c", which reconcile uses, is a table \z
+          with a metatable' },
+      { { client = c, controllers = { made(function() return loop end) } },
+        "which reconcile uses, %(inside%) is a table inside itself" },
       { { client = c, controllers = { made(function() return twins[1], twins[2] end) } },
         "two functions begin on line %d+ of spec/e2e/manager_spec.lua; give each a line of its own" },
-      { { client = c, controllers = { made(load("return (...)", "=gone")) } }, "reconcile is not where it was" },
+      { { client = c, controllers = { made(load("return (...)", "=gone")) } },
+        "reconcile is not where it was" },
       { { client = c, controllers = { "no-such.lua" } }, "no%-such.lua" },
-      { { client = c, controllers = { { name = "x.lua", source = "return = 1" } } }, "x.lua:1: unexpected symbol" },
+      { { client = c, controllers = { { name = "x.lua", source = "return = 1" } } },
+        "x.lua:1: unexpected symbol" },
       { { client = c, controllers = { { name = "hook.lua", source = hook } } }, "hook.lua has webhooks" },
       { { client = c, controllers = { { source = "return 1" } } }, "give it a name, which messages use" },
       { { client = c, controllers = { { name = "x.lua", source = HELLO } }, params = { wrod = 1 } },
@@ -331,6 +347,7 @@ describe("kube.manager", function()
   it("answers a mistyped call with the one that was meant", function()
     local d <close> = kube.connect { server = "http://127.0.0.1:1", cache_dir = false }
     local m <close> = kube.manager { client = d }
-    assert.error_matches(function() m:strat() end, "m:strat: a manager has no such call; did you mean 'start'")
+    assert.error_matches(function() m:strat() end,
+      "m:strat: a manager has no such call; did you mean 'start'")
   end)
 end)

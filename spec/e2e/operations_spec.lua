@@ -1,4 +1,4 @@
--- What `kubelua run` shows of itself: metrics and logs.
+-- operations_spec.lua - the metrics and logs of `kubelua run`.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -21,7 +21,8 @@ return kube.controller {
       failed[ctx.key] = true
       error "not \"yet\"\n\tperhaps"
     end
-    ctx.log:info("answering %%s", map.data.ask, { attempts = ctx.attempt, share = 0.5, urgent = true, msg = "mine", ["zone.io"] = "eu west" })
+    ctx.log:info("answering %%s", map.data.ask,
+      { attempts = ctx.attempt, share = 0.5, urgent = true, msg = "mine", ["zone.io"] = "eu west" })
     ctx:patch(map, function(m) m.data.answer = "yes" end)
   end,
 }
@@ -179,7 +180,8 @@ servers.each(function(name, start)
           kube.controller { name = "fine-%s", resource = "v1/ConfigMap", reconcile = reconcile },
           kube.controller { name = "parked-%s", resource = "example.com/v1/Nowhere", reconcile = reconcile },
         }
-      ]]):format(ns, ns), "--health-probe-bind-address", "127.0.0.1:0", "--leader-elect", "--leader-elect-resource-namespace", ns)
+      ]]):format(ns, ns), "--health-probe-bind-address", "127.0.0.1:0", "--leader-elect",
+        "--leader-elect-resource-namespace", ns)
       local at = "http://" .. address(run, "health probes")
       local function code_of(path) return tonumber((get(at .. path, "-o /dev/null -w '%{http_code}'"))) end
       local fine, parked = "fine-" .. ns, "parked-" .. ns

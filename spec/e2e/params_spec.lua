@@ -1,5 +1,5 @@
--- params_spec.lua - the params that a deployment gives: on the command line, from the environment, files,
--- ConfigMaps and Secrets; a change is a new generation, a mistake is refused.
+-- params_spec.lua - the params of a deployment: on the command line, from the environment, files, ConfigMaps
+-- and Secrets. A change starts a new generation; a mistake is rejected.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -46,7 +46,7 @@ servers.each(function(name, start)
 
     local function map_of(data) return { kind = "v1/ConfigMap", namespace = ns, name = "given",
       data = data } end
-    it("come from the command line over the environment, and from that over files, of which the last wins", function()
+    it("come from the command line, else from the environment, else from the last file with them", function()
       local file, other = process.tmpname ".yaml", process.tmpname ".yaml"
       process.write(file, "replicas: 3\nregion: us\nlimits: { cpu: 4 }\n")
       process.write(other, "params.limits: { memory: 5 }\nreplicas: 6\n")
@@ -208,9 +208,12 @@ describe("params of a webhook", function()
     local t <close> = kube.testing.start { params = { word = "no" }, source = [[
       local kube = require "kubelua"
       return { kube.webhook { name = "words", resource = "v1/ConfigMap",
-        params = { word = { type = "string", default = "never" }, key = { type = "secret", optional = true } },
+        params = { word = { type = "string", default = "never" },
+          key = { type = "secret", optional = true } },
         validate = function(o, req)
-          if o.metadata.name == req.params.word then return false, "not " .. req.params.word .. tostring(req.secret "key") end
+          if o.metadata.name == req.params.word then
+            return false, "not " .. req.params.word .. tostring(req.secret "key")
+          end
         end } }]] }
     t:create { kind = "v1/ConfigMap", name = "never" }
     local ok, e = pcall(t.create, t, { kind = "v1/ConfigMap", name = "no" })

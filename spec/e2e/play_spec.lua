@@ -1,4 +1,5 @@
---- play_spec.lua - `kubelua dev --play FILE`: a Lua program beside the controllers, and its end is the end.
+-- play_spec.lua - `kubelua dev --play FILE`: a Lua program runs beside the controllers, and the process ends
+-- with it.
 
 local process = require "support.process"
 
@@ -18,7 +19,8 @@ describe("`kubelua dev --play`", function()
     local out, code = play [[
       local kube = require "kubelua"
       local c = kube.connect { server = dev.server }
-      c:create { kind = "v1/ConfigMap", namespace = "default", name = "card", labels = { hello = "world" }, data = { a = "b" } }
+      c:create { kind = "v1/ConfigMap", namespace = "default", name = "card",
+        labels = { hello = "world" }, data = { a = "b" } }
       for _ = 1, 600 do
         local card = c:get("v1/ConfigMap", "default", "card")
         if card("data.greeting") then

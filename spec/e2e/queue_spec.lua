@@ -1,5 +1,5 @@
--- Which key runs when, as scripts and servers see it: after its own writes are shown, one of a group at a
--- time, and no more after so many failures.
+-- queue_spec.lua - the order of runs as scripts and servers see it: after a key's own writes are shown, one
+-- key of a serial group at a time, and no more after too many failures.
 
 local process = require "support.process"
 local wait = require "support.wait"
@@ -19,7 +19,8 @@ widgets.each("queue-spec", function(t)
         if #live ~= #there then return nil, ("stale: %%d are there, %%d are seen"):format(#live, #there) end
         if obj.spec.to == #there then return { status = { n = #there } } end
         if obj.spec.to > #there then
-          ctx:create { kind = "v1/ConfigMap", name = ctx.name .. "-" .. #there, labels = { counter = ctx.name } }
+          ctx:create { kind = "v1/ConfigMap", name = ctx.name .. "-" .. #there,
+            labels = { counter = ctx.name } }
         else
           ctx:delete(there[#there])
         end
@@ -48,7 +49,8 @@ widgets.each("queue-spec", function(t)
         local there, live = ctx:list("v1/ConfigMap", label), ctx.live:list("v1/ConfigMap", label)
         if #live ~= #there then return nil, ("stale: %d are there, %d are seen"):format(#live, #there) end
         if obj("status.mine") then return end
-        ctx:create { kind = "v1/ConfigMap", name = obj.spec.pool .. "-" .. #there, labels = { pool = obj.spec.pool } }
+        ctx:create { kind = "v1/ConfigMap", name = obj.spec.pool .. "-" .. #there,
+          labels = { pool = obj.spec.pool } }
         return { status = { mine = #there } }
       end]])
     for i = 1, 24 do t.widget("w" .. i, { pool = "p" .. i % 2 }) end
@@ -67,7 +69,8 @@ widgets.each("queue-spec", function(t)
       workers = 3, concurrency = 1, timeout = "1m",
       watches = { ["v1/ConfigMap"] = function(o)
         if o.metadata.name == "go" then
-          return { o.metadata.namespace .. "/w1", o.metadata.namespace .. "/w2", o.metadata.namespace .. "/w3" }
+          return { o.metadata.namespace .. "/w1", o.metadata.namespace .. "/w2",
+            o.metadata.namespace .. "/w3" }
         end
       end },
       reconcile = function(obj, ctx)

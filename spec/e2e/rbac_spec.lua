@@ -1,5 +1,5 @@
---- rbac_spec.lua - `kubelua rbac`: with exactly the role that it prints a controller runs, and without any
---- one rule it does not.
+-- rbac_spec.lua - `kubelua rbac`: a controller runs with exactly the printed role, and fails without any one
+-- of its rules.
 -- not in asan, tsan: the printed rules are the subject
 
 local kube = require "kubelua"
@@ -32,14 +32,17 @@ return kube.controller {
 local HOOKS = [[
 local kube = require "kubelua"
 return {
-  kube.controller { name = "rbac-shards", resource = "v1/Service", namespaces = { "rbac-spec" }, reconcile = function() end },
-  kube.webhook { name = "rbac-changes", resource = "v1/Service", namespaces = { "rbac-spec" }, reads = { "v1/LimitRange" },
+  kube.controller { name = "rbac-shards", resource = "v1/Service", namespaces = { "rbac-spec" },
+    reconcile = function() end },
+  kube.webhook { name = "rbac-changes", resource = "v1/Service", namespaces = { "rbac-spec" },
+    reads = { "v1/LimitRange" },
     mutate = function(svc, req)
       req.live:get("v1/ResourceQuota", "rbac-spec", "none")
       req:event(svc, "Seen", "it was seen")
       svc.metadata.annotations.hooked = "yes"
     end },
-  kube.webhook { name = "rbac-looks", resource = "v1/Service", namespaces = { "rbac-spec" }, validate = function() end },
+  kube.webhook { name = "rbac-looks", resource = "v1/Service", namespaces = { "rbac-spec" },
+    validate = function() end },
 }
 ]]
 
@@ -158,10 +161,14 @@ return kube.controller { name = "hidden", resource = "example.com/v1/Oxen", reco
   sub:get("v1/" .. "LimitRange", "none")
 end }
 ]]
-    local crds = process.write(dir .. "/crds.json", [[{ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "oxen.example.com" },
-      "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "oxen", "singular": "ox", "kind": "Oxen", "listKind": "OxenList" },
-        "versions": [ { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } } ] } }
-]])
+    local crds = process.write(dir .. "/crds.json",
+      [[{ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "oxen.example.com" },
+        "spec": { "group": "example.com", "scope": "Namespaced",
+          "names": { "plural": "oxen", "singular": "ox", "kind": "Oxen", "listKind": "OxenList" },
+          "versions": [ { "name": "v1", "served": true, "storage": true,
+            "schema": { "openAPIV3Schema": { "type": "object" } } } ] } }
+  ]])
     local ox = process.write(dir .. "/ox.json",
       '{ "apiVersion": "example.com/v1", "kind": "Oxen", "metadata": { "name": "a", "namespace": \z
       "default" } }')
@@ -233,7 +240,8 @@ rules:
     local function roles(more, ...)
       local path = write(([[
 local kube = require "kubelua"
-return kube.controller { name = "keeps", resource = "v1/ConfigMap", shard = { by = "namespace", caches = "own" }, %s reconcile = function() end }]]):format(more))
+return kube.controller { name = "keeps", resource = "v1/ConfigMap",
+  shard = { by = "namespace", caches = "own" }, %s reconcile = function() end }]]):format(more))
       return (rbac(path, ...))
     end
     local rule = "# namespaces: namespaces that replicas divide of keeps\n- apiGroups: [\"\"]\n  resources: \z
@@ -272,7 +280,8 @@ return { kube.controller { name = "main", resource = "v1/Service",
     list = { type = "list", default = {} }, host = { type = "string" },
     maybe = { type = "string", optional = true } },
   reconcile = function() part() end },
-  kube.controller { name = "other", resource = "v1/Secret", params = { zone = "a", own = 2 }, reconcile = function() end },
+  kube.controller { name = "other", resource = "v1/Secret", params = { zone = "a", own = 2 },
+    reconcile = function() end },
   kube.webhook { name = "hook.example.com", resource = "v1/Service", validate = function() end } }
 ]]
     process.run("mkdir -p " .. process.quote(dir .. "/parts"))

@@ -1,5 +1,5 @@
---- What an API server refuses of built-in kinds: keys that are none, selectors that do not fit, and what
---- never changes.
+-- refused_writes_spec.lua - writes of built-in kinds that an API server rejects: invalid keys, selectors that
+-- do not match, changes of immutable fields.
 
 local new_api = require "support.api"
 local servers = require "support.servers"
@@ -12,7 +12,8 @@ local STATEFUL_SET = "Forbidden: updates to statefulset spec for fields other th
   .. "'minReadySeconds' are forbidden"
 
 local function mismatch(labels)
-  return ("spec.template.metadata.labels: Invalid value: %s: `selector` does not match template `labels`"):format(
+  return ("spec.template.metadata.labels: Invalid value: %s: `selector` does not match template \z
+    `labels`"):format(
     labels)
 end
 
@@ -77,7 +78,8 @@ servers.each(function(name, start)
       refused(api:post(core .. "/configmaps", { metadata = { name = "it" }, data = { ["..a"] = "1" } }),
         [[data[..a]: Invalid value: "..a": must not start with '..']])
       refused(api:post(core .. "/configmaps", { metadata = { name = "it" }, data = { a = "1" },
-        binaryData = { a = "AAAA" } }), [[data[a]: Invalid value: "a": duplicate of key present in binaryData]])
+        binaryData = { a = "AAAA" } }),
+          [[data[a]: Invalid value: "a": duplicate of key present in binaryData]])
     end)
 
     it("workloads whose selector does not select their pods", function()
@@ -119,7 +121,8 @@ servers.each(function(name, start)
       assert.equal(201, api:post(path, { metadata = { name = "it" },
         roleRef = { apiGroup = group, kind = "Role", name = "r" } }).code)
       refused(api:patch("merge", path .. "/it", { roleRef = { name = "q" } }),
-        ('roleRef: Invalid value: {"APIGroup":"%s","Kind":"Role","Name":"q"}: cannot change roleRef'):format(group))
+        ('roleRef: Invalid value: {"APIGroup":"%s","Kind":"Role","Name":"q"}: cannot change roleRef'):format(
+          group))
       assert.equal(200, api:patch("merge", path .. "/it", { subjects = { { kind = "User", name = "u",
         apiGroup = group } } }).code)
     end)

@@ -1,4 +1,5 @@
--- kubelua release-finalizers: what a controller that is gone left on its objects.
+-- release_finalizers_spec.lua - kubelua release-finalizers: removes the finalizers of a controller that no
+-- longer runs.
 
 local kube = require "kubelua"
 local process = require "support.process"
@@ -67,7 +68,8 @@ widgets.each("release-spec", function(t)
     carrier("a", { "example.com/mine", "example.com/old" }, { app = "x" })
     carrier("b", { "example.com/old" }, { app = "y" })
     local out,
-      code = release(script [[finalizer = "example.com/mine", finalize = function() end, reconcile = function() end]], "-n", t.ns, "--yes")
+      code = release(script [[finalizer = "example.com/mine", finalize = function() end,
+        reconcile = function() end]], "-n", t.ns, "--yes")
     assert.equal(0, code, out)
     assert.equal("example.com/old", finalizers "a")
     local resource = "widgets." .. t.KIND:match "^(.-)/"

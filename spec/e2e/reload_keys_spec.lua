@@ -1,5 +1,5 @@
---- reload_keys_spec.lua - which keys run again on new logic: all, those that failed, or none; and how long
---- runs on the old logic may go on.
+-- reload_keys_spec.lua - the keys that run again on new logic: all, the failed ones, or none; and the time
+-- limit for runs on the old logic.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -11,7 +11,8 @@ local wait = require "support.wait"
 local SCRIPT = [[
 local kube = require "kubelua"
 return kube.controller {
-  name = "notes", resource = "v1/ConfigMap", when = { "data.touch" }, backoff = { base = "1h", max = "1h" }, OPTIONS
+  name = "notes", resource = "v1/ConfigMap", when = { "data.touch" },
+  backoff = { base = "1h", max = "1h" }, OPTIONS
   reconcile = function(map, ctx)
     if not map("data.touch") then return end
     if map.metadata.name == "bad" and ctx.generation == 1 then error "not yet" end

@@ -1,5 +1,4 @@
---- reload_spec.lua - new logic comes into a running process: under load, with new kinds, without old
---- controllers.
+-- reload_spec.lua - a running process takes new logic: under load, with new kinds, without old controllers.
 -- real in asan, tsan: watches over HTTP/2 go on through generations
 
 local controller = require "support.controller"
@@ -126,7 +125,8 @@ servers.each(function(name, start)
         return ([[
           -- round %d
           local kube = require "kubelua"
-          local of = require "greeting".of         -- nothing in an empty file, which a save in place is for a moment
+          -- nil while a save in place has emptied the file
+          local of = require "greeting".of
           return kube.controller {
             name = "greets", resource = "v1/ConfigMap", workers = 2,
             reconcile = function(map, ctx)
@@ -205,7 +205,8 @@ servers.each(function(name, start)
             watches = {
               ["v1/Secret"] = function(secret, ctx)
                 local keys = {}
-                for map in ctx:each("v1/ConfigMap", { index = "word", value = secret("metadata.labels.word") or "none" }) do
+                for map in ctx:each("v1/ConfigMap",
+                  { index = "word", value = secret("metadata.labels.word") or "none" }) do
                   keys[#keys + 1] = map.metadata.namespace .. "/" .. map.metadata.name
                 end
                 return keys

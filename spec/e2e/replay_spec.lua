@@ -1,5 +1,5 @@
---- replay_spec.lua - what `run --record` takes down runs again: the same with the same script, and with
---- another its differences.
+-- replay_spec.lua - the recording of `run --record` runs again: with the same script it does the same, with
+-- another script it shows the differences.
 
 local controller = require "support.controller"
 local json = require "dkjson"
@@ -33,8 +33,11 @@ return kube.controller {
     local count = tonumber(map("data.count") or "0")
     if way == "children" then
       local secret = ctx:get("v1/Secret", "source")
-      ctx:apply { apiVersion = "v1", kind = "Service", metadata = { name = map.metadata.name }, spec = { ports = { { port = 80 } } } }
-      if secret then ctx:apply { apiVersion = "v1", kind = "Secret", metadata = { name = map.metadata.name .. "-copy" }, data = secret.data, stringData = { own = "CONSTANT" } } end
+      ctx:apply { apiVersion = "v1", kind = "Service", metadata = { name = map.metadata.name },
+        spec = { ports = { { port = 80 } } } }
+      if secret then ctx:apply { apiVersion = "v1", kind = "Secret",
+        metadata = { name = map.metadata.name .. "-copy" }, data = secret.data,
+        stringData = { own = "CONSTANT" } } end
     elseif way == "fails" and ctx.attempt < 3 then
       error "not yet"
     elseif way == "sleeps" then
@@ -135,11 +138,12 @@ servers.each(function(name, start)
     it("tells a difference once, however many keys it is one of", function()
       local tape = process.tmpname ".tape"
       local text = [[local kube = require "kubelua"
-return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "labels" }, reconcile = function(o, ctx)
-  if not o.metadata.name:find "card" then return end
-  if o.metadata.name:find "bad" then error("it was bad " .. #o.metadata.name .. o.metadata.name:sub(-2)) end
-  ctx:patch(o, function(m) m.data.greeting = "Hello" .. o.metadata.name end)
-end }]]
+return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "labels" },
+  reconcile = function(o, ctx)
+    if not o.metadata.name:find "card" then return end
+    if o.metadata.name:find "bad" then error("it was bad " .. #o.metadata.name .. o.metadata.name:sub(-2)) end
+    ctx:patch(o, function(m) m.data.greeting = "Hello" .. o.metadata.name end)
+  end }]]
       for _, key in ipairs { "card-1", "card-2", "card-3", "badcard-1", "badcard-2" } do
         create(key, { a = "b" })
       end
@@ -206,11 +210,13 @@ end }]]
       assert.is_nil(out:find("/plain", 1, true), out)
 
       -- No write any more, and one that asks for what nobody asked then.
-      local less = process.write(process.tmpname ".lua", (SCRIPT:gsub('ctx:apply { apiVersion = "v1", kind = "Service".-\n', [[
-        if not ctx.live:get("v1/Secret", "source") then error "the recording knows it" end
-        local made = ctx:create { apiVersion = "v1", kind = "Secret", metadata = { name = "new" }, stringData = { a = "b" } }
-        if made.metadata.name ~= "new" then error "an answer is made out" end
-      ]])))
+      local less = process.write(process.tmpname ".lua",
+        (SCRIPT:gsub('ctx:apply { apiVersion = "v1", kind = "Service".-\n', [[
+          if not ctx.live:get("v1/Secret", "source") then error "the recording knows it" end
+          local made = ctx:create { apiVersion = "v1", kind = "Secret", metadata = { name = "new" },
+            stringData = { a = "b" } }
+          if made.metadata.name ~= "new" then error "an answer is made out" end
+        ]])))
       out, code = replay { tape, less }
       assert.equal(1, code, out)
       assert.is_truthy(out:find(("not any more: apply v1/Service %s/children"):format(ns), 1, true), out)
@@ -275,10 +281,13 @@ describe("kubelua replay", function()
   end
 
   local HEAD = '{"t":"tape","format":1,"version":"0.1.0","recording":"a","file":1,"at":1}\n'
-  local BEGIN = '{"t":"kind","kind":"v1/ConfigMap","group":"","version":"v1","is":"ConfigMap","plural":"configmaps","namespaced":true}\n'
+  local BEGIN = '{"t":"kind","kind":"v1/ConfigMap","group":"","version":"v1","is":"ConfigMap",\z
+    "plural":"configmaps","namespaced":true}\n'
     .. '{"t":"cache","c":1,"label":"v1/ConfigMap","kind":"v1/ConfigMap"}\n'
-    .. '{"t":"put","c":1,"o":1,"v":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b","resourceVersion":"1"}}}\n'
-    .. '{"t":"began","r":"r1","at":1000000000,"controller":"x","worker":1,"key":"b/a","attempt":1,"generation":1,"o":1}\n'
+    .. '{"t":"put","c":1,"o":1,"v":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a",\z
+      "namespace":"b","resourceVersion":"1"}}}\n'
+    .. '{"t":"began","r":"r1","at":1000000000,"controller":"x","worker":1,"key":"b/a","attempt":1,\z
+      "generation":1,"o":1}\n'
   local END = '{"t":"ended","r":"r1","at":1001000000,"result":"done"}\n'
 
   local function tape(text) return process.write(process.tmpname ".tape", text) end
@@ -325,9 +334,10 @@ describe("kubelua replay", function()
   it("tells of scripts that read what nobody recorded", function()
     local more = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"
-      return kube.controller { name = "x", resource = "v1/ConfigMap", reads = { "v1/Secret" }, reconcile = function(_, ctx)
-        if ctx:get("v1/Secret", "b", "a") then error "there is none" end
-      end }
+      return kube.controller { name = "x", resource = "v1/ConfigMap", reads = { "v1/Secret" },
+        reconcile = function(_, ctx)
+          if ctx:get("v1/Secret", "b", "a") then error "there is none" end
+        end }
     ]])
     fails({ tape(HEAD .. BEGIN .. END), more }, 0, "no v1/Secret was recorded")
   end)

@@ -1,5 +1,5 @@
---- What surrounds a request: warnings, a limit of our own and its metrics; and the client's verbs in a
---- reconcile.
+-- requests_spec.lua - warnings of the server, our own rate limit and its metrics; and the client's verbs in a
+-- reconcile.
 -- real in asan: warnings and refusals of the real server
 
 local controller = require "support.controller"
@@ -30,15 +30,19 @@ return kube.controller {
     note("evict_absent", ctx:evict "never")
     note("evict", ctx:evict("pod", { grace = 0 }))
     note("token", #(ctx:token "robot") > 100)
-    note("status", ctx:update_status({ kind = "v1/Pod", name = "other", status = { phase = "Running" } }).status.phase)
-    note("applied", ctx:apply_status({ kind = "v1/Pod", name = "other", status = { message = "hello" } }).status.message)
-    note("many", #ctx:delete_collection("v1/Secret", { namespace = ctx.namespace, labels = { x = "y" } }).items)
+    note("status", ctx:update_status({ kind = "v1/Pod", name = "other",
+      status = { phase = "Running" } }).status.phase)
+    note("applied", ctx:apply_status({ kind = "v1/Pod", name = "other",
+      status = { message = "hello" } }).status.message)
+    note("many", #ctx:delete_collection("v1/Secret",
+      { namespace = ctx.namespace, labels = { x = "y" } }).items)
     note("nowhere", said(ctx.delete_collection, ctx, "v1/Secret"))
     note("metadata", ctx.live:get("v1/ConfigMap", "go", { metadata_only = true }).kind)
     local each = 0
     for _ in ctx.live:each("v1/ConfigMap", { namespace = ctx.namespace }) do each = each + 1 end
     note("each", each > 0)
-    note("list", #ctx.live:list("v1/ConfigMap", { namespace = ctx.namespace, fields = { ["metadata.name"] = "go" } }))
+    note("list", #ctx.live:list("v1/ConfigMap",
+      { namespace = ctx.namespace, fields = { ["metadata.name"] = "go" } }))
     note("no_status", said(ctx.update_status, ctx, map))
     ctx:apply { kind = "v1/ConfigMap", name = "did", data = out }
   end,

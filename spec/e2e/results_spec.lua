@@ -1,5 +1,4 @@
--- What a reconcile returns, and what the server has of it: effects in order and as a whole, conditions, and
--- what the queue hears.
+-- results_spec.lua - the results of a reconcile: effects in order and as a whole, conditions, and requeues.
 
 local kube = require "kubelua"
 local widgets = require "support.widgets"
@@ -28,7 +27,8 @@ widgets.each("results-spec", function(t)
     t.run [[
       reconcile = function(obj, ctx)
         return {
-          status = { conditions = { { type = "Ready", status = obj.spec.ready, reason = obj.spec.reason or "Tested", message = "n" .. (obj.spec.n or 0) } } },
+          status = { conditions = { { type = "Ready", status = obj.spec.ready,
+            reason = obj.spec.reason or "Tested", message = "n" .. (obj.spec.n or 0) } } },
           observed_generation = true,
         }
       end]]
@@ -57,7 +57,8 @@ widgets.each("results-spec", function(t)
     t.run [[
       reconcile = function(obj, ctx)
         report(ctx, obj("metadata.labels.touched") or "no")
-        return { status = { n = obj.spec.n, conditions = { { type = "Ready", status = "True", reason = "Ok" } } }, observed_generation = true }
+        return { status = { n = obj.spec.n,
+          conditions = { { type = "Ready", status = "True", reason = "Ok" } } }, observed_generation = true }
       end]]
     local before = t.await("w", "the status", function(o) return o("status.n") == 1 end)
     local touched = t.client:patch(before, { metadata = { labels = { touched = "yes" } } })
@@ -73,10 +74,12 @@ widgets.each("results-spec", function(t)
     t.run [[
       reconcile = function(obj, ctx)
         if ctx.name == "wrong" then
-          return { apply = { { kind = "v1/ConfigMap", name = "never" }, { kind = "v1/NoSuchKind", name = "x" } }, status = { n = 1 } }
+          return { apply = { { kind = "v1/ConfigMap", name = "never" },
+            { kind = "v1/NoSuchKind", name = "x" } }, status = { n = 1 } }
         end
         return {
-          apply = { { kind = "v1/ConfigMap", name = "first", data = { attempt = tostring(ctx.attempt) } }, { kind = "v1/ConfigMap", name = "Not_A_Name" } },
+          apply = { { kind = "v1/ConfigMap", name = "first", data = { attempt = tostring(ctx.attempt) } },
+            { kind = "v1/ConfigMap", name = "Not_A_Name" } },
           status = { n = 1 }, requeue_after = "1h",
         }
       end]]
@@ -100,7 +103,8 @@ widgets.each("results-spec", function(t)
         runs[ctx.name] = n
         if n == 3 then return report(ctx, "attempt " .. ctx.attempt) end
         return {
-          status = { phase = "run " .. n }, [ctx.name] = ctx.name == "requeue" or ctx.name .. " of the bucket",
+          status = { phase = "run " .. n },
+          [ctx.name] = ctx.name == "requeue" or ctx.name .. " of the bucket",
         }
       end, when = { "generation" },]]
     t.reported("error", "attempt 3")
@@ -119,7 +123,9 @@ widgets.each("results-spec", function(t)
       t.client:create { kind = "v1/ConfigMap", namespace = t.ns, name = name, labels = { old = "yes" } }
     end
     t.widget("w", {})
-    t.run [[ reads = { "v1/ConfigMap" }, reconcile = function(obj, ctx) return { delete = ctx:list("v1/ConfigMap", { namespace = ctx.namespace, labels = "old" }) } end ]]
+    t.run [[ reads = { "v1/ConfigMap" }, reconcile = function(obj, ctx)
+      return { delete = ctx:list("v1/ConfigMap", { namespace = ctx.namespace, labels = "old" }) }
+    end ]]
     t.await("w", "they are gone", function()
       return #t.client:list("v1/ConfigMap", { namespace = t.ns, labels = "old" }) == 0
     end)
@@ -131,7 +137,8 @@ widgets.each("plain-spec", function(t)
     t.widget("w", { n = 1 })
     t.run [[
       reconcile = function(obj, ctx)
-        return { status = { conditions = { { type = "Ready", status = "True", reason = "Ok", message = "n" .. obj.spec.n } } } }
+        return { status = { conditions = { { type = "Ready", status = "True",
+          reason = "Ok", message = "n" .. obj.spec.n } } } }
       end]]
     local one = t.await("w", "a condition", function(o) return condition(o) end)
     assert.is_nil(condition(one).observedGeneration)

@@ -1,6 +1,5 @@
---- rollback_spec.lua - new logic that fails, or writes, much more than the old did is taken back: the old
---- logic runs again, and the log, the metrics and an
--- Event say why.
+-- rollback_spec.lua - new logic that fails or writes much more than the old logic is rolled back: the old
+-- logic runs again, and the log, the metrics and an Event report why.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -30,7 +29,8 @@ local function echoing(word)
     if map("data.echo") ~= echo then ctx:patch(map, function(m) m.data.echo = echo end) end]]):format(word))
 end
 local FAILING = script [[error "no such luck"]]
-local COUNTING = script [[ctx:patch(map, function(m) m.data.count = tostring((tonumber(m.data.count) or 0) + 1) end)]]
+local COUNTING = script [[ctx:patch(map,
+  function(m) m.data.count = tostring((tonumber(m.data.count) or 0) + 1) end)]]
 
 servers.each(function(name, start)
   describe("logic that is much worse than the one before it, against " .. name, function()

@@ -1,6 +1,5 @@
---- sandbox_spec.lua - scripts that never come back, from `kubelua run` on both API servers: each ends in
---- the failure of its key alone, with a
--- message that names the budget, while the other keys of the same worker go on.
+-- sandbox_spec.lua - scripts that never return, in `kubelua run` on both API servers: each fails only its own
+-- key, with a message that names the budget, while the other keys of the same worker continue.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
@@ -88,23 +87,32 @@ return {
     if way then return way(ctx) end
     if o("data.ask") and not o("data.answer") then ctx:patch(o, function(m) m.data.answer = "yes" end) end
   end }),
-  c("late", { cpu = "1h", timeout = "200ms", reconcile = function(o) if bad(o, "late") then forever() end end }),
+  c("late", { cpu = "1h", timeout = "200ms", reconcile = function(o)
+    if bad(o, "late") then forever() end
+  end }),
   c("bombs", { memory = "8Mi", cpu = "1m", reconcile = function(o)
     while bad(o, "bomb") do pcall(function() local t = {} while true do t[#t + 1] = {} end end) end
     while bad(o, "hoard") do kept[#kept + 1] = ("x"):rep(1000) .. #kept end
   end }),
   c("serial", { serial = function(o) if bad(o, "serial") then forever() end end }),
   c("predicate", { when = function(now) if bad(now, "predicate") then forever() end return true end }),
-  c("mapping", { resource = "v1/ServiceAccount", watches = { ["v1/ConfigMap"] = function(o) if bad(o, "mapping") then forever() end end } }),
-  c("index", { indexes = { letter = function(o) if bad(o, "index") then forever() end return o.metadata.name:sub(1, 1) end } }),
-  c("urgent", { priority = function(o) if bad(o, "urgent") then while true do pcall(forever) end end end }),
-  c("grows", { memory = "8Mi", cpu = "1m", resource = "v1/ServiceAccount", watches = { ["v1/ConfigMap"] = function(o)
-    if bad(o, "grows") then local t = {} while true do t[#t + 1] = {} end end
+  c("mapping", { resource = "v1/ServiceAccount",
+    watches = { ["v1/ConfigMap"] = function(o) if bad(o, "mapping") then forever() end end } }),
+  c("index", { indexes = { letter = function(o)
+    if bad(o, "index") then forever() end return o.metadata.name:sub(1, 1)
   end } }),
+  c("urgent", { priority = function(o) if bad(o, "urgent") then while true do pcall(forever) end end end }),
+  c("grows", { memory = "8Mi", cpu = "1m", resource = "v1/ServiceAccount",
+    watches = { ["v1/ConfigMap"] = function(o)
+      if bad(o, "grows") then local t = {} while true do t[#t + 1] = {} end end
+    end } }),
   c("jailed", { isolate = true, reconcile = function(o, ctx)
-    if bad(o, "jailed") then table.sort({ 1, 2 }, function() while true do pcall(ctx.sleep, ctx, "9999h") end end) end
+    if bad(o, "jailed") then
+      table.sort({ 1, 2 }, function() while true do pcall(ctx.sleep, ctx, "9999h") end end)
+    end
   end }),
-  kube.webhook { name = "hook-" .. NS, resource = "v1/ConfigMap", namespaces = { NS }, operations = { "CREATE" }, cpu = "50ms", memory = "8Mi",
+  kube.webhook { name = "hook-" .. NS, resource = "v1/ConfigMap", namespaces = { NS },
+    operations = { "CREATE" }, cpu = "50ms", memory = "8Mi",
     validate = function(o)
       if bad(o, "hooked") then forever() end
       if bad(o, "hooked-much") then pcall(function() return #("x"):rep(1e8) end) end

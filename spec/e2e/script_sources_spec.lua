@@ -1,5 +1,5 @@
---- script_sources_spec.lua - where scripts live: a directory, a ConfigMap of the cluster, a volume whose
---- files are swapped at once; and who hears of a refusal.
+-- script_sources_spec.lua - sources of scripts: a directory, a ConfigMap of the cluster, a volume whose files
+-- are replaced at once; and the reports of a rejected script.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -15,7 +15,9 @@ local MAIN = [[
   return kube.controller {
     name = "words", resource = "v1/ConfigMap",
     reconcile = function(map, ctx)
-      if map("data.ask") and map("data.word") ~= word then ctx:patch(map, function(m) m.data.word = word end) end
+      if map("data.ask") and map("data.word") ~= word then
+        ctx:patch(map, function(m) m.data.word = word end)
+      end
     end,
   }
 ]]

@@ -1,5 +1,5 @@
--- What a script can do and what becomes of it, against both API servers: each test is a controller of
--- Widgets in a namespace of its own, and what it saw comes back as a ConfigMap.
+-- script_spec.lua - the calls of ctx and their results, on both API servers: each test is a controller of
+-- Widgets in its own namespace, which reports in a ConfigMap.
 -- real in asan: answers of the real server reach scripts
 
 local kube = require "kubelua"
@@ -33,12 +33,13 @@ spec:
 
 -- report(ctx, text) is how a script speaks to its spec. The body of reconcile is on line BODY_LINE of the
 -- script.
-local BODY_LINE = 8
+local BODY_LINE = 9
 local SCRIPT = [[
 local kube = require "kubelua"
 local runs, flying, most = {}, 0, 0
 local function report(ctx, text, name)
-  ctx:apply { kind = "v1/ConfigMap", name = "report-" .. (name or ctx.name), data = { text = tostring(text) } }
+  ctx:apply { kind = "v1/ConfigMap", name = "report-" .. (name or ctx.name),
+    data = { text = tostring(text) } }
 end
 local settings = { name = "NAME", resource = "WIDGET", reconcile = function(obj, ctx)
 runs[ctx.key] = (runs[ctx.key] or 0) + 1
@@ -119,21 +120,31 @@ servers.each(function(server_name, start)
       widget("w", { from = "a" })
       reconciles([[
         local M = "v1/ConfigMap"
-        local function names(list) local t = {} for i, o in ipairs(list) do t[i] = o.metadata.name end return table.concat(t, "") end
+        local function names(list)
+          local t = {} for i, o in ipairs(list) do t[i] = o.metadata.name end return table.concat(t, "")
+        end
         local each = {}
         for o in ctx:each(M, { labels = "app" }) do each[#each + 1] = o.metadata.name end
         report(ctx, table.concat({
-          ctx:get(M, "a").data.zone, ctx:get(M, ctx.namespace, "b").metadata.name, ctx:get(M, ctx.namespace .. "/c").data.zone,
+          ctx:get(M, "a").data.zone, ctx:get(M, ctx.namespace, "b").metadata.name,
+          ctx:get(M, ctx.namespace .. "/c").data.zone,
           tostring(ctx:get(M, "absent")),
           names(ctx:list(M, { labels = "app=x" })), names(ctx:list(M, { labels = { app = "y" } })),
-          names(ctx:list(M, { labels = { matchExpressions = { { key = "app", operator = "In", values = { "x", "y" } } } }, limit = 2 })),
-          names(ctx:list(M, { fields = "metadata.name=c" })), names(ctx:list(M, { fields = { ["data.zone"] = "eu" } })),
-          names(ctx:list(M, { index = "zone", value = "eu" })), names(ctx:list(M, { index = "first", value = "c" })),
+          names(ctx:list(M, { labels = { matchExpressions = { { key = "app",
+            operator = "In", values = { "x", "y" } } } }, limit = 2 })),
+          names(ctx:list(M, { fields = "metadata.name=c" })),
+            names(ctx:list(M, { fields = { ["data.zone"] = "eu" } })),
+          names(ctx:list(M, { index = "zone", value = "eu" })),
+            names(ctx:list(M, { index = "first", value = "c" })),
           names(ctx:list(M, { namespace = "elsewhere" })), table.concat(each),
-          names(ctx:list(M, { index = { zone = "eu", first = { "b", "c" } } })), names(ctx:list(M, { index = "zone", value = { "eu", "us" } })),
-          names(ctx:list(M, { index = { zone = { ne = "us" }, first = true }, labels = "app=x" })), names(ctx:list(M, { index = { first = false } })),
+          names(ctx:list(M, { index = { zone = "eu", first = { "b", "c" } } })),
+          names(ctx:list(M, { index = "zone", value = { "eu", "us" } })),
+          names(ctx:list(M, { index = { zone = { ne = "us" }, first = true }, labels = "app=x" })),
+          names(ctx:list(M, { index = { first = false } })),
         }, " "))]],
-        [[reads = { "v1/ConfigMap" }, indexes = { ["v1/ConfigMap"] = { zone = "data.zone", first = function(o) return o.metadata.name:sub(1, 1) end } },]])
+        [[reads = { "v1/ConfigMap" },
+          indexes = { ["v1/ConfigMap"] = { zone = "data.zone",
+            first = function(o) return o.metadata.name:sub(1, 1) end } },]])
       reported("w", "eu b us nil ac b ab c ab ab c  abc b abc a ")
     end)
 
@@ -172,7 +183,9 @@ servers.each(function(server_name, start)
         say(#list) say(kube.decode(kube.encode(list))[70].data.n) say(first.data.n)
         local kept
         sum = 0
-        for o in ctx:each(M, { labels = "app=x" }) do sum = sum + tonumber(o.data.n) if o.data.n == "65" then kept = o end end
+        for o in ctx:each(M, { labels = "app=x" }) do
+          sum = sum + tonumber(o.data.n) if o.data.n == "65" then kept = o end
+        end
         say(sum) say(kept.metadata.name)
         report(ctx, table.concat(said, " "))]], [[reads = { "v1/ConfigMap" },]])
       reported("w", "70 70 2485 nil nil nil 70 70 data.n of ConfigMap " .. ns
@@ -185,7 +198,8 @@ servers.each(function(server_name, start)
         if most == 0 then most = ctx return 0.01 end
         local _, old = pcall(function() return most.key end)
         local _, set = pcall(function() ctx.mine = 1 end)
-        report(ctx, old:match "ctx.key: .-is over" .. ", " .. set:match "ctx.mine cannot be set" .. ", " .. ctx.name)]]
+        report(ctx, old:match "ctx.key: .-is over" .. ", " .. set:match "ctx.mine cannot be set"
+          .. ", " .. ctx.name)]]
       reported("w", "ctx.key: the reconcile of this ctx is over, ctx.mine cannot be set, w")
     end)
 
@@ -195,7 +209,8 @@ servers.each(function(server_name, start)
         local function bytes() return collectgarbage "count" * 1024 end
         local began = bytes()
         local m, s = obj.metadata, obj.spec
-        local _ = #m.name + #m.namespace + #m.uid + #m.resourceVersion + #m.creationTimestamp + #s.text + #s.a.b + #s.a.b[1]
+        local _ = #m.name + #m.namespace + #m.uid + #m.resourceVersion + #m.creationTimestamp + #s.text
+          + #s.a.b + #s.a.b[1]
           + #obj.kind + #obj.apiVersion + #ctx.key
         local inside = bytes() - began
         local t = runs.seen or { inside = 0, around = 0, n = 0 }
@@ -234,11 +249,18 @@ servers.each(function(server_name, start)
       reconciles([[
         local M = "v1/ConfigMap"
         local list, each = ctx:list(M, { labels = "app=x" }), ctx:each(M, { labels = "app=x" })
-        local first <close> = setmetatable({ each(), list[2] }, { __close = function(t) assert(#t[1].metadata.name + #t[2].metadata.name == 5) end })
+        local first <close> = setmetatable({ each(), list[2] },
+          { __close = function(t) assert(#t[1].metadata.name + #t[2].metadata.name == 5) end })
         if ctx.name == "w1" then
-          coroutine.wrap(function() for _, c in ipairs(obj.spec.list) do ctx.log:info("waits in a coroutine") ctx:sleep "60s" local _ = c end end)()
+          coroutine.wrap(function()
+            for _, c in ipairs(obj.spec.list) do
+              ctx.log:info("waits in a coroutine") ctx:sleep "60s" local _ = c
+            end
+          end)()
         elseif ctx.name == "w2" then
-          ctx:patch(obj, function(d) d.spec.list[1].name = "y" ctx.log:info("waits in a draft") ctx:sleep "60s" end)
+          ctx:patch(obj, function(d)
+            d.spec.list[1].name = "y" ctx.log:info("waits in a draft") ctx:sleep "60s"
+          end)
         else
           ctx:delete(M, "gone")
           while ctx:get(M, "gone") do ctx:sleep(0.01) end
@@ -263,9 +285,11 @@ servers.each(function(server_name, start)
         assert(ctx:get(M, "a").data.n == "1" and ctx.live:get(M, "a").data.n == "1")
         local name = ctx.live:get(obj.apiVersion .. "/" .. obj.kind, ctx.name).spec.deep.list[1].name
         if obj("status.n") == nil then error("first " .. name) end
-        local o = ctx:patch(obj, function(d) d.metadata.labels.seen = name d.spec.deep.list[2] = { name = "y" } end)
+        local o = ctx:patch(obj,
+          function(d) d.metadata.labels.seen = name d.spec.deep.list[2] = { name = "y" } end)
         ctx.log:info("list %s of %s", o.spec.deep, ctx.key)
-        report(ctx, #o.spec.deep.list .. o.metadata.labels.seen .. tostring(kube.qty "1" + kube.qty "500m"))]], [[reads = { "v1/ConfigMap" },]]),
+        report(ctx, #o.spec.deep.list .. o.metadata.labels.seen
+          .. tostring(kube.qty "1" + kube.qty "500m"))]], [[reads = { "v1/ConfigMap" },]]),
         "--namespace", ns)
       says "first x"
       for i = 1, 3 do client:patch_status(client:get(WIDGET, ns, "w" .. i), { n = i }) end
@@ -285,10 +309,12 @@ servers.each(function(server_name, start)
       widget "w"
       reconciles [[
         local n = 0
-        for _, o in ipairs(ctx.live:list("v1/ConfigMap", { namespace = ctx.namespace, fields = "metadata.name!=kube-root-ca.crt" })) do
+        for _, o in ipairs(ctx.live:list("v1/ConfigMap",
+          { namespace = ctx.namespace, fields = "metadata.name!=kube-root-ca.crt" })) do
           n = n + (tonumber(o("data.n")) or 0)
         end
-        report(ctx, ("%d %s %s"):format(n, ctx.live:get("v1/ConfigMap", "b").data.n, tostring(ctx.live:get("v1/ConfigMap", "absent"))))]]
+        report(ctx, ("%d %s %s"):format(n, ctx.live:get("v1/ConfigMap", "b").data.n,
+          tostring(ctx.live:get("v1/ConfigMap", "absent"))))]]
       reported("w", "3 2 nil")
     end)
 
@@ -296,8 +322,10 @@ servers.each(function(server_name, start)
       widget("w", {}, { labels = { a = "b" } })
       reconciles([[
         local age = ctx:age(obj.metadata.creationTimestamp)
-        report(ctx, ("%s %s %s %d %d %s %d %s %s"):format(ctx.key, ctx.namespace, ctx.name, ctx.attempt, ctx.generation, ctx.params.prefix,
-          ctx.params.limit, tostring(age >= 0 and age < 600 and ctx:now() - ctx:now() <= 0), tostring(#ctx.id == 36)))]],
+        report(ctx, ("%s %s %s %d %d %s %d %s %s"):format(ctx.key, ctx.namespace,
+          ctx.name, ctx.attempt, ctx.generation, ctx.params.prefix,
+          ctx.params.limit, tostring(age >= 0 and age < 600 and ctx:now() - ctx:now() <= 0),
+          tostring(#ctx.id == 36)))]],
         [[params = { prefix = "p-", limit = 3 },]])
       reported("w", ns .. "/w " .. ns .. " w 1 1 p- 3 true true")
     end)
@@ -320,17 +348,21 @@ servers.each(function(server_name, start)
       widget "w"
       reconciles [[
         if ctx.live:get("v1/ConfigMap", "report-w") then return end
-        local made = ctx:create { kind = "v1/ConfigMap", name = "made", labels = { l = "1" }, data = { a = "1" } }
+        local made = ctx:create { kind = "v1/ConfigMap", name = "made", labels = { l = "1" },
+          data = { a = "1" } }
         local copy = kube.copy(made)
         copy.data.b = "2"
         local updated = ctx:update(copy)
-        local drafted = ctx:patch(updated, function(m) m.data.c = "3"; m.data.a = nil; m.metadata.annotations.x = "y" end)
+        local drafted = ctx:patch(updated,
+          function(m) m.data.c = "3"; m.data.a = nil; m.metadata.annotations.x = "y" end)
         local merged = ctx:patch(drafted, { data = { d = "4" } })
         local jsoned = ctx:patch(merged, { { op = "add", path = "/data/e", value = "5" } }, { type = "json" })
         local again, err = kube.try(ctx.create, ctx, { kind = "v1/ConfigMap", name = "made" })
         local gone = ctx:delete("v1/ConfigMap", "made")
-        report(ctx, ("%s %s %s %s %s %s %s %s"):format(tostring(jsoned.data), made.metadata.labels.l, jsoned.metadata.annotations.x,
-          tostring(again), err.kind, tostring(err.code), tostring(gone), tostring(ctx:delete("v1/ConfigMap", "never-there"))))]]
+        report(ctx, ("%s %s %s %s %s %s %s %s"):format(tostring(jsoned.data),
+          made.metadata.labels.l, jsoned.metadata.annotations.x,
+          tostring(again), err.kind, tostring(err.code), tostring(gone),
+          tostring(ctx:delete("v1/ConfigMap", "never-there"))))]]
       reported("w", '{"b":"2","c":"3","d":"4","e":"5"} 1 y nil already_exists 409 true true')
       assert.is_nil(client:get("v1/ConfigMap", ns, "made"))
     end)
@@ -338,9 +370,12 @@ servers.each(function(server_name, start)
     it("applies under its own name, in the short form and as a manifest", function()
       widget "w"
       reconciles [[
-        local short = ctx:apply { kind = "v1/ConfigMap", name = "short", labels = { l = "1" }, annotations = { a = "2" }, data = { x = "1" } }
-        local whole = ctx:apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "whole", namespace = ctx.namespace }, data = { x = "2" } }
-        report(ctx, ("%s %s %s %s"):format(short.metadata.labels.l, short.metadata.annotations.a, short.metadata.namespace == ctx.namespace, whole.data.x))]]
+        local short = ctx:apply { kind = "v1/ConfigMap", name = "short", labels = { l = "1" },
+          annotations = { a = "2" }, data = { x = "1" } }
+        local whole = ctx:apply { apiVersion = "v1", kind = "ConfigMap",
+          metadata = { name = "whole", namespace = ctx.namespace }, data = { x = "2" } }
+        report(ctx, ("%s %s %s %s"):format(short.metadata.labels.l, short.metadata.annotations.a,
+          short.metadata.namespace == ctx.namespace, whole.data.x))]]
       reported("w", "1 2 true 2")
       local managers = client:get("v1/ConfigMap", ns, "short").metadata.managedFields
       assert.equal(1, #managers)
@@ -356,7 +391,8 @@ servers.each(function(server_name, start)
         local o = { kind = "v1/ConfigMap", name = "shared", data = { x = "ours" } }
         local _, err = kube.try(ctx.apply, ctx, o)
         local forced = ctx:apply(o, { force = true })
-        report(ctx, ("%s %s %s"):format(err and err.code, err and tostring(err):find("someone", 1, true) and "someone", forced.data.x))]]
+        report(ctx, ("%s %s %s"):format(err and err.code,
+          err and tostring(err):find("someone", 1, true) and "someone", forced.data.x))]]
       reported("w", "409 someone ours")
     end)
 
@@ -369,11 +405,13 @@ servers.each(function(server_name, start)
         local o = ctx.live:get("v1/ConfigMap", "shared")
         local whole, why = pcall(ctx.apply, ctx, kube.copy(o))
         local view = pcall(ctx.apply, ctx, o)
-        local locked = ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = { y = "locked" }, metadata = { name = "shared",
-          uid = o.metadata.uid, resourceVersion = o.metadata.resourceVersion } }
+        local locked = ctx:apply { apiVersion = "v1", kind = "ConfigMap", data = { y = "locked" },
+          metadata = { name = "shared",
+            uid = o.metadata.uid, resourceVersion = o.metadata.resourceVersion } }
         local mine = kube.extract(locked, "script-" .. ctx.namespace)
         local again = ctx:apply(mine)
-        report(ctx, ("%s %s %s %s %s %s"):format(whole, view, why:match "was read from the server", mine.data.x, mine.data.y,
+        report(ctx, ("%s %s %s %s %s %s"):format(whole, view, why:match "was read from the server",
+          mine.data.x, mine.data.y,
           again.data.x))]]
       reported("w", "false false was read from the server nil locked theirs")
     end)
@@ -383,7 +421,9 @@ servers.each(function(server_name, start)
         { manager = "someone" })
       widget "w"
       reconciles [[
-        if runs[ctx.key] > 3 then return { apply = { kind = "v1/ConfigMap", name = "free", data = { x = "ours" } } } end
+        if runs[ctx.key] > 3 then
+          return { apply = { kind = "v1/ConfigMap", name = "free", data = { x = "ours" } } }
+        end
         return { apply = { kind = "v1/ConfigMap", name = "shared", data = { x = "ours" } } }]]
       says "reconcile failed"
       says 'conflict with \\"someone\\": .data.x'
@@ -447,10 +487,16 @@ servers.each(function(server_name, start)
         local from = obj("spec.from")
         local secret, card = from and ctx:get("v1/ConfigMap", from), ctx:get("v1/ServiceAccount", ctx.name)
         local told = ctx:get("v1/Secret", "teller")
-        report(ctx, (secret and secret.data.text or "-") .. (card and "card" or "-") .. (told and told.metadata.labels.word or "-"))]],
-        [[indexes = { src = function(o) return o("spec.from") and o.metadata.namespace .. "/" .. o.spec.from end },
+        report(ctx, (secret and secret.data.text or "-") .. (card and "card" or "-")
+          .. (told and told.metadata.labels.word or "-"))]],
+        [[indexes = { src = function(o)
+          return o("spec.from") and o.metadata.namespace .. "/" .. o.spec.from
+        end },
           watches = { ["v1/ConfigMap"] = { via = "src" }, ["v1/ServiceAccount"] = "same-name",
-            ["v1/Secret"] = function(s, ctx) return s.metadata.name == "teller" and { { namespace = s.metadata.namespace, name = "named" } } or nil end },]])
+            ["v1/Secret"] = function(s, ctx)
+              return s.metadata.name == "teller"
+                and { { namespace = s.metadata.namespace, name = "named" } } or nil
+            end },]])
       reported("w", "---")
       map("source", { text = "one" })
       reported("w", "one--")
@@ -463,7 +509,9 @@ servers.each(function(server_name, start)
     it("writes status by its subresource, and nothing when nothing changes", function()
       widget("w", { n = 1 })
       reconciles [[
-        if obj.spec.n == 1 then ctx:patch_status(obj, function(o) o.status.phase = "one"; o.status.list = { 1, 2 } end) end
+        if obj.spec.n == 1 then
+          ctx:patch_status(obj, function(o) o.status.phase = "one"; o.status.list = { 1, 2 } end)
+        end
         if obj.spec.n == 2 then
           ctx:patch(obj, function(o) o.spec.seen = true; o.status.phase = "two" end)
         end
@@ -497,8 +545,10 @@ servers.each(function(server_name, start)
       reconciles([[
         local stale, calls = ctx.live:get("v1/ConfigMap", "counter"), 0
         ctx:patch(stale, { data = { n = "10" } })
-        ctx:patch(stale, function(m) calls = calls + 1; m.data.n = tostring(math.tointeger(m.data.n) + 1) end, { lock = true })
-        report(ctx, calls .. " " .. ctx.live:get("v1/ConfigMap", "counter").data.n)]], [[when = { "generation" },]])
+        ctx:patch(stale, function(m) calls = calls + 1; m.data.n = tostring(math.tointeger(m.data.n) + 1) end,
+          { lock = true })
+        report(ctx, calls .. " " .. ctx.live:get("v1/ConfigMap", "counter").data.n)]],
+          [[when = { "generation" },]])
       reported("w", "2 11")
     end)
 
@@ -508,7 +558,9 @@ servers.each(function(server_name, start)
       widget("w", { rv = stale.metadata.resourceVersion })
       reconciles [[
         if runs[ctx.key] < 3 then
-          ctx:update { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "target", namespace = ctx.namespace, resourceVersion = obj.spec.rv }, data = { n = "2" } }
+          ctx:update { apiVersion = "v1", kind = "ConfigMap",
+            metadata = { name = "target", namespace = ctx.namespace, resourceVersion = obj.spec.rv },
+            data = { n = "2" } }
         end
         report(ctx, runs[ctx.key])]]
       reported("w", "3")
@@ -532,8 +584,10 @@ servers.each(function(server_name, start)
       local w = widget "w"
       reconciles [[
         return {
-          apply = { { kind = "v1/ConfigMap", name = "new-1", data = { a = "1" } }, { kind = "v1/ConfigMap", name = "new-2" } },
-          delete = { { kind = "v1/ConfigMap", name = "old-1" }, { kind = "v1/ConfigMap", namespace = ctx.namespace, name = "old-2" } },
+          apply = { { kind = "v1/ConfigMap", name = "new-1", data = { a = "1" } },
+            { kind = "v1/ConfigMap", name = "new-2" } },
+          delete = { { kind = "v1/ConfigMap", name = "old-1" },
+            { kind = "v1/ConfigMap", namespace = ctx.namespace, name = "old-2" } },
           status = { ready = true },
           events = { { type = "Warning", reason = "Renewed", message = "100% new" } },
         }]]
@@ -586,7 +640,8 @@ servers.each(function(server_name, start)
         end
         local draft
         ctx:patch(obj, function(o) draft = tostring(next(o.spec)) .. tostring(next(o.metadata) ~= nil) end)
-        report(ctx, kube.encode { tostring(made), e.kind, tostring(none), tostring(absent), done.data.a, wrong, field,
+        report(ctx, kube.encode { tostring(made), e.kind, tostring(none), tostring(absent),
+          done.data.a, wrong, field,
           mistake, seen.name, tostring(next(obj.spec)), tostring(next({})), draft })]])
       local said = kube.copy(kube.decode(reported "tries"))
       assert.same({ "nil", "rejected", "nil", "nil", "b" }, { table.unpack(said, 1, 5) })
@@ -646,8 +701,12 @@ servers.each(function(server_name, start)
           if ctx.name == "number" then error(7) end
           if ctx.name == "overflow" then deeper(1) end
           if ctx.name == "memory" then local s = ("x"):rep(1 << 40) end
-          if ctx.name == "tostring" then error(setmetatable({}, { __tostring = function() error "even this" end })) end
-          if ctx.name == "close" then local c <close> = setmetatable({}, { __close = function() error "at the end" end }) error "first" end
+          if ctx.name == "tostring" then
+            error(setmetatable({}, { __tostring = function() error "even this" end }))
+          end
+          if ctx.name == "close" then
+            local c <close> = setmetatable({}, { __close = function() error "at the end" end }) error "first"
+          end
           if ctx.name == "false" then error(false) end
           if ctx.name == "refusal" then ctx:apply { kind = "v1/ConfigMap", name = "No Name" } end
         end
@@ -675,12 +734,16 @@ servers.each(function(server_name, start)
       for name in pairs(cases) do widget(name) end
       reconciles [[
         local wrong = {
-          boolean = false, ["function"] = print, unknown = { requeue_afer = 1 }, negative = -5, word = "soon", infinite = math.huge, list = { 1 },
+          boolean = false, ["function"] = print, unknown = { requeue_afer = 1 },
+          negative = -5, word = "soon", infinite = math.huge, list = { 1 },
           status = { status = 1, apply = { kind = "v1/ConfigMap", name = "never" } },
           apply = { apply = { "x" }, delete = { { kind = "v1/ConfigMap", name = "kept" } } },
           force = { apply = { { kind = "v1/ConfigMap", name = "never" }, force = true } },
-          kindless = { apply = { { name = "x" } } }, delete = { delete = { { kind = "v1/ConfigMap" } }, apply = { kind = "v1/ConfigMap", name = "never" } },
-          event = { events = { { type = "Bad", reason = "R", message = "m" } }, status = { n = 1 } }, object = obj,
+          kindless = { apply = { { name = "x" } } },
+          delete = { delete = { { kind = "v1/ConfigMap" } },
+            apply = { kind = "v1/ConfigMap", name = "never" } },
+          event = { events = { { type = "Bad", reason = "R", message = "m" } }, status = { n = 1 } },
+          object = obj,
         }
         return wrong[ctx.name] ]]
       for name, part in pairs(cases) do
@@ -699,19 +762,26 @@ servers.each(function(server_name, start)
       widget "w"
       reconciles [[
         local function value() return ctx.live:get("v1/ConfigMap", "a").data.v end
-        local gen = coroutine.wrap(function() for i = 1, 2 do coroutine.yield(i .. value()) end return "end" .. value() end)
-        local inner = coroutine.create(function(x) local y = coroutine.yield(x .. value()); local z = coroutine.wrap(function() return value() .. y end)() error(z) end)
+        local gen = coroutine.wrap(function()
+          for i = 1, 2 do coroutine.yield(i .. value()) end return "end" .. value()
+        end)
+        local inner = coroutine.create(function(x) local y = coroutine.yield(x .. value());
+          local z = coroutine.wrap(function() return value() .. y end)() error(z) end)
         local ok1, first = coroutine.resume(inner, "x")
         local ok2, second = coroutine.resume(inner, "y")
-        local lazy = setmetatable({}, { __index = function(_, k) return k .. value() end, __call = function() return value() end })
+        local lazy = setmetatable({},
+          { __index = function(_, k) return k .. value() end, __call = function() return value() end })
         local function iter(_, i) if i < 2 then value() return i + 1 end end
         local count = 0
         for _ in iter, nil, 0 do count = count + 1 end
         local caught, why = pcall(function() value() error "caught" end)
-        local handled, said = xpcall(function() value() error("handled", 0) end, function(e) return e .. count end)
+        local handled, said = xpcall(function() value() error("handled", 0) end,
+          function(e) return e .. count end)
         ctx:sleep "1ms"
-        report(ctx, table.concat({ gen(), gen(), gen(), tostring(ok1), first, tostring(ok2), tostring(second):match "1y$", lazy.k, lazy(),
-          count, tostring(caught), tostring(why):match "caught$", tostring(handled), said, coroutine.status(inner), tostring(coroutine.isyieldable()) }, " "))]]
+        report(ctx, table.concat({ gen(), gen(), gen(), tostring(ok1), first,
+          tostring(ok2), tostring(second):match "1y$", lazy.k, lazy(),
+          count, tostring(caught), tostring(why):match "caught$", tostring(handled),
+          said, coroutine.status(inner), tostring(coroutine.isyieldable()) }, " "))]]
       reported("w", "11 21 end1 true x1 false 1y k1 1 2 false caught false handled2 dead false")
     end)
 
@@ -745,7 +815,8 @@ servers.each(function(server_name, start)
 
             end)
             local text = tostring(e)
-            if not ok and text:find(name .. " cannot wait inside a function that a library function calls", 1, true) then
+            if not ok and text:find(name .. " cannot wait inside a function that a library function calls",
+              1, true) then
               return "refused"
             end
             return text
@@ -764,7 +835,9 @@ servers.each(function(server_name, start)
     it("hides nothing in coroutines: an error in one that is not caught fails the key", function()
       widget "w"
       reconciles [[
-        if runs[ctx.key] == 1 then coroutine.wrap(function() ctx.live:get("v1/ConfigMap", "x"); error "inside" end)() end
+        if runs[ctx.key] == 1 then
+          coroutine.wrap(function() ctx.live:get("v1/ConfigMap", "x"); error "inside" end)()
+        end
         local ok, why = pcall(coroutine.yield, 1)
         report(ctx, tostring(ok) .. " " .. why)]]
       assert.truthy(reported("w"):find("false attempt to yield from outside a coroutine", 1, true))
@@ -778,7 +851,8 @@ servers.each(function(server_name, start)
         most = math.max(most, flying)
         ctx:sleep "300ms"
         flying = flying - 1
-        if flying == 0 then report(ctx, most > 1 and most <= 8, "most") end]], [[workers = 1, concurrency = 8,]])
+        if flying == 0 then report(ctx, most > 1 and most <= 8, "most") end]],
+          [[workers = 1, concurrency = 8,]])
       reported("most", "true")
     end)
 
@@ -831,10 +905,13 @@ servers.each(function(server_name, start)
       widget "w"
       reconciles [[
         local _, e = kube.try(ctx.create, ctx, { kind = "v1/ConfigMap", name = "Not A Name" })
-        local _, absent = kube.try(ctx.patch, ctx, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "absent", namespace = ctx.namespace } }, { data = {} })
+        local _, absent = kube.try(ctx.patch, ctx,
+          { apiVersion = "v1", kind = "ConfigMap",
+            metadata = { name = "absent", namespace = ctx.namespace } }, { data = {} })
         local _, kindless = kube.try(ctx.live.get, ctx.live, "example.com/v1/Nothing", "x")
         local ok, mine = pcall(kube.try, ctx.get, ctx, 7)
-        report(ctx, ("%s %s %s|%s %s %s %s %s|%s|%s"):format(e.code, e.kind, e.reason, absent.code, absent.reason, absent.verb, absent.resource,
+        report(ctx, ("%s %s %s|%s %s %s %s %s|%s|%s"):format(e.code, e.kind,
+          e.reason, absent.code, absent.reason, absent.verb, absent.resource,
           absent.key == ctx.namespace .. "/absent", kindless.kind, tostring(ok) .. type(mine)))]]
       reported("w", "422 rejected Invalid|404 NotFound patch v1/ConfigMap true|not_found|falsestring")
     end)
@@ -885,12 +962,15 @@ servers.each(function(server_name, start)
     it("reconciles what has no namespace, and two controllers in one file", function()
       local text = ([[
         local kube = require "kubelua"
-        local function labels(name, label) return kube.controller { name = name, resource = "v1/Namespace", when = { "labels" }, reconcile = function(o, ctx)
-          if o.metadata.name ~= NS then return end
-          assert(ctx.namespace == nil and ctx.key == NS and ctx:get("v1/Namespace", NS).kind == "Namespace")
-          ctx:patch(o, function(n) n.metadata.labels[label] = "yes" end)
-        end } end
-        return { labels("first-" .. NS, "first"), labels("second-" .. NS, "second") }]]):gsub("%f[%w]NS%f[%W]", ("%q"):format(ns))
+        local function labels(name, label)
+          return kube.controller { name = name, resource = "v1/Namespace", when = { "labels" },
+            reconcile = function(o, ctx)
+            if o.metadata.name ~= NS then return end
+            assert(ctx.namespace == nil and ctx.key == NS and ctx:get("v1/Namespace", NS).kind == "Namespace")
+            ctx:patch(o, function(n) n.metadata.labels[label] = "yes" end)
+          end } end
+        return { labels("first-" .. NS, "first"), labels("second-" .. NS, "second") }]]):gsub(
+          "%f[%w]NS%f[%W]", ("%q"):format(ns))
       run = controller.start(server, text)
       wait.until_true(20, "both labels", function()
         local labels = client:get("v1/Namespace", ns)("metadata.labels")

@@ -1,4 +1,4 @@
--- secret_spec.lua - ctx.secret: a secret param on its way through a script.
+-- secret_spec.lua - ctx.secret: a script passes on a secret param and cannot read it.
 
 local controller = require "support.controller"
 local http = require "support.http"
@@ -43,7 +43,8 @@ describe("a secret param", function()
   it("shows nothing of itself, and is not among the params", function()
     assert.equal("*** *** userdata nil nil x", said [[
       local s = secret("token"):format("Bearer %s%s", 1)
-      ctx.log:info("said: %s %s %s %s %s %s", s, kube.base64_encode(s), type(s), secret "spare", ctx.params.token, ctx.params.plain)
+      ctx.log:info("said: %s %s %s %s %s %s", s, kube.base64_encode(s), type(s),
+        secret "spare", ctx.params.token, ctx.params.plain)
     ]])
     t:stop()
     assert.equal('{"plain":"x"}', said [[ctx.log:info("said: %s", kube.encode(ctx.params))]])
@@ -114,15 +115,20 @@ servers.each(function(name, start)
         local recording = process.tmpname ".rec"
         local key = how == "isolated" and "far" or "near"
         local script = SOURCE:format(
-          ("namespaces = { %q }, http = { %q }, %s"):format(ns, web.url, how == "isolated" and "isolate = true," or ""), ([[
-            if ctx.name ~= %q then return end
-            local echoed = ctx.http:get(%q, { headers = { Authorization = secret("token"):format "Bearer %%s", ["X-Basic"] = kube.base64_encode(secret("token"):format "u:%%s"):format "Basic %%s" } })
-            local arrived = echoed.json.headers.authorization == "Bearer %s"
-              and echoed.json.headers["x-basic"] == "Basic " .. kube.base64_encode "u:%s"
-            ctx:apply { kind = "v1/Secret", name = ctx.name, stringData = { text = secret "token" }, data = { data = secret "token" } }
-            ctx:patch({ kind = "v1/Secret", name = ctx.name, namespace = ctx.namespace }, { stringData = { patched = secret("token"):format "<%%s>" } })
-            ctx.log:info("it arrived: %%s, %%s", arrived, secret "token")
-          ]]):format(key, web.url .. "/echo", TOKEN, TOKEN))
+          ("namespaces = { %q }, http = { %q }, %s"):format(ns, web.url,
+            how == "isolated" and "isolate = true," or ""), ([[
+              if ctx.name ~= %q then return end
+              local echoed = ctx.http:get(%q,
+                { headers = { Authorization = secret("token"):format "Bearer %%s",
+                  ["X-Basic"] = kube.base64_encode(secret("token"):format "u:%%s"):format "Basic %%s" } })
+              local arrived = echoed.json.headers.authorization == "Bearer %s"
+                and echoed.json.headers["x-basic"] == "Basic " .. kube.base64_encode "u:%s"
+              ctx:apply { kind = "v1/Secret", name = ctx.name, stringData = { text = secret "token" },
+                data = { data = secret "token" } }
+              ctx:patch({ kind = "v1/Secret", name = ctx.name, namespace = ctx.namespace },
+                { stringData = { patched = secret("token"):format "<%%s>" } })
+              ctx.log:info("it arrived: %%s, %%s", arrived, secret "token")
+            ]]):format(key, web.url .. "/echo", TOKEN, TOKEN))
         local run = controller.start(server, script, "--allow-http", "--param", "token=" .. TOKEN, "--record",
           recording)
         client:create { kind = "v1/ConfigMap", namespace = ns, name = key }

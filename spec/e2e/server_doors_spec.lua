@@ -1,5 +1,6 @@
---- What else a server answers: paths with gaps, subresources that are not there, health checks, OpenID; what an
---- applied configuration must say; definitions as they are created; tokens for others, and of what is gone.
+-- server_doors_spec.lua - other answers of a server: paths with gaps, missing subresources, health checks,
+-- OpenID; the fields that an applied configuration needs; definitions at their creation; tokens for others
+-- and of deleted objects.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local json = require "dkjson"
@@ -173,7 +174,8 @@ servers.each(function(name, start)
 
     local function get(path)
       local auth = s.token and ("-H 'Authorization: Bearer %s' --cacert '%s'"):format(s.token, s.ca) or ""
-      local text = process.run(("curl -sg --max-time 20 -w '\\n%%{http_code} %%{content_type}' %s '%s%s'"):format(auth, s.url, path))
+      local text = process.run(
+        ("curl -sg --max-time 20 -w '\\n%%{http_code} %%{content_type}' %s '%s%s'"):format(auth, s.url, path))
       local body, code, kind = text:match "^(.*)\n(%d+) ([^\n]*)$"
       return body, tonumber(code), kind
     end
@@ -291,10 +293,12 @@ servers.each(function(name, start)
     it("names the issuer of its tokens", function()
       local body, _, kind = get "/.well-known/openid-configuration"
       assert.equal("application/json", kind)
-      assert.truthy(body:find('"issuer":"https://kubernetes.default.svc","jwks_uri":"https?://[^"]+/openid/v1/jwks",'), body)
+      assert.truthy(body:find(
+        '"issuer":"https://kubernetes.default.svc","jwks_uri":"https?://[^"]+/openid/v1/jwks",'), body)
       body, _, kind = get "/openid/v1/jwks"
       assert.equal("application/jwk-set+json", kind)
-      assert.truthy(body:find('^{"keys":%[{"use":"sig","kty":"RSA","kid":"[%w_-]+","alg":"RS256","n":"[%w_-]+","e":"AQAB"}'), body)
+      assert.truthy(body:find(
+        '^{"keys":%[{"use":"sig","kty":"RSA","kid":"[%w_-]+","alg":"RS256","n":"[%w_-]+","e":"AQAB"}'), body)
     end)
 
     describe("for tokens", function()
@@ -321,7 +325,8 @@ servers.each(function(name, start)
 
       local API = "https://kubernetes.default.svc"
       local function others(own, asked)
-        return ("[invalid bearer token, token audiences [%s] is invalid for the target audiences [%s]]"):format(own, asked)
+        return ("[invalid bearer token, token audiences [%s] is invalid for the target audiences \z
+          [%s]]"):format(own, asked)
       end
       it("honours their audiences", function()
         local default, vault, two = token("a", {}), token("a", { audiences = { "vault", "x" } }),
@@ -356,7 +361,8 @@ servers.each(function(name, start)
         end
         put("text", text:match "^(.*)%.[^.]*$")
         put("signature", part(text, 3))
-        put("key", ("asn1=SEQUENCE:k\n[k]\na=SEQUENCE:a\nb=BITWRAP,SEQUENCE:b\n[a]\no=OID:rsaEncryption\np=NULL\n"
+        put("key", ("asn1=SEQUENCE:k\n[k]\na=SEQUENCE:a\nb=BITWRAP,\z
+          SEQUENCE:b\n[a]\no=OID:rsaEncryption\np=NULL\n"
           .. "[b]\nn=INTEGER:0x%s\ne=INTEGER:0x010001\n"):format((part(keys[1].n, 1):gsub(".", function(c)
             return ("%02x"):format(c:byte())
           end))))

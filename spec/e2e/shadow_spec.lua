@@ -1,5 +1,5 @@
--- A candidate runs on live keys in the shadow of the logic that runs: it writes nothing, and is judged by
--- what it would have written.
+-- shadow_spec.lua - a candidate runs on live keys in the shadow of the running logic: it writes nothing, and
+-- its intended writes are compared.
 
 local process = require "support.process"
 local wait = require "support.wait"
@@ -67,8 +67,11 @@ widgets.each("shadow-spec", function(t)
       local n = ctx.name == "d" and obj.spec.n + 1 or obj.spec.n
       local had = ctx:get("v1/ConfigMap", "child-" .. ctx.name)
       if had and not obj("status.n") then error("the world was mended before I saw it") end
-      local made = ctx:create_or_patch({ kind = "v1/ConfigMap", name = "child-" .. ctx.name }, function(m) m.data.n = tostring(n) end)
-      if ctx:get("v1/ConfigMap", "child-" .. ctx.name).data.n ~= made.data.n then error("it does not see its own write") end
+      local made = ctx:create_or_patch({ kind = "v1/ConfigMap", name = "child-" .. ctx.name },
+        function(m) m.data.n = tostring(n) end)
+      if ctx:get("v1/ConfigMap", "child-" .. ctx.name).data.n ~= made.data.n then
+        error("it does not see its own write")
+      end
       if ctx.name == "d" then ctx:create { kind = "v1/Secret", name = "never", stringData = { a = "b" } } end
       ctx:event("Candidate", "this must not be told")
       return { status = { n = obj.spec.n, at = tostring(ctx:now()) } }
@@ -166,7 +169,8 @@ widgets.each("shadow-spec", function(t)
     owns = { "v1/ConfigMap" },
     reconcile = function(obj, ctx)
       if ctx.memo.n ~= obj.spec.n then ctx.memo.n, ctx.memo.count = obj.spec.n, (ctx.memo.count or 0) + 1 end
-      ctx:apply { kind = "v1/ConfigMap", name = "child-" .. ctx.name, data = { n = tostring(obj.spec.n), count = tostring(ctx.memo.count) } }
+      ctx:apply { kind = "v1/ConfigMap", name = "child-" .. ctx.name,
+        data = { n = tostring(obj.spec.n), count = tostring(ctx.memo.count) } }
     end]]
     run(counting, "--shadow", candidate(counting))
     t.widget("a", { n = 1 })

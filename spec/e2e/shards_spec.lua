@@ -1,4 +1,5 @@
--- shards_spec.lua - replicas that share the keys: who has which, when one comes, goes or hangs.
+-- shards_spec.lua - replicas that divide the keys: which replica has which keys when one starts, stops or
+-- hangs.
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -47,7 +48,8 @@ return kube.controller {
     local seen = "=" .. map("data.ask") .. ";"
     if (map("data.by") or ""):find(seen, 1, true) then return end
     local all = #ctx:list("v1/ConfigMap")
-    ctx:patch(map, function(m) m.data.by = (m.data.by or "") .. WHO .. ":" .. all .. seen end, { lock = true })
+    ctx:patch(map, function(m) m.data.by = (m.data.by or "") .. WHO .. ":" .. all .. seen end,
+      { lock = true })
   end,
 }
 ]]
@@ -83,7 +85,8 @@ return { kube.controller {
     local whole, why = pcall(ctx.list, ctx, "v1/ConfigMap")
     assert(not whole and tostring(why):find("name a namespace", 1, true), tostring(why))
     ctx:patch(map, function(m)
-      m.data.by = (m.data.by or "") .. WHO .. ":" .. #here .. ":" .. (secret and "there" or "missing") .. ":" .. refused .. seen
+      m.data.by = (m.data.by or "") .. WHO .. ":" .. #here .. ":" .. (secret and "there" or "missing")
+        .. ":" .. refused .. seen
     end, { lock = true })
   end,
 }, kube.controller {

@@ -1,4 +1,4 @@
--- shared_spec.lua - kube.shared and ctx.memo: what a script remembers beyond a run.
+-- shared_spec.lua - kube.shared and ctx.memo: state of a script that outlives a run.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -10,7 +10,8 @@ local kube = require "kubelua"
 -- A controller of ConfigMaps with this body of reconcile(o, ctx), and more keys.
 local function source(body, more)
   return ([[local kube = require "kubelua"
-return kube.controller { name = "x", resource = "v1/ConfigMap", %s reconcile = function(o, ctx) %s end }]]):format(more or "", body)
+return kube.controller { name = "x", resource = "v1/ConfigMap",
+  %s reconcile = function(o, ctx) %s end }]]):format(more or "", body)
 end
 
 describe("what a script remembers", function()
@@ -85,7 +86,9 @@ describe("what a script remembers", function()
   it("for all keys is in kube.shared", function()
     local t = start(SAY .. [[
       say(kube.shared:incr "runs", kube.shared:incr("half", 0.5), tostring(kube.shared:get "first"))
-      say(tostring(kube.shared:cas("first", nil, ctx.key)), select(2, kube.shared:cas("first", "nobody", ctx.key)), #kube.shared:names(), table.concat(kube.shared:names "f", ","))
+      say(tostring(kube.shared:cas("first", nil, ctx.key)),
+        select(2, kube.shared:cas("first", "nobody", ctx.key)), #kube.shared:names(),
+          table.concat(kube.shared:names "f", ","))
       kube.shared:set("list", { ctx.key, { deep = true } })
       say(kube.shared:get("list")[1], tostring(kube.shared:get("list")[2].deep))
       if ctx.name == "b" then kube.shared:set("first", nil) say(tostring(kube.shared:get "first")) end
@@ -153,7 +156,8 @@ end)
 
 describe("a memo that a script kept", function()
   it("says that its reconcile is over", function()
-    local t <close> = kube.testing.start { objects = { { kind = "v1/ConfigMap", name = "a", data = { n = "0" } } }, source = [[
+    local t <close> = kube.testing.start { objects = { { kind = "v1/ConfigMap",
+      name = "a", data = { n = "0" } } }, source = [[
       local kube = require "kubelua"
       local kept
       return kube.controller { name = "x", resource = "v1/ConfigMap", reconcile = function(o, ctx)

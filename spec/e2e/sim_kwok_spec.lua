@@ -1,5 +1,5 @@
---- sim_kwok_spec.lua - `kubelua sim --recording` of what `kwokctl snapshot record` wrote.
---- not in tsan: a simulation has one thread
+-- sim_kwok_spec.lua - `kubelua sim --recording` with a recording of `kwokctl snapshot record`.
+-- not in tsan: a simulation has one thread
 
 local bisect = require "kubelua.sim.bisect"
 local core = require "kubelua.core"
@@ -55,7 +55,8 @@ method: %s
 end
 
 local GUEST = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"guest","namespace":"default"},"spec":{\z
-  "priority":9000,"containers":[{"name":"m","image":"i","resources":{"requests":{"cpu":"2","memory":"2Gi"}}}]}}'
+  "priority":9000,"containers":[{"name":"m","image":"i","resources":{"requests":{"cpu":"2",\z
+    "memory":"2Gi"}}}]}}'
 local READY = '{"metadata":{"labels":{"old":null},"$setElementOrder/finalizers":["b"],\z
   "$deleteFromPrimitiveList/finalizers":["a"]},"status":{"$setElementOrder/conditions":[{"type":"Ready"},\z
   {"type":"PodScheduled"}],"conditions":[{"type":"Ready","status":"True","reason":null}]}}'

@@ -1,5 +1,5 @@
---- sim_recording_spec.lua - `kubelua sim --recording`: the cluster of a recording and what happened to it.
---- not in tsan: a simulation has one thread
+-- sim_recording_spec.lua - `kubelua sim --recording`: the cluster and the events of a recording.
+-- not in tsan: a simulation has one thread
 
 local controller = require "support.controller"
 local core = require "kubelua.core"
@@ -18,20 +18,26 @@ local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local function sim(args) return process.run(("%s sim %s"):format(KUBELUA, args)) end
 
 local function node(name)
-  return ('{"apiVersion":"v1","kind":"Node","metadata":{"name":"%s"},"status":{"capacity":{"cpu":"16","memory":"64Gi"},\z
+  return ('{"apiVersion":"v1","kind":"Node","metadata":{"name":"%s"},"status":{"capacity":{"cpu":"16",\z
+    "memory":"64Gi"},\z
     "allocatable":{"cpu":"16","memory":"64Gi"}}}'):format(name)
 end
 
 local function pod(name, cpu, on)
-  return ('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s","namespace":"default"},"spec":{"nodeName":"%s",\z
-    "priority":9000,"containers":[{"name":"m","image":"i","resources":{"requests":{"cpu":"%d","memory":"2Gi"}}}]},\z
+  return ('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s","namespace":"default"},\z
+    "spec":{"nodeName":"%s",\z
+    "priority":9000,"containers":[{"name":"m","image":"i","resources":{"requests":{"cpu":"%d",\z
+      "memory":"2Gi"}}}]},\z
     "status":{"phase":"Running"}}'):format(name, on, cpu)
 end
 
 local function metric(time, web)
-  return ('{"apiVersion":"slo.koordinator.sh/v1alpha1","kind":"NodeMetric","metadata":{"name":"a"},"spec":{},"status":{\z
-    "updateTime":"%s","nodeMetric":{"nodeUsage":{"resources":{"cpu":"%d","memory":"9Gi"}},"systemUsage":{"resources":{\z
-    "cpu":"1","memory":"3Gi"}}},"podsMetric":[{"namespace":"default","name":"web","podUsage":{"resources":{"cpu":"%d",\z
+  return ('{"apiVersion":"slo.koordinator.sh/v1alpha1","kind":"NodeMetric","metadata":{"name":"a"},\z
+    "spec":{},"status":{\z
+    "updateTime":"%s","nodeMetric":{"nodeUsage":{"resources":{"cpu":"%d","memory":"9Gi"}},\z
+      "systemUsage":{"resources":{\z
+    "cpu":"1","memory":"3Gi"}}},"podsMetric":[{"namespace":"default","name":"web",\z
+      "podUsage":{"resources":{"cpu":"%d",\z
     "memory":"1Gi"}}}]}}'):format(time, web + 1, web)
 end
 

@@ -1,5 +1,5 @@
---- sim_spec.lua - `kubelua sim`: its tables and files, a sweep that was ended, and its mistakes.
---- not in tsan: it has one thread
+-- sim_spec.lua - `kubelua sim`: its tables and files, an interrupted sweep, and its errors.
+-- not in tsan: it has one thread
 
 local core = require "kubelua.core"
 local process = require "support.process"
@@ -79,7 +79,8 @@ spec:
 
   it("finds the first decision that differs", function()
     local dir = process.tmpdir() .. "/parted"
-    local out, code = sim(("controllers/koordinator/varied.lua --against %s --generate nodes=1 --for 5m --bisect \z
+    local out, code = sim(
+      ("controllers/koordinator/varied.lua --against %s --generate nodes=1 --for 5m --bisect \z
       --out %s"):format(SCRIPT, dir))
     assert.equal(1, code, out)
     assert.matches("\nbefore: noderesource node%-001 at .-\nafter: noderesource node%-001 at ", out)
@@ -178,7 +179,8 @@ spec:
   end
 
   it("ranks settings within a budget, as text and as JSON", function()
-    local args = SCRIPT .. " --generate nodes=1,batch_rate=30 --for 20m --seeds 2 --budget 'violation<=1%' --set \z
+    local args = SCRIPT .. " --generate nodes=1,batch_rate=30 --for 20m --seeds 2 --budget 'violation<=1%' \z
+      --set \z
       colocation.cpuReclaimThresholdPercent=65,95"
     local out, code = sim(args)
     assert.equal(0, code, out)

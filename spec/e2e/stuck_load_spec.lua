@@ -1,5 +1,5 @@
---- stuck_load_spec.lua - a script whose load sits in a C function that never comes back: nobody waits for
---- it. Debug builds have such a function.
+-- stuck_load_spec.lua - the load of a script hangs in a C function: nothing waits for it. Debug builds have
+-- such a function.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
@@ -10,9 +10,10 @@ local wait = require "support.wait"
 local DEBUG = (os.getenv "KL_VARIANT" or "release") ~= "release"
 local SCRIPT = [[
 local kube = require "kubelua"     -- %s
-return kube.controller { name = "stuck", resource = "v1/ConfigMap", namespaces = { %q }, reconcile = function(o, ctx)
-  ctx.log:info("%s saw %%s", o.metadata.name)
-end }
+return kube.controller { name = "stuck", resource = "v1/ConfigMap", namespaces = { %q },
+  reconcile = function(o, ctx)
+    ctx.log:info("%s saw %%s", o.metadata.name)
+  end }
 ]]
 
 if DEBUG then

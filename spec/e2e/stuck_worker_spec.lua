@@ -1,5 +1,5 @@
---- stuck_worker_spec.lua - a worker that does not come back, for it computes where no budget ends it: probes,
---- metrics, the control socket, a reload and signals do not wait for it. Nor do they where it is stuck in C.
+-- stuck_worker_spec.lua - a worker hangs in a computation that no budget ends: probes, metrics, the control
+-- socket, a reload and signals do not wait for it. The same holds when it hangs in C.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
@@ -121,7 +121,8 @@ local IN_C = [[
 local kube = require "kubelua"   -- %s
 local NS = %q
 local function controller(name, reconcile)
-  return kube.controller { name = name, resource = "v1/ConfigMap", namespaces = { NS }, workers = 2, timeout = "200ms",
+  return kube.controller { name = name, resource = "v1/ConfigMap", namespaces = { NS },
+    workers = 2, timeout = "200ms",
     when = function(o) return o.data ~= nil end, reconcile = reconcile }
 end
 return {

@@ -1,4 +1,4 @@
--- What the table of a controller promises beyond its caches: several kinds, predicates of what is watched,
+-- table_spec.lua - options of a controller's table other than caches: several kinds, predicates of watches,
 -- triggers, memory; on both API servers.
 
 local controller = require "support.controller"
@@ -23,17 +23,21 @@ servers.each(function(server_name, start)
     local COUNT = [[
       local function count(ctx, name)
         local o = ctx.live:get("v1/ConfigMap", ctx.namespace, name)
-        ctx:apply({ kind = "v1/ConfigMap", name = name, data = { n = tostring((o and tonumber(o("data.n")) or 0) + 1) } }, { force = true })
+        ctx:apply({ kind = "v1/ConfigMap", name = name,
+          data = { n = tostring((o and tonumber(o("data.n")) or 0) + 1) } }, { force = true })
       end
     ]]
 
     it("reconciles several kinds under one name", function()
       play [[
-        return kube.controller { name = "many", resource = { "v1/ConfigMap", "v1/Secret" }, reconcile = function(o, ctx)
-          if o("metadata.labels.mark") == "me" then
-            ctx:patch(o, function(d) d.metadata.labels.mark = "done" d.metadata.annotations = { by = o.kind } end)
-          end
-        end }
+        return kube.controller { name = "many", resource = { "v1/ConfigMap", "v1/Secret" },
+          reconcile = function(o, ctx)
+            if o("metadata.labels.mark") == "me" then
+              ctx:patch(o, function(d)
+                d.metadata.labels.mark = "done" d.metadata.annotations = { by = o.kind }
+              end)
+            end
+          end }
       ]]
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "a", labels = { mark = "me" } }
       client:create { kind = "v1/Secret", namespace = ns, name = "a", labels = { mark = "me" } }
@@ -51,7 +55,8 @@ servers.each(function(server_name, start)
 
     it("is woken by those changes of a watched kind that count, and by a selector's transitions", function()
       play(COUNT .. [[
-        return kube.controller { name = "watcher", resource = "v1/ServiceAccount", when = function() return false end,
+        return kube.controller { name = "watcher", resource = "v1/ServiceAccount",
+          when = function() return false end,
           watches = { ["v1/Secret"] = { "same-name", when = { "data", selector = "tier=front" } } },
           reconcile = function(o, ctx) if o.metadata.name == "it" then count(ctx, "seen") end end }
       ]])
@@ -71,7 +76,8 @@ servers.each(function(server_name, start)
 
     it("looks at every key again at its interval", function()
       play(COUNT .. [[
-        return kube.controller { name = "ticker", resource = "v1/ServiceAccount", every = "1s", when = function() return false end,
+        return kube.controller { name = "ticker", resource = "v1/ServiceAccount",
+          every = "1s", when = function() return false end,
           reconcile = function(o, ctx) if o.metadata.name == "it" then count(ctx, "ticks") end end }
       ]])
       client:create { kind = "v1/ServiceAccount", namespace = ns, name = "it" }
@@ -81,16 +87,17 @@ servers.each(function(server_name, start)
     it("has the key that wants too much memory fail, and no other", function()
       play [[
         local hoard
-        return kube.controller { name = "hoarder", resource = "v1/ConfigMap", memory = "8Mi", reconcile = function(o, ctx)
-          if o("data.much") then
-            hoard = nil
-            local parts = {}
-            for i = 1, 1e9 do parts[i] = ("x"):rep(1000) .. i end
-            hoard = parts
-          elseif o("data.ask") then
-            ctx:patch(o, function(d) d.data.answer = ("y"):rep(1000, d.data.ask):sub(1, 10) end)
-          end
-        end }
+        return kube.controller { name = "hoarder", resource = "v1/ConfigMap", memory = "8Mi",
+          reconcile = function(o, ctx)
+            if o("data.much") then
+              hoard = nil
+              local parts = {}
+              for i = 1, 1e9 do parts[i] = ("x"):rep(1000) .. i end
+              hoard = parts
+            elseif o("data.ask") then
+              ctx:patch(o, function(d) d.data.answer = ("y"):rep(1000, d.data.ask):sub(1, 10) end)
+            end
+          end }
       ]]
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "much", data = { much = "1" } }
       run:wait_for_log(30, "not enough memory: a worker's state may hold 8Mi (`memory` of hoarder)")

@@ -1,4 +1,4 @@
---- testing_http_spec.lua - kube.testing.http: what ctx.http is answered in a test.
+-- testing_http_spec.lua - kube.testing.http: the answers to ctx.http in a test.
 
 local kube = require "kubelua"
 
@@ -36,8 +36,9 @@ describe("kube.testing.http", function()
     web:on("GET", API .. "/v1/records/*", function(r) return { json = { n = 2, q = r.query.q } } end)
     assert.equal("1", said(web, "return http:get(API .. '/v1/zones/a').json.n"))
     started:stop()
-    assert.equal("2 b c", said(web, [[local j = http:get(API .. '/v1/records/a', { query = { q = "b c" } }).json
-      return ("%d %s"):format(j.n, j.q)]]))
+    assert.equal("2 b c",
+      said(web, [[local j = http:get(API .. '/v1/records/a', { query = { q = "b c" } }).json
+        return ("%d %s"):format(j.n, j.q)]]))
     assert.same({ what = "zones", name = "a" }, web:requests("GET", API .. "/v1/zones/*")[1].vars)
     assert.equal(2, #web:requests())
     assert.equal(0, #web:requests "POST")
@@ -101,9 +102,10 @@ describe("kube.testing.http", function()
 
   it("has many requests at once, and a sleep between two", function()
     local web = kube.testing.http { ["GET " .. API .. "/{n}"] = function(r) return { json = r.vars } end }
-    local t = kube.testing.start { http = web, source = source [[local n = http:get(API .. "/" .. o.metadata.name).json.n
-      ctx:sleep "10s"
-      return n .. http:get(API .. "/later").json.n]] }
+    local t = kube.testing.start { http = web,
+      source = source [[local n = http:get(API .. "/" .. o.metadata.name).json.n
+        ctx:sleep "10s"
+        return n .. http:get(API .. "/later").json.n]] }
     started = t
     for i = 1, 20 do t:create { kind = "v1/ConfigMap", name = "m" .. i, data = { n = "0" } } end
     assert.equal(20, #web:requests())

@@ -1,4 +1,4 @@
---- trigger_spec.lua - ctx.trigger: what woke a key, told by a running controller.
+-- trigger_spec.lua - ctx.trigger: the cause that woke a key, in a running controller.
 
 local controller = require "support.controller"
 local servers = require "support.servers"
@@ -9,7 +9,9 @@ return kube.controller {
   name = "triggered", resource = "v1/ConfigMap", owns = { "v1/Secret" }, namespaces = { %q }, every = %s,
   reconcile = function(map, ctx)
     local t = ctx.trigger
-    ctx.log:info("woken", { by = ("%%s %%s %%s %%s"):format(t.reason, t.kind or "-", t.key or "-", t.resourceVersion or "-"), of = map.metadata.name })
+    ctx.log:info("woken",
+      { by = ("%%s %%s %%s %%s"):format(t.reason, t.kind or "-", t.key or "-", t.resourceVersion or "-"),
+        of = map.metadata.name })
     if t.reason == "changed" and t.kind == "v1/ConfigMap" and map("data.fail") then error "as asked" end
     if map("data.later") and t.reason ~= "after" then return { requeue_after = "10ms" } end
   end,

@@ -1,5 +1,4 @@
--- typed_script_spec.lua - generated clientsets in controller scripts: reads come from the cache, writes go
--- through ctx.
+-- typed_script_spec.lua - generated clientsets in controller scripts: reads use the cache, writes use ctx.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -45,12 +44,16 @@ servers.each(function(server_name, start)
             local cs = koord.clientset(ctx)
             local name, ns = obj.metadata.name, obj.metadata.namespace
             local recommendations = cs.analysis_v1alpha1.recommendations(ns)
-            local data = { same = tostring(recommendations:get(name) == obj), listed = tostring(#recommendations:list()) }
+            local data = { same = tostring(recommendations:get(name) == obj),
+              listed = tostring(#recommendations:list()) }
             recommendations:patch_status(obj, { updateTime = "2026-01-02T03:04:05Z" })
-            local group = cs.scheduling_v1alpha1.podgroups:apply(koord.scheduling_v1alpha1.PodGroup(name, ns) { spec = { minMember = 2 } })
+            local group = cs.scheduling_v1alpha1.podgroups:apply(koord.scheduling_v1alpha1.PodGroup(name,
+              ns) { spec = { minMember = 2 } })
             data.owner = group.metadata.ownerReferences[1].name
             data.watch = select(2, pcall(function() recommendations:watch() end))
-            data.wrong = select(2, pcall(function() return koord.scheduling_v1alpha1.PodGroup(name) { spec = { minMembers = 2 } } end))
+            data.wrong = select(2,
+              pcall(function() return koord.scheduling_v1alpha1.PodGroup(name) {
+                spec = { minMembers = 2 } } end))
             k8s.clientset(ctx).core_v1.configmaps:apply(k8s.core_v1.ConfigMap("report", ns) { data = data })
           end,
         }]]):format(ns), "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
@@ -81,10 +84,12 @@ servers.each(function(server_name, start)
           name = "%s", resource = "v1/ConfigMap", when = { "labels" },
           reconcile = function(obj, ctx)
             if obj.metadata.name ~= "it" then return end
-            local group = groups.clientset(ctx).scheduling_v1alpha1.podgroups:apply(groups.scheduling_v1alpha1.PodGroup("own", obj.metadata.namespace) {
+            local group = groups.clientset(ctx).scheduling_v1alpha1.podgroups:apply(
+              groups.scheduling_v1alpha1.PodGroup("own", obj.metadata.namespace) {
               spec = { minMember = 4 },
             })
-            ctx:apply { kind = "v1/ConfigMap", namespace = obj.metadata.namespace, name = "report", data = { min = tostring(group.spec.minMember) } }
+            ctx:apply { kind = "v1/ConfigMap", namespace = obj.metadata.namespace,
+              name = "report", data = { min = tostring(group.spec.minMember) } }
           end,
         }]]):format(ns))
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "it" }

@@ -1,4 +1,4 @@
--- kubelua uninstall: what scripts with webhooks leave in a cluster.
+-- uninstall_spec.lua - kubelua uninstall: removes what scripts with webhooks leave in a cluster.
 
 local process = require "support.process"
 local servers = require "support.servers"
@@ -22,7 +22,8 @@ servers.each(function(server_name, start)
     local path = process.write(process.tmpname ".lua", ([[
       local kube = require "kubelua"
       local function hook(name, what)
-        return kube.webhook { name = name, resource = "v1/ConfigMap", namespaces = { "no-such-one" }, [what] = function() end }
+        return kube.webhook { name = name, resource = "v1/ConfigMap", namespaces = { "no-such-one" },
+          [what] = function() end }
       end
       return { hook("%s-m", "mutate"), hook("%s-v", "validate"), hook("%s-theirs", "validate") }
     ]]):format(name, name, name))

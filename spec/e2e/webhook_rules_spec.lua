@@ -1,6 +1,6 @@
---- webhook_rules_spec.lua - which requests webhooks hear of, on both API servers: again after others
---- changed the object, of other versions, of subresources, of deletions; what conditions of CEL come to; a
---- certificate of our own that turns; and the example of docs/webhooks.md.
+-- webhook_rules_spec.lua - the requests that webhooks receive, on both API servers: again after others
+-- changed the object, of other versions, of subresources, of deletions; the results of CEL conditions; the
+-- rotation of our certificate; and the example of docs/webhooks.md.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -15,11 +15,16 @@ local function script(...)
   return 'local kube = require "kubelua"\nreturn { ' .. table.concat({ ... }, ",\n") .. " }\n"
 end
 
-local GADGETS = [[{ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "gadgets.%s.example.com" },
-  "spec": { "group": "%s.example.com", "scope": "Namespaced", "names": { "plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList" },
+local GADGETS = [[{ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+  "metadata": { "name": "gadgets.%s.example.com" },
+  "spec": { "group": "%s.example.com", "scope": "Namespaced",
+    "names": { "plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList" },
     "versions": [
-      { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } },
-      { "name": "v2", "served": true, "storage": false, "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } } ] } }]]
+      { "name": "v1", "served": true, "storage": true,
+        "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } },
+      { "name": "v2", "served": true, "storage": false,
+        "schema": { "openAPIV3Schema": { "type": "object",
+          "x-kubernetes-preserve-unknown-fields": true } } } ] } }]]
 
 servers.each(function(name, start)
   describe("webhooks of `kubelua run` against " .. name, function()
@@ -61,7 +66,9 @@ servers.each(function(name, start)
 
     -- Both webhooks say who they are.
     local function mark(word, more)
-      return hook(word, ([[resource = "v1/ConfigMap", %s mutate = function(obj) obj.data.seen = (obj.data.seen or "") .. %q end]]):format(more or "", word:sub(-1)))
+      return hook(word, ([[resource = "v1/ConfigMap", %s mutate = function(obj)
+        obj.data.seen = (obj.data.seen or "") .. %q
+      end]]):format(more or "", word:sub(-1)))
     end
 
     it("are asked once more after others changed the object, where they want that", function()
@@ -97,8 +104,10 @@ servers.each(function(name, start)
       end
       wait.until_true(60, "gadgets", function() return create("v2", "first").code == 201 end)
       local function looks(word, policy)
-        return hook(word, ([[resource = "%s.example.com/v1/Gadget", match_policy = %q, mutate = function(obj, req)
-          obj.metadata.annotations[%q] = req.kind:match "v%%d" .. " for " .. req.raw("requestKind.version") .. " is " .. obj.apiVersion:match "v%%d$" end]]):format(group, policy, policy))
+        return hook(word, ([[resource = "%s.example.com/v1/Gadget", match_policy = %q,
+          mutate = function(obj, req)
+            obj.metadata.annotations[%q] = req.kind:match "v%%d" .. " for " .. req.raw("requestKind.version")
+              .. " is " .. obj.apiVersion:match "v%%d$" end]]):format(group, policy, policy))
       end
       begin(script(looks("-equivalent", "Equivalent"), looks("-exact", "Exact")))
       local n, both = 0, nil
@@ -116,8 +125,9 @@ servers.each(function(name, start)
 
     it("take conditions of CEL, and say so where the server refuses them", function()
       local function conditional(expression)
-        return script(hook("-cel", ([[resource = "v1/ConfigMap", match_conditions = { { name = "not-exempt", expression = %q } },
-          validate = function(obj) return kube.deny "asked" end]]):format(expression)))
+        return script(hook("-cel",
+          ([[resource = "v1/ConfigMap", match_conditions = { { name = "not-exempt", expression = %q } },
+            validate = function(obj) return kube.deny "asked" end]]):format(expression)))
       end
       local run = begin(conditional "object.metadata.name", "--health-probe-bind-address", "127.0.0.1:0")
       run:wait_for_log(60, "must evaluate to bool but got dyn")
@@ -152,11 +162,15 @@ servers.each(function(name, start)
       pod "one"
       deployment(1)
       client:create { kind = "v1/ServiceAccount", namespace = ns, name = "robot" }
-      begin(script(hook("-subs", [[resource = { "v1/Pod/eviction", "v1/Pod/binding", "apps/v1/Deployment/scale", "v1/ServiceAccount/token" },
-        validate = function(obj, req)
-          return kube.deny(("%s of %s/%s %s: %s, %s, was %s"):format(req.operation, req.resource, req.subresource, req.name, req.kind,
-            obj("target.name") or obj("spec.replicas") or "nothing", req.old and req.old("spec.replicas") or "nothing"))
-        end]])))
+      begin(script(hook("-subs",
+        [[resource = { "v1/Pod/eviction", "v1/Pod/binding", "apps/v1/Deployment/scale",
+          "v1/ServiceAccount/token" },
+          validate = function(obj, req)
+            return kube.deny(("%s of %s/%s %s: %s, %s, was %s"):format(req.operation,
+              req.resource, req.subresource, req.name, req.kind,
+              obj("target.name") or obj("spec.replicas") or "nothing",
+              req.old and req.old("spec.replicas") or "nothing"))
+          end]])))
       local core = ("/api/v1/namespaces/%s/"):format(ns)
       local scale = ("/apis/apps/v1/namespaces/%s/deployments/web/scale"):format(ns)
       local function evict(query)
@@ -192,7 +206,9 @@ servers.each(function(name, start)
     it("change what is sent to a subresource", function()
       deployment(1)
       begin(script(hook("-scale",
-        [[resource = "apps/v1/Deployment/scale", mutate = function(obj) obj.spec.replicas = math.min(obj.spec.replicas, 5) end]])))
+        [[resource = "apps/v1/Deployment/scale", mutate = function(obj)
+          obj.spec.replicas = math.min(obj.spec.replicas, 5)
+        end]])))
       local scale = ("/apis/apps/v1/namespaces/%s/deployments/web/scale"):format(ns)
       in_force(function()
         return api:patch("merge", scale .. "?dryRun=All", { spec = { replicas = 9 } }).body.spec.replicas == 5
@@ -205,9 +221,10 @@ servers.each(function(name, start)
     end)
 
     it("hear of a deletion as mutating ones, too, which may refuse it", function()
-      local run = begin(script(hook("-gone", [[resource = "v1/ConfigMap", operations = { "DELETE" }, validate = function(obj, req)
-        req.log:info("asked about " .. obj.metadata.name)
-        return obj("data.keep") ~= "yes", "it is kept" end]])))
+      local run = begin(script(hook("-gone",
+        [[resource = "v1/ConfigMap", operations = { "DELETE" }, validate = function(obj, req)
+          req.log:info("asked about " .. obj.metadata.name)
+          return obj("data.keep") ~= "yes", "it is kept" end]])))
       local own = wait.until_true(60, "the configuration", function()
         return client:get(ADMISSION .. "ValidatingWebhookConfiguration", ns .. "-gone")
       end)

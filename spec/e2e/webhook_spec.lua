@@ -1,6 +1,6 @@
---- webhook_spec.lua - admission webhooks of `kubelua run`, called by both API servers: what they change,
---- refuse and say, what becomes of failures, and that neither a new generation nor a new certificate costs
---- a request.
+-- webhook_spec.lua - admission webhooks of `kubelua run`, called by both API servers: their changes,
+-- rejections and messages, their failures, and that neither a new generation nor a new certificate costs a
+-- request.
 -- real in asan: the real server calls over TLS
 
 local controller = require "support.controller"
@@ -143,16 +143,21 @@ servers.each(function(name, start)
     end)
 
     it("refuses with its own words and code, and sees who asks for what", function()
-      begin(script(hook, ns, [[operations = { "CREATE", "UPDATE", "DELETE" }, validate = function(obj, req) ]] .. PROBE .. [[
-        if req.operation == "DELETE" then return obj.data.keep ~= "yes", "it is kept" end
-        if req.operation == "UPDATE" and req.old.data.fixed ~= obj.data.fixed then
-          return nil, ("fixed was %s, and %s of %s may not change it"):format(req.old.data.fixed, req.resource, req.namespace)
-        end
-        if obj.data.code then return kube.deny("with a code", tonumber(obj.data.code)) end
-        if obj.data.raised then error(kube.deny "raised") end
-        if obj.data.quiet then return false end
-        if obj.data.user then return kube.deny(req.user .. " " .. (#req.groups > 0 and "with groups" or "alone") .. " " .. req.kind .. " " .. req.name) end
-        return true end]]))
+      begin(script(hook, ns,
+        [[operations = { "CREATE", "UPDATE", "DELETE" }, validate = function(obj, req) ]] .. PROBE .. [[
+          if req.operation == "DELETE" then return obj.data.keep ~= "yes", "it is kept" end
+          if req.operation == "UPDATE" and req.old.data.fixed ~= obj.data.fixed then
+            return nil, ("fixed was %s, and %s of %s may not change it"):format(req.old.data.fixed,
+              req.resource, req.namespace)
+          end
+          if obj.data.code then return kube.deny("with a code", tonumber(obj.data.code)) end
+          if obj.data.raised then error(kube.deny "raised") end
+          if obj.data.quiet then return false end
+          if obj.data.user then
+            return kube.deny(req.user .. " " .. (#req.groups > 0 and "with groups" or "alone")
+              .. " " .. req.kind .. " " .. req.name)
+          end
+          return true end]]))
       in_force(probed())
       local e = refused("a", { code = "422" })
       assert.equal(('admission webhook "%s.webhooks.kubelua" denied the request: with a code'):format(hook),
@@ -258,7 +263,8 @@ servers.each(function(name, start)
       in_force(probed())
       process.write(run.script_path, ([[
 local kube = require "kubelua"
-return kube.controller { name = %q, resource = "v1/ConfigMap", reconcile = function() end } ]]):format(hook .. "-c"))
+return kube.controller { name = %q, resource = "v1/ConfigMap", reconcile = function() end } ]]):format(hook
+  .. "-c"))
       wait.until_true(60, "the configuration is gone", function()
         return client:get("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", hook) == nil
       end)
@@ -316,7 +322,8 @@ describe("a webhook's trace", function()
   -- What it logs about a review that comes with this traceparent header (nil: without).
   local function line_of(name, header)
     local file = process.write(process.tmpname ".json",
-      ('{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE",'
+      ('{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u",\z
+        "operation":"CREATE",'
       .. '"object":{"kind":"ConfigMap","metadata":{"name":"%s"}}}}'):format(name))
     local out,
       code = process.run(("curl -sSk --max-time 30 -H 'Content-Type: application/json' %s --data-binary @%s \z

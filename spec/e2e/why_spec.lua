@@ -1,4 +1,5 @@
---- why_spec.lua - kubelua why: what a running process tells of a key, and of what keeps it from running.
+-- why_spec.lua - kubelua why: what a running process reports about a key, and about the reasons why it does
+-- not run.
 
 local controller = require "support.controller"
 local json = require "dkjson"
@@ -11,10 +12,16 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local SCRIPT = [[
 local kube = require "kubelua"
 return kube.controller {
-  name = "maps", resource = "v1/ConfigMap", namespaces = { NAMESPACE }, when = { "data" }, owns = { "v1/Secret" }, reads = { "v1/Service" },
+  name = "maps", resource = "v1/ConfigMap", namespaces = { NAMESPACE }, when = { "data" },
+  owns = { "v1/Secret" }, reads = { "v1/Service" },
   watches = {
-    ["v1/Secret"] = function(secret) return secret("metadata.labels.of") and { secret.metadata.namespace .. "/" .. secret.metadata.labels.of } or {} end,
-    ["v1/ServiceAccount"] = function(account) return { account.metadata.namespace .. "/" .. (account("metadata.labels.of") or "nothing") } end,
+    ["v1/Secret"] = function(secret)
+      return secret("metadata.labels.of")
+        and { secret.metadata.namespace .. "/" .. secret.metadata.labels.of } or {}
+    end,
+    ["v1/ServiceAccount"] = function(account)
+      return { account.metadata.namespace .. "/" .. (account("metadata.labels.of") or "nothing") }
+    end,
   },
   reconcile = function(map, ctx)
     ctx:list("v1/Service", { namespace = map.metadata.namespace, labels = "app=x" })
@@ -145,7 +152,8 @@ servers.each(function(name, start_server)
     it("takes a name alone for one in the namespace default, and tells what else wakes a key", function()
       local run = start(server, dir, [[
 local kube = require "kubelua"
-return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = { "default", ]] .. ("%q"):format(ns)
+return kube.controller { name = "maps", resource = "v1/ConfigMap",
+  namespaces = { "default", ]] .. ("%q"):format(ns)
         .. [[ }, resync = "5m", every = "1h", cron = "0 3 * * *", reconcile = function() end }]])
       run:wait_for_log(60, "controller is running")
       says(dir, "cm nobody", "v1/ConfigMap default/nobody is not in the cache")
@@ -202,7 +210,8 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = 
       run:wait_for_log(60, "controller is running")
       lonely:kill()
       says(dir, "cm " .. there .. "/gone",
-        "is not in the cache: it does not exist; but the server has sent nothing about v1/ConfigMap for [%d.]+m?s: \z
+        "is not in the cache: it does not exist; but the server has sent nothing about v1/ConfigMap for \z
+          [%d.]+m?s: \z
         .*connection refused")
       run:stop()
       lonely:stop()
@@ -211,7 +220,8 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap", namespaces = 
     it("tells a call of ctx.http once, with what became of it", function()
       local run = start(server, dir, ([[
 local kube = require "kubelua"
-return kube.controller { name = "away", resource = "v1/ConfigMap", namespaces = { %q }, http = { "http://127.0.0.1:1" },
+return kube.controller { name = "away", resource = "v1/ConfigMap", namespaces = { %q },
+  http = { "http://127.0.0.1:1" },
   reconcile = function(_, ctx) ctx.http:get "http://127.0.0.1:1/x" end }
 ]]):format(ns), "--allow-http")
       run:wait_for_log(60, "controller is running")
@@ -222,7 +232,8 @@ return kube.controller { name = "away", resource = "v1/ConfigMap", namespaces = 
 
     it("says that webhooks have no history", function()
       local run = start(server, dir, [[
-return require "kubelua".webhook { name = "idle", resource = "v1/Secret", failure_policy = "Ignore", validate = function() end }
+return require "kubelua".webhook { name = "idle", resource = "v1/Secret", failure_policy = "Ignore",
+  validate = function() end }
 ]], "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto")
       run:wait_for_log(60, "control socket")
       says(dir, "secret " .. ns .. "/a", "this process has webhooks and no controller")
@@ -248,7 +259,8 @@ return require "kubelua".webhook { name = "idle", resource = "v1/Secret", failur
         assert.equal(0, code, out)
       end
       out = why(dir, ("v1/ConfigMaps %s/a --socket %s/kubelua/second.sock"):format(ns, dir))
-      assert.truthy(out:find('no controller of this process watches or reconciles "v1/ConfigMaps": did you mean \z
+      assert.truthy(out:find(
+        'no controller of this process watches or reconciles "v1/ConfigMaps": did you mean \z
         v1/ConfigMap?', 1, true), out)
       out, code = why(dir, "cm")
       assert.equal(2, code)

@@ -276,22 +276,24 @@ describe("kubelua gen", function()
     ["serves nothing"] = { crd { versions = none:gsub("true", "false", 1) }, "serves none of its versions" },
     ["has no versions"] = { crd { versions = "    []\n" }, "has no spec.versions" },
     ["has a version twice"] = { crd { versions = none:gsub("true", "false", 1)
-      .. none:gsub("true", "false", 1) }, "has version v1 twice" },
+      .. none:gsub("true", "false", 1) }, "lists version v1 twice" },
     ["has a wrong scope"] = { crd { scope = "Everywhere" },
       "spec.scope must be Namespaced or Cluster, got Everywhere" },
-    ["has a wrong kind"] = { crd { kind = "widget" }, "spec.names.kind \"widget\" is not a name of a kind" },
+    ["has a wrong kind"] = { crd { kind = "widget" },
+      'spec.names.kind must begin with an upper-case letter and have only letters and digits, such as \z
+      Widget; got "widget"' },
     ["has a wrong plural"] = { crd { plural = "Widgets", name = "Widgets.example.com" },
-      "spec.names.plural \"Widgets\" is not a name of a resource" },
+      'spec.names.plural must be lower case, such as widgets; got "Widgets"' },
     ["has a wrong name"] = { crd { name = "things.example.com" },
       'metadata.name must be "widgets.example.com" (plural and group), got "things.example.com"' },
-    ["is there twice"] = { crd() .. "---\n" .. crd(), "widgets.example.com is defined in" },
+    ["is there twice"] = { crd() .. "---\n" .. crd(), "widgets.example.com is already defined in" },
     ["has a $ref"] = { crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: \z
       object, properties: { spec: { $ref: '#/x' } } } } }\n" },
       "has a $ref (#/x), which a CRD cannot have" },
     ["has a schema that is none"] = {
       crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: { type: object, \z
       properties: { spec: 5 } } } }\n" },
-      "this is not a JSON schema: the schema of spec is 5, and must be an object" },
+      "the schema is not valid: the schema of spec is 5, and must be an object" },
     ["has a schema that is a text"] = {
       crd { versions = "  - { name: v1, served: true, schema: { openAPIV3Schema: x } }\n" },
       "openAPIV3Schema must be an object, got x" },

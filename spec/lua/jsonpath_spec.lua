@@ -1,11 +1,12 @@
--- jsonpath_spec.lua - the templates of `kubelua get -o jsonpath=`. That kubectl says the same is in
--- spec/e2e/cli_spec.lua.
+-- jsonpath_spec.lua - the templates of `kubelua get -o jsonpath=`. spec/e2e/cli_spec.lua compares them with
+-- kubectl.
 
 local jsonpath = require "kubelua.cli.jsonpath"
 local kube = require "kubelua"
 
 local list = kube.decode [[{ "items": [
-  { "metadata": { "name": "a", "labels": { "app": "web", "a.b/c": "d" } }, "n": 1, "tags": ["x", "y", "z"], "ready": true },
+  { "metadata": { "name": "a", "labels": { "app": "web", "a.b/c": "d" } }, "n": 1,
+    "tags": ["x", "y", "z"], "ready": true },
   { "metadata": { "name": "b" }, "n": 2.5, "inner": { "metadata": { "name": "c" } } } ] }]]
 
 local function render(template) return jsonpath.render(jsonpath.template(template), list) end

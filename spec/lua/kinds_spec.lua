@@ -1,5 +1,5 @@
--- kinds_spec.lua - names of kinds where no server is asked: those of a script's own definitions beside the
--- built-in ones. That these are a server's is in spec/e2e/discovery_spec.lua.
+-- kinds_spec.lua - names of kinds without a server: those of a script's own definitions and the built-in
+-- ones. spec/e2e/discovery_spec.lua compares them with a server.
 
 local kinds = require "kubelua.kinds"
 
@@ -31,7 +31,8 @@ describe("a kind that a script defines", function()
   it("is asked for by its group where others have the name", function()
     kinds.define("example.com/v1/Job", { "jobs", "job" }, words)
     kinds.define("a.example.com/v1/Site", { "sites", "site" }, words)
-    assert.same({ nil, '"jobs" is in several API groups: name one of "batch/v1/Job" or "example.com/v1/Job"' },
+    assert.same({ nil, '"jobs" is in several API groups: name one of "batch/v1/Job" or \z
+      "example.com/v1/Job"' },
       { kinds.full("jobs", words) })
     assert.same({ nil, '"site" is in several API groups: name one of "example.com/v1/Site" or \z
       "a.example.com/v1/Site"' },

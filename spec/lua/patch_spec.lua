@@ -5,7 +5,8 @@ local kube = require "kubelua"
 local core = require "kubelua.core"
 local patch = require "kubelua.patch"
 
-local NODE = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u1","resourceVersion":"7","labels":{"a":"b"},'
+local NODE = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u1","resourceVersion":"7",\z
+  "labels":{"a":"b"},'
   .. '"finalizers":["f"]},"status":{"phase":"x"}}'
 
 -- A server that answers each request with the next of `answers` (a view, or an error to raise) and keeps
@@ -81,7 +82,8 @@ describe("patch with a function", function()
 
   it("runs again on the fresh object after a conflict", function()
     local s = server { conflict() }
-    s.fresh = kube.decode '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u1","resourceVersion":"9"},"spec":{"n":5}}'
+    s.fresh = kube.decode '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u1",\z
+      "resourceVersion":"9"},"spec":{"n":5}}'
     patch.patch(s, "c:patch", node, function(n) n.spec.n = (n("spec.n") or 0) + 1 end)
     assert.equal(1, s.gets)
     assert.equal('{"spec":{"n":1}}', s.sent[1].body)

@@ -1,4 +1,4 @@
--- rbac_spec.lua - the rules that a script's tables and text ask for.
+-- rbac_spec.lua - the RBAC rules that a script's tables and text need.
 local rbac = require "kubelua.rbac"
 local source = require "kubelua.rbac_source"
 
@@ -251,7 +251,8 @@ describe("kubelua rbac", function()
     local process = require "support.process"
     local path = process.write(process.tmpname ".lua", [[
 local kube = require "kubelua"
-local Box = kube.crd { group = "example.com", kind = "Box", plural = "crates", schema = kube.schema { spec = "object" } }
+local Box = kube.crd { group = "example.com", kind = "Box", plural = "crates",
+  schema = kube.schema { spec = "object" } }
 return kube.controller { name = "boxes", resource = Box, reconcile = function() end }
 ]])
     local out, code = process.run(("%s rbac %s 2>&1"):format(os.getenv "KUBELUA" or "build/kubelua", path))

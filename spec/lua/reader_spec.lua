@@ -1,4 +1,4 @@
---- reader_spec.lua - scripts that are read and not run: the tree of a text, what kubelua check says of it.
+-- reader_spec.lua - static analysis of scripts: the syntax tree of a text, and the findings of kubelua check.
 
 local lint = require "kubelua.reader.lint"
 local process = require "support.process"
@@ -101,7 +101,8 @@ describe("kubelua check", function()
   it("finds nothing in what works", function()
     local scripts = {}
     for path in files("controllers", "examples") do
-      if not path:find "_test%.lua$" and not path:find "/lib/" and read(path):find "return kube%.controller" then
+      if not path:find "_test%.lua$" and not path:find "/lib/"
+        and read(path):find "return kube%.controller" then
         scripts[#scripts + 1] = path
       end
     end
@@ -180,7 +181,8 @@ describe("kubelua check", function()
 
   it("reads modules beside the script, with their names", function()
     local said = findings("reads = { 'v1/Secret' }, priority = helper.priority,", "return helper.go(ctx)", {
-      helper = "return { priority = 1, go = function(ctx)\n  ctx:pach(ctx:get('v1/Secret', 'a'), {})\nend }" })
+      helper = "return { priority = 1, go = function(ctx)\n  ctx:pach(ctx:get('v1/Secret', 'a'), {})\nend \z
+        }" })
     assert.match("^2: error unknown%-ctx: ctx.pach", said)
     assert.is_nil(said:find "unused")
   end)

@@ -1,5 +1,5 @@
---- sim_page_spec.lua - the figures of a simulation's page are the numbers of its results.
---- not in tsan: it has one thread
+-- sim_page_spec.lua - the figures on a simulation's page equal the numbers of its results.
+-- not in tsan: it has one thread
 
 local page_script = require "kubelua.sim.page_script"
 local process = require "support.process"
@@ -63,7 +63,8 @@ describe("a chart", function()
     local rows = { { time = 0, v = 1 }, { time = 1800, v = 2.5 } }
     local chart = svg.bands("x", "cores", 3600, { { rows = rows, mid = "v", high = "v",
       label = "</script><!--<script>", colour = "--prod" } })
-    assert.match('{"times":%[0,1800%],"series":%[{"label":"\\u003c/script>\\u003c!%-%-\\u003cscript>","values":%[1,2.5%]}%]}', chart)
+    assert.match('{"times":%[0,1800%],"series":%[{"label":"\\u003c/script>\\u003c!%-%-\\u003cscript>",\z
+      "values":%[1,2.5%]}%]}', chart)
     assert.equal(1, count(chart, "</script>"))
   end)
 end)

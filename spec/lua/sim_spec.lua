@@ -1,6 +1,6 @@
---- sim_spec.lua - simulations: the same each time, nothing lost or made up, scripts unchanged, what a
---- scenario does, and what is said of wrong input.
---- not in asan, tsan: what comes out is the subject; e2e/sim_spec and its like run the engine
+-- sim_spec.lua - simulations: repeatable, without lost or invented objects, with unchanged scripts;
+-- scenarios; and errors for invalid input.
+-- not in asan, tsan: what comes out is the subject; e2e/sim_spec and its like run the engine
 
 local core = require "kubelua.core"
 local kube = require "kubelua"
@@ -87,7 +87,8 @@ describe("a simulation", function()
           local room = class == "prod" and nodes.cpu[k] or nodes.batch_cpu[k]
           local space = class == "prod" and nodes.memory[k] or nodes.batch_memory[k]
           local load = (nodes.reported_cpu[k] + nodes.since_cpu[k] + pods.cpu[p] * 0.85) / nodes.cpu[k]
-          local full = (nodes.reported_memory[k] + nodes.since_memory[k] + pods.memory[p] * 0.70) / nodes.memory[k]
+          local memory = nodes.reported_memory[k] + nodes.since_memory[k] + pods.memory[p] * 0.70
+          local full = memory / nodes.memory[k]
           if nodes.ready[k] and nodes[class .. "_asked"][k] + pods.cpu[p] <= room and load <= 0.65
             and nodes[class .. "_memory_asked"][k] + pods.memory[p] <= space and full <= 0.95
             and (not score or 2 - load - full > score) then best, score = k, 2 - load - full end
@@ -770,7 +771,8 @@ describe("a trace of Alibaba's form of 2018", function()
     process.write(dir .. "/machine_meta.csv",
       "m_1,0,1,1,96,100,USING\nm_1,500,1,1,96,100,USING\nm_2,0,1,1,64,50,USING\n")
     process.write(dir .. "/container_meta.csv",
-      "c_1,m_1,0,app_5,started,400,400,1.56\nc_1,m_1,700,app_5,started,400,400,1.56\nc_2,m_2,0,app_6,started,800,800,3.12\n")
+      "c_1,m_1,0,app_5,started,400,400,1.56\nc_1,m_1,700,app_5,started,400,400,1.56\nc_2,m_2,0,app_6,\z
+        started,800,800,3.12\n")
     process.write(dir .. "/container_usage.csv",
       "c_1,m_1,3500,50,3,,,,,,\nc_1,m_1,3900,25,3,,,,,,\nc_1,m_1,100,99,3,,,,,,\nc_2,m_2,3600,101,3,,,,,,\n"
       .. "c_2,m_2,3600,10,3,,,,,,\n")
@@ -928,7 +930,8 @@ describe("a generated cluster", function()
     local function runs(selector)
       local r = run.run(cell("nodes=3,batch_rate=0", { seconds = 60, scripts = { file("seen.lua", ([[
         local kube = require "kubelua"
-        return kube.controller { name = "seen", resource = "v1/Node", selector = { %s }, reconcile = function() end }
+        return kube.controller { name = "seen", resource = "v1/Node", selector = { %s },
+          reconcile = function() end }
       ]]):format(selector)) } }))
       return r.controllers[1].runs
     end
@@ -985,7 +988,8 @@ describe("what is varied", function()
     local variants = sweep.variants(cell(), axes)
     assert.equal(2, #variants)
     assert.same({ factor = 3 }, variants[2].cell.scene)
-    fails([[the scenario has no param "facto"; did you mean 'factor']], sweep.axes, { "scenario.facto=2" }, {},
+    fails([[the scenario has no param "facto"; did you mean 'factor']], sweep.axes,
+      { "scenario.facto=2" }, {},
       { factor = 1 })
     fails("expected a number", sweep.axes, { "scenario.factor=much" }, {}, { factor = 1 })
   end)
@@ -1047,7 +1051,7 @@ describe("a ranking", function()
       broken = {}, front = label == "b" }
   end
 
-  it("has those that keep the budget first, says which seeds cannot tell apart, and who keeps what", function()
+  it("lists those within the budget first, names those that seeds cannot tell apart, and says why", function()
     local variants = { variant("a", { 10, 11, 12 }, { 0, 0, 0 }),
       variant("b", { 20, 21, 22 }, { 0.5, 0.5, 0.5 }),
       variant("c", { 20, 20, 22.5 }, { 0, 0, 0 }), variant("d", { 30, 31, 32 }, { 0.9, 1.5, 2 }) }

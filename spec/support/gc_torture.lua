@@ -1,8 +1,8 @@
---- gc_torture.lua - does with the library what scripts do, and says "ok" at its end; gc_spec.lua runs it
--- with a collector that leaves nothing in peace.
+-- gc_torture.lua - uses the library like scripts do, and prints "ok" at the end; gc_spec.lua runs it with a
+-- collector that runs as often as possible.
 --
---   gc_torture.lua calls [N]     each N-th instruction of Lua collects everything
---   gc_torture.lua close         the state is closed in the middle of all kinds of things, finalisers that use them included
+--   gc_torture.lua calls [N]     runs a full collection at every N-th instruction of Lua
+--   gc_torture.lua close         closes the state in the middle of everything, with finalisers that use it
 
 local kube = require "kubelua"
 local core = require "kubelua.core"
@@ -11,9 +11,11 @@ local mode, every = arg[1], tonumber(arg[2] or "")
 
 local POD = [[{
   "kind": "Pod", "apiVersion": "v1",
-  "metadata": {"name": "web", "namespace": "shop", "labels": {"app.kubernetes.io/name": "web", "tier": "front-of-the-house-with-a-view"}},
+  "metadata": {"name": "web", "namespace": "shop",
+    "labels": {"app.kubernetes.io/name": "web", "tier": "front-of-the-house-with-a-view"}},
   "spec": {"nodeName": "a-node-with-a-name-of-more-than-forty-characters", "priority": 9007199254740993,
-           "containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}}, {"name": "b"}],
+           "containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}},
+             {"name": "b"}],
            "big": 18446744073709551615, "nothing": null}
 }]]
 

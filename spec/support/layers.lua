@@ -1,5 +1,4 @@
---- layers.lua - the picture of the house as a table, and a judge that reads every #include and require
---- against it.
+-- layers.lua - the layers of the code as a table, and a check of every #include and require against it.
 --
 --   base <- value <- model <- wire                                  what an object is
 --   http <- auth <- client <- session                               how a server is spoken to
@@ -62,7 +61,8 @@ M.arrows = {
     controller",
   ["core/webhook"] = set "base httpd value model auth client metrics run controller webhook",
   ["core/lab"] = set "base value model client informers events run controller lab",
-  ["core/manager"] = set "base httpd value model client metrics election events run observe controller webhook \z
+  ["core/manager"] = set "base httpd value model client metrics election events run observe controller \z
+    webhook \z
     lab manager",
   ["core/sim"] = set "base model run controller lab server sim",
   ["core/control"] = set "base httpd value model cache metrics observe controller manager control",
@@ -82,7 +82,8 @@ M.arrows = {
   ["core/policy"] = set "base value model store cel rules schema show check builtin policy",
   ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin serving devices policy \z
     custom verbs",
-  ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show openapi builtin policy \z
+  ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show \z
+    openapi builtin policy \z
     custom discovery verbs server",
 }
 
@@ -138,12 +139,14 @@ M.calls = {
 
 --- What C and POSIX give; anything else in <> needs a door above.
 local SYSTEM = set [[
-  assert.h ctype.h errno.h fcntl.h fenv.h float.h inttypes.h limits.h locale.h malloc.h math.h poll.h pwd.h sched.h search.h
-  semaphore.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h
-  string.h strings.h syslog.h termios.h time.h unistd.h wchar.h fnmatch.h glob.h dirent.h getopt.h libgen.h link.h netdb.h endian.h byteswap.h
+  assert.h ctype.h errno.h fcntl.h fenv.h float.h inttypes.h limits.h locale.h malloc.h math.h poll.h pwd.h
+  sched.h search.h semaphore.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
+  stdio.h stdlib.h stdnoreturn.h string.h strings.h syslog.h termios.h time.h unistd.h wchar.h fnmatch.h
+  glob.h dirent.h getopt.h libgen.h link.h netdb.h endian.h byteswap.h
   arpa/inet.h net/if.h netinet/in.h netinet/tcp.h immintrin.h emmintrin.h
-  sys/epoll.h sys/eventfd.h sys/ioctl.h sys/mman.h sys/prctl.h sys/random.h sys/resource.h sys/select.h sys/signalfd.h sys/socket.h
-  sys/stat.h sys/statfs.h sys/syscall.h sys/time.h sys/timerfd.h sys/types.h sys/uio.h sys/un.h sys/utsname.h sys/vfs.h sys/wait.h
+  sys/epoll.h sys/eventfd.h sys/ioctl.h sys/mman.h sys/prctl.h sys/random.h sys/resource.h sys/select.h
+  sys/signalfd.h sys/socket.h sys/stat.h sys/statfs.h sys/syscall.h sys/time.h sys/timerfd.h sys/types.h
+  sys/uio.h sys/un.h sys/utsname.h sys/vfs.h sys/wait.h
   linux/futex.h linux/magic.h
   new
 ]]
@@ -362,7 +365,8 @@ end
 --- Every file of ours that the picture speaks about.
 function M.tree()
   local files = {}
-  local list = process.run "find core bindings \\( -name '*.[ch]' -o -name '*.cc' -o -name README.md \\) -type f; find \z
+  local list = process.run "find core bindings \\( -name '*.[ch]' -o -name '*.cc' -o -name README.md \\) \z
+    -type f; find \z
     controllers lua -name '*.lua' -type f"
   for path in list:gmatch "[^\n]+" do files[path] = process.read(path) end
   return files

@@ -1,4 +1,4 @@
---- servers.lua - API servers for specs: our embedded one and a real kube-apiserver, behind one face.
+-- servers.lua - API servers for specs: the embedded one and a real kube-apiserver, with one interface.
 --
 --   servers.each(function(name, start)
 --     describe("a client of " .. name, function()
@@ -478,8 +478,10 @@ function Kubelet:pod(namespace, name, logs)
     process.write(self:path(namespace, name, container, ".log"), text)
   end
   table.sort(containers)
-  local file = process.write(process.tmpname ".json", ([[{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s", "namespace": "%s"},
-    "spec": {"nodeName": "%s", "terminationGracePeriodSeconds": 0, "containers": [%s]}}]]):format(name, namespace, self.node, table.concat(containers, ", ")))
+  local file = process.write(process.tmpname ".json",
+    ([[{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s", "namespace": "%s"},
+      "spec": {"nodeName": "%s", "terminationGracePeriodSeconds": 0, "containers": [%s]}}]]):format(name,
+        namespace, self.node, table.concat(containers, ", ")))
   self.server:must_kubectl("apply", "-f", file)
 end
 

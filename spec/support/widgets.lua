@@ -1,6 +1,5 @@
---- widgets.lua - a kind of one's own for specs whose scripts reconcile something: objects with a free spec
---- and status, in a namespace
--- of the test, and reports that the script leaves in ConfigMaps.
+-- widgets.lua - a custom kind for specs whose scripts reconcile something: objects with free spec and status
+-- in a namespace of the test, and reports of the script in ConfigMaps.
 --
 --   widgets.each("results-spec", function(t)              -- on both servers; t.ns is new for every test
 --     it("...", function()
@@ -64,7 +63,8 @@ local SCRIPT = [[
 local kube = require "kubelua"
 local runs = {}
 local function report(ctx, text, name)
-  ctx:create_or_patch({ kind = "v1/ConfigMap", name = "report-" .. (name or ctx.name) }, function(m) m.data.text = tostring(text) end)
+  ctx:create_or_patch({ kind = "v1/ConfigMap", name = "report-" .. (name or ctx.name) },
+    function(m) m.data.text = tostring(text) end)
 end
 do local _, _ = runs, report end
 return kube.controller { name = "%s", resource = "%s", %s }

@@ -1,5 +1,6 @@
--- eviction.lua - where the pods that the original has moved differ from those that a pass of ours would move,
--- in the same cluster, with every node that is used too much counted as such at once.
+-- eviction.lua - compares the pods that koord-descheduler (the original) moved with those that one pass of
+-- our policy would move in the same cluster. Our pass counts a node above a threshold as overutilized at
+-- once: the original has waited already.
 
 local balance = require "lownodeload.balance"
 local case = require "compare.case"
@@ -12,7 +13,7 @@ local M = {}
 
 local NODES = 100 -- the most nodes of a case
 
--- The settings without patience: the original has already waited.
+-- The settings with a single observation above a threshold as enough.
 local function at_once(settings)
   local out = fields.copy(settings)
   out.anomalyCondition = { consecutiveAbnormalities = 1 }
@@ -20,7 +21,7 @@ local function at_once(settings)
   return out
 end
 
--- "cpu 52 % of at most 75 %", before anything moved.
+-- The usage of a node before any move: "cpu 52 % (threshold 75 %)".
 local function usage_of(load, settings, world)
   local was = measure.loads({ load.node }, world.pods_on, world.metrics, load.high,
     settings.nodeMetricExpirationSeconds, world.now)[1]
@@ -28,12 +29,12 @@ local function usage_of(load, settings, world)
   for i, name in ipairs(fields.names(load.high)) do
     local all = load.allocatable[name] or 0
     local function percent(n) return all == 0 and 0 or 100 * n // all end
-    parts[i] = ("%s %d %% of at most %d %%"):format(name, percent(was.usage[name]), percent(load.high[name]))
+    parts[i] = ("%s %d %% (threshold %d %%)"):format(name, percent(was.usage[name]), percent(load.high[name]))
   end
   return table.concat(parts, ", ")
 end
 
--- The load of a node and the last pool that has it, or nil.
+-- The load of a node, and the result of the last pool with that node; or nil.
 local function load_of(results, node)
   for i = #results, 1, -1 do
     for _, load in ipairs(results[i].loads) do
@@ -49,22 +50,22 @@ local function is_in(list, load)
   return false
 end
 
--- Why our policy leaves a pod of the original in place: the deciding rule, and its figures.
+-- Why our policy does not move a pod that the original moves: the name of the rule, and the reason in words.
 local function refusal(pod, results, moved, settings, world)
   local may, why = world.evictable(pod)
-  if not may then return "pod", why or "the settings leave it out" end
+  if not may then return "pod", why or "the settings exclude it" end
   local load, result = load_of(results, pod.spec.nodeName)
-  if not load then return "node", "it is in no pool, or its agent is silent" end
+  if not load then return "node", "its node is in no pool, or has no recent NodeMetric" end
   if not is_in(result.classes.high, load) and not is_in(result.classes.prodHigh, load) then
     return "node", usage_of(load, settings, world)
   end
-  if moved[load.name] then return "order", "here go " .. table.concat(moved[load.name], ", ") end
-  return "room", "no node takes it"
+  if moved[load.name] then return "order", "our pass moves " .. table.concat(moved[load.name], ", ") end
+  return "room", "no other node takes it"
 end
 
---- theirs: the pods that the original has just decided to move; world: as of balance.all, with an
---- evictable(pod) that also says why not. Returns two lists of { object, name, theirs, ours, reason, why }:
---- what only the original moves, and what only ours would.
+--- theirs: the pods that the original has just decided to move; world: as for balance.all, but evictable(pod)
+--- returns the reason as a second result. Returns two lists of { object, name, theirs, ours, reason, why }:
+--- the pods that only the original moves, and those that only our pass would move.
 function M.judge(theirs, settings, world)
   local here, moved, there = {}, {}, {}
   local results = balance.all(at_once(settings), fields.merge(world, { detectors = { node = {}, prod = {} },
@@ -103,7 +104,8 @@ local function names_of(list)
   return kube.array(out)
 end
 
---- A case of spec/fixtures/koordinator that expects the original's pods; nil in a cluster too large for one.
+--- A case for spec/fixtures/koordinator that expects the pods of the original; nil: the cluster has more than
+--- NODES nodes.
 function M.case(theirs, settings, world)
   if #world.nodes > NODES then return nil end
   local input = { args = at_once(settings), passes = 1, now = tostring(kube.time(world.now)), nodes = {},

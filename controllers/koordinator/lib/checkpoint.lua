@@ -1,10 +1,10 @@
--- checkpoint.lua - what a controller learned of an object and cannot read again, kept in a ConfigMap that
--- belongs to the object and ends with it. The copy in memory is the truth while this process leads; after a
--- restart, a reload or a change of leader the ConfigMap is.
+-- checkpoint.lua - saves the state that a controller learned about an object and cannot read again. It is in
+-- a ConfigMap that the object owns. While this process leads, the state in memory is current; after a
+-- restart, a reload or a change of leader, the state is loaded from the ConfigMap.
 --
 --   local kept = checkpoint.keeper { prefix = "recommender-", load = fn, save = fn }
---   local state = kept:state(ctx, object, namespace)    -- load(what was saved, or nil) where none is known
---   kept:keep(ctx, object, namespace, 600)              -- writes save(state), each 600 s, if it changed
+--   local state = kept:state(ctx, object, namespace)    -- load(the saved state, or nil) at the first call
+--   kept:keep(ctx, object, namespace, 600)              -- writes save(state) every 600 s, if it changed
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -29,14 +29,16 @@ local function read(ctx, namespace, name)
   local text = fields.dig(map, "data", ENTRY)
   local saved, why = nil, nil
   if text then saved, why = fields.json(text) end
-  if why then ctx.log:warn(("ConfigMap %s/%s is begun anew: %s"):format(namespace, name, why)) end
+  if why then
+    ctx.log:warn(("ConfigMap %s/%s cannot be read and is replaced: %s"):format(namespace, name, why))
+  end
   return saved
 end
 
 function Keeper:state(ctx, object, namespace)
   local uid, now = object.metadata.uid, ctx:now():unix()
   local entry = self.known[uid] ---@type any
-  -- Another leader may have gone on where this process stopped.
+  -- In another epoch, another leader may have changed the ConfigMap.
   if not entry or entry.epoch ~= ctx.epoch then
     entry = { epoch = ctx.epoch, state = self.load(read(ctx, namespace, self:name(object))),
       kept = now }
@@ -46,7 +48,8 @@ function Keeper:state(ctx, object, namespace)
   return entry.state
 end
 
--- Whoever was not looked at for a day is gone, or somebody else's: the checkpoint has what it learned.
+-- Forgets objects that nobody asked for in a day: they were deleted, or another process has them. Their state
+-- stays in the ConfigMap.
 function Keeper:forget(now)
   for uid, entry in pairs(self.known) do
     if now - entry.kept > FORGOTTEN then self.known[uid] = nil end

@@ -1,9 +1,9 @@
--- descheduling.lua - controllers that look at all nodes and pods each interval and have pods moved, by
--- PodMigrationJobs. One key, the namespace, stands for the cluster.
+-- descheduling.lua - the frame of controllers that look at all nodes and pods each interval, and create
+-- PodMigrationJobs for the pods to move. Such a controller has one key, the namespace.
 --   descheduling.controller { name, plugin, interval, reads, params,
 --     pass = function(ctx, settings, cluster) }
--- params have paused, dryRun, jobMode, jobTTL, and evictableNamespaces and podSelectors where the policy has
--- them.
+-- params have paused, dryRun, jobMode, jobTTL, and, if the policy uses them, evictableNamespaces and
+-- podSelectors.
 --   cluster  { nodes = list, pods_on = { [node name] = pods }, evictable = function(pod),
 --              move = function({ pod, node, reason }) }
 
@@ -36,7 +36,7 @@ function M.is_under_way(job)
   return phase ~= "Succeeded" and phase ~= "Failed"
 end
 
--- Uids of pods that a job is about to move.
+-- The uids of pods with an unfinished job.
 local function under_way(ctx)
   local out = {}
   for job in ctx:each(JOB) do
@@ -46,10 +46,10 @@ local function under_way(ctx)
   return out
 end
 
--- The job is called after the pod: a second pass that decides the same makes no second one.
+-- The job is named after the pod's uid, so a second pass with the same decision creates no second job.
 local function migrate(ctx, move, settings, o)
   local meta = move.pod.metadata
-  ctx.log:info("%s/%s is to leave node %s: %s", meta.namespace, meta.name, move.node, move.reason)
+  ctx.log:info("pod %s/%s should leave node %s: %s", meta.namespace, meta.name, move.node, move.reason)
   if settings.dryRun then return end
   local _, why = kube.try(ctx.create, ctx, { kind = JOB, name = o.name .. "-" .. meta.uid,
     annotations = { ["koordinator.sh/evict-reason"] = move.reason,

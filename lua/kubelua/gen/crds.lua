@@ -1,4 +1,4 @@
--- gen/crds.lua - makes a library from files with CustomResourceDefinitions.
+-- gen/crds.lua - generates a library from files with CustomResourceDefinitions.
 
 local kube = require "kubelua"
 local model = require "kubelua.gen.model"
@@ -19,7 +19,7 @@ local function read(path)
   return text
 end
 
--- Every definition in a file; other objects are noted.
+-- Adds every definition in a file to `out`, and a note for every other object to the library.
 local function definitions(library, path, out)
   local ok, documents = pcall(kube.yaml, read(path), path)
   if not ok then
@@ -33,7 +33,7 @@ local function definitions(library, path, out)
       for _, item in ipairs(model.items(o "items")) do add(item) end
     elseif o.kind ~= DEFINITION then
       library.notes[#library.notes + 1] =
-        ("%s: a %s is left out: only CustomResourceDefinitions make a library"):format(path, o.kind)
+        ("%s: a %s is left out: a library has only CustomResourceDefinitions"):format(path, o.kind)
     else
       out[#out + 1] = { path = path, o = o, name = tostring(o "metadata.name" or "?") }
     end
@@ -54,9 +54,8 @@ end
 local function check(at)
   local api = at.o "apiVersion"
   if api ~= "apiextensions.k8s.io/v1" then
-    error(("%s: %s %s is %s; Kubernetes serves only apiextensions.k8s.io/v1 since 1.22, so convert \z
-      it first"):format(
-      at.path, DEFINITION, at.name, tostring(api)), 0)
+    error(("%s: %s %s has apiVersion %s; Kubernetes serves only apiextensions.k8s.io/v1 since 1.22: \z
+      convert it to that version"):format(at.path, DEFINITION, at.name, tostring(api)), 0)
   end
   at.group, at.kind, at.plural, at.scope = need(at, "spec.group"), need(at, "spec.names.kind"),
     need(at, "spec.names.plural"), need(at, "spec.scope")
@@ -65,12 +64,12 @@ local function check(at)
       at.scope), 0)
   end
   if not at.kind:find "^%u%w*$" then
-    error(("%s: %s %s: spec.names.kind %q is not a name of a kind"):format(at.path, DEFINITION, at.name,
-      at.kind), 0)
+    error(("%s: %s %s: spec.names.kind must begin with an upper-case letter and have only letters and \z
+      digits, such as Widget; got %q"):format(at.path, DEFINITION, at.name, at.kind), 0)
   end
   if not at.plural:find "^%l[%l%d-]*$" then
-    error(("%s: %s %s: spec.names.plural %q is not a name of a resource"):format(at.path, DEFINITION, at.name,
-      at.plural), 0)
+    error(("%s: %s %s: spec.names.plural must be lower case, such as widgets; got %q"):format(at.path,
+      DEFINITION, at.name, at.plural), 0)
   end
   if at.name ~= at.plural .. "." .. at.group then
     error(("%s: metadata.name must be \"%s.%s\" (plural and group), got %q"):format(at.path, at.plural,
@@ -83,18 +82,18 @@ local function check(at)
   for i, version in ipairs(versions) do
     local name = type(version) == "userdata" and version "name"
     if type(name) ~= "string" or not name:find "^%l[%l%d]*$" then
-      error(("%s: %s %s: spec.versions[%d] has no usable name"):format(at.path, DEFINITION, at.name, i), 0)
+      error(("%s: %s %s: spec.versions[%d].name must be a version such as v1 or v1beta1"):format(at.path,
+        DEFINITION, at.name, i), 0)
     end
     if known[name] then
-      error(("%s: %s %s has version %s twice"):format(at.path, DEFINITION, at.name, name), 0)
+      error(("%s: %s %s lists version %s twice"):format(at.path, DEFINITION, at.name, name), 0)
     end
     known[name] = true
     if version "served" == true then
       if not version "schema.openAPIV3Schema" then
-        error(("%s: %s %s: version %s has no schema.openAPIV3Schema, so its fields are unknown; "
-          .. "a schema of { type: object, x-kubernetes-preserve-unknown-fields: true } allows any \z
-            fields"):format(
-          at.path, DEFINITION, at.name, name), 0)
+        error(("%s: %s %s: version %s has no schema.openAPIV3Schema, so its fields are unknown; the schema \z
+          { type: object, x-kubernetes-preserve-unknown-fields: true } allows any field"):format(at.path,
+          DEFINITION, at.name, name), 0)
       end
       at.versions[#at.versions + 1] = version
     end
@@ -109,10 +108,10 @@ end
 local TYPE_META = { apiVersion = { k = "string" }, kind = { k = "string" }, metadata = { k = "metadata" } }
 local ALWAYS = { "apiVersion", "kind", "metadata" }
 
---- The types of the outermost fields that every object has.
+--- The type of a field that every object has at its top level; nil for other fields.
 function M.override(field) return TYPE_META[field] end
 
---- A kind's type has all of them, whether its schema has them or not.
+--- Adds those fields to the type of a kind where its schema does not have them.
 function M.complete(type_)
   local known = {}
   for _, field in ipairs(type_.fields) do known[field.name] = field end
@@ -126,7 +125,7 @@ function M.complete(type_)
   return type_
 end
 
---- The type of a kind from its own schema; its name is reserved in the group.
+--- Adds the type of a kind, read from its schema, to the group, and returns the type's unique name.
 function M.add_kind(group, what, kind, description)
   local name = model.unique(group, kind)
   local at = { group = group, what = what, override = M.override }
@@ -134,7 +133,7 @@ function M.add_kind(group, what, kind, description)
   if type(description) == "userdata" and type(description "properties") == "userdata" then
     local ok
     ok, type_ = pcall(schema.class, at, description, name)
-    if not ok then error(("%s: this is not a JSON schema: %s"):format(what, tostring(type_)), 0) end
+    if not ok then error(("%s: the schema is not valid: %s"):format(what, tostring(type_)), 0) end
   elseif type(description) ~= "userdata" then
     error(("%s: schema.openAPIV3Schema must be an object, got %s"):format(what, tostring(description)), 0)
   else
@@ -181,7 +180,7 @@ local function add(library, words, at)
   end
 end
 
---- A library named `name` of the definitions in these files.
+--- The library `name` with the definitions in these files.
 ---@param name string
 ---@param paths string[]
 ---@return table
@@ -189,7 +188,7 @@ function M.library(name, paths)
   local library, all = model.new(name), {}
   for _, path in ipairs(paths) do definitions(library, path, all) end
   if #all == 0 then
-    error(("no %s in %s"):format(DEFINITION, #paths == 0 and "there (files end in .yaml, .yml or .json)"
+    error(("no %s in %s"):format(DEFINITION, #paths == 0 and "the input: no file ends in .yaml, .yml or .json"
       or table.concat(paths, ", ")), 0)
   end
   table.sort(all, function(a, b) return a.name < b.name or a.name == b.name and a.path < b.path end)
@@ -197,7 +196,7 @@ function M.library(name, paths)
   for i, at in ipairs(all) do
     check(at)
     if i > 1 and all[i - 1].name == at.name then
-      error(("%s: %s %s is defined in %s already"):format(at.path, DEFINITION, at.name, all[i - 1].path), 0)
+      error(("%s: %s %s is already defined in %s"):format(at.path, DEFINITION, at.name, all[i - 1].path), 0)
     end
     kinds[at.group] = kinds[at.group] or {}
     for _, version in ipairs(at.versions) do

@@ -18,7 +18,7 @@ local M = {}
 M.ASSUMED = {
   "of the trace: a memory of 100 is the setting memory; batch tasks take from their start to their end at \z
     full speed, and their instances are alike",
-  "of the trace: between two samples a container uses what it used last",
+  "of the trace: between two samples, a container's usage is that of the earlier one",
 }
 
 -- Converts hundredths of a core, and percentages of the largest memory.

@@ -1,12 +1,12 @@
 -- trace_unified.lua - Alibaba's trace of 2023, of its unified scheduler: nodes, pods with their QoS class,
--- and what pods use. Its CSV files have these columns, by name or (without a first line of names) in this
--- order; each table may have many files, one for each hour:
+-- and the usage of pods. Its CSV files have these columns, by the names in the first line, or, without such a
+-- line, in the order of NODE, META and USAGE. Each table may have many files, one for each hour:
 --
---   node_resource_usage   time, node, cores, memory of it, what it uses
---   pod_meta_info         time of creation, pod, requests, QoS class
---   pod_resource_usage    time, node, pod, app, what it uses
+--   node_resource_usage   time, node, its cores and memory, its usage
+--   pod_meta_info         time of creation, pod, its requests, QoS class
+--   pod_resource_usage    time, node, pod, app, its usage
 --
--- Amounts are scaled to 0..1, -1 is a missing one; times are seconds from the start, and may be before it.
+-- Amounts are from 0 to 1, or -1 when missing. Times are seconds from the start; negative ones are before it.
 
 local csv = require "kubelua.sim.csv"
 local files = require "kubelua.sim.trace_files"
@@ -25,11 +25,11 @@ local USAGE = { "collect_timestamp", "node_name", "pod", "app_group", "pod_cpu_l
   "disk_psi", "web_qps", "qps", "rt" }
 
 M.ASSUMED = {
-  "of the trace: an amount of 1 is the setting cpu or memory, as how amounts were scaled was not \z
-    published; a cpu_request_util of 1 is the whole request",
-  "of the trace: pods of qos BE are batch jobs that run as long as they have samples at full speed, all \z
-    others are prod pods; pods without samples are left out",
-  "of the trace: between two samples a pod uses what it used last",
+  "of the trace: an amount of 1 is the setting cpu or memory, as the trace does not say how its amounts \z
+    were scaled; a cpu_request_util of 1 is the whole request",
+  "of the trace: pods of qos BE are batch jobs that run at full speed for as long as they have samples; \z
+    all others are prod pods; pods without samples are left out",
+  "of the trace: between two samples, a pod's usage is that of the earlier one",
 }
 
 local function rows_of(dir, word, wanted, order)
@@ -52,7 +52,7 @@ local function seconds(row, name)
   return t
 end
 
--- A number from 0 to 1; nil if it is missing.
+-- A number from 0 to 1; nil: missing.
 local function amount(row, name)
   local x = tonumber(row[name]) or row.fail(("%s is not a number: %q"):format(name, row[name]))
   if x == -1 then return nil end
@@ -60,7 +60,7 @@ local function amount(row, name)
   return x
 end
 
---- Its machines; the first row of each with its size counts.
+--- The nodes of the trace; the first row with a node's size counts.
 function M.nodes(dir, settings)
   local out, seen = {}, {}
   for row in rows_of(dir, "node_resource_usage", { "node_name", "node_memory_total_bytes", "node_cpu_cores" },
@@ -75,8 +75,9 @@ function M.nodes(dir, settings)
   return out
 end
 
--- { node, app, first, last, uses } of each pod on the kept nodes in a span; the time of the last sample, and
--- the time between samples.
+-- Returns { node, app, first, last, uses, held } of each pod on the kept nodes, by pod, the time of the last
+-- sample, and the shortest time between two samples (or 60). Samples from `to` on do not count; `uses` has
+-- those after `from`, and `held` is the usage of the last one before.
 local function samples(dir, kept, from, to)
   local out, latest, step = {}, -math.huge, math.huge
   for row in rows_of(dir, "pod_resource_usage", { "collect_timestamp", "node_name", "pod", "app_group",
@@ -97,7 +98,7 @@ local function samples(dir, kept, from, to)
   return out, latest, step < math.huge and step or 60
 end
 
---- The pods that exist at some moment of a span on the kept machines ({ [id] = its place }).
+--- The pods that exist on the kept nodes ({ [id] = its position }) at some moment between `from` and `to`.
 function M.pods(dir, settings, kept, _, from, to)
   local of, latest, step = samples(dir, kept, from, to)
   local out, seen = {}, {}

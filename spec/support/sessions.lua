@@ -71,6 +71,7 @@ local function settle(text, ns)
   out = out:gsub("%f[%d]10%.%d+%.%d+%.%d+", "IP"):gsub("%f[%d]3%d%d%d%d%f[%D]", "PORT"):gsub("/tmp/tmp%.%w+",
     "$HOME")
   out = out:gsub("%f[%w]%d+m?%d*s%f[%W]", "AGE"):gsub("<invalid>", "AGE")
+  out = out:gsub("%f[%w]%d%d%dd%f[%W]", "AGE") -- of an object with a date
   out = out:gsub("(%S)  +", "%1   "):gsub("%s*\n", "\n"):gsub("%s+$", "")
   return out == "" and "" or out .. "\n"
 end

@@ -1,3 +1,5 @@
+-- bench_spec.lua - `make bench`: its judgement of figures, what it builds, and that the programs in bench/
+-- compile and run.
 -- not in check, asan, tsan: it compiles bench/ and reads reports
 
 local kube = require "kubelua"

@@ -1,7 +1,7 @@
---- dist_spec.lua - what `make dist` makes for amd64 and arm64: the same bytes each time, tarballs that need
---- no library of the machine, images without a shell whose program runs as nobody in particular, a chart
---- whose values are checked. The suite packs for the machine's architecture alone; `make soak` cross compiles
---- the other one as well, and runs it under qemu.
+-- dist_spec.lua - `make dist` for amd64 and arm64: the same bytes each time, tarballs that need no library of
+-- the machine, images without a shell whose program runs as an unprivileged user, and a chart with checked
+-- values. The suite builds only for the machine's architecture; `make soak` also cross-compiles for the other
+-- one, and runs the result under qemu.
 -- not in check, asan, tsan: it packs the release build, which runs in every other spec
 
 if (os.getenv "KL_VARIANT" or "release") ~= "release" then return end
@@ -320,7 +320,8 @@ describe("deploy/release.sh", function()
       process.write(dir .. "/bin/" .. name, ('#!/bin/sh\necho %s "$@" >>%s/did\n'):format(name, dir))
     end
     sh("chmod +x %s/bin/*", dir)
-    local out, code = process.run(("cd %s/tree && PATH=%s/bin:$PATH REGISTRY=ghcr.io/Ada GITHUB_REPOSITORY=Ada/kubelua \z
+    local out, code = process.run(
+      ("cd %s/tree && PATH=%s/bin:$PATH REGISTRY=ghcr.io/Ada GITHUB_REPOSITORY=Ada/kubelua \z
       LUAROCKS_API_KEY=k deploy/release.sh --do 2>&1"):format(dir, dir))
     assert.equal(0, code, out)
     local did = process.read(dir .. "/did")

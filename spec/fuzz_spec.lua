@@ -1,3 +1,5 @@
+-- fuzz_spec.lua - the fuzz targets over their seeds and some mutations: bugs that `make fuzz` found do not
+-- come back.
 -- not in tsan: the parsers run in one thread
 -- not in check: every parser reads thousands of mutated texts
 

@@ -1,3 +1,5 @@
+-- install_spec.lua - `make install`, the Debian package and the rockspec: complete, and usable from C and
+-- from stock Lua.
 -- not in check, asan, tsan: it builds packages, and what they carry runs in every other spec
 
 local process = require "support.process"

@@ -1,3 +1,5 @@
+-- layers_spec.lua - the sources keep to the rules of support/layers.lua and support/lint.lua, which find
+-- violations.
 -- not in asan, tsan: it reads source files
 
 local layers = require "support.layers"

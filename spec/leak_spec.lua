@@ -1,3 +1,4 @@
+-- leak_spec.lua - `kubelua run` and `kubelua dev` leak no memory when a signal ends them.
 -- not in check: valgrind takes its time
 
 local process = require "support.process"

@@ -1,3 +1,5 @@
+-- mutants_spec.lua - support/mutants.lua: the places that it finds, the order of a seed, the specs of a
+-- place, and its report.
 -- not in asan, tsan: it reads text and runs a small tree of its own
 
 local mutants = require "support.mutants"

@@ -1,3 +1,5 @@
+-- oracle_spec.lua - the oracle program compares our functions with the tables in spec/fixtures/oracle, the
+-- answers of Kubernetes' Go libraries, and fails wrong tables.
 -- not in tsan: the tables are read in one thread
 
 local process = require "support.process"

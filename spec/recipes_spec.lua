@@ -1,5 +1,5 @@
---- recipes_spec.lua - every recipe of docs/recipes.md is a script that checks, with a test that passes.
---- not in asan, tsan: the page is the subject
+-- recipes_spec.lua - every recipe of docs/recipes.md passes `kubelua check`, and its test passes.
+-- not in asan, tsan: the page is the subject
 
 local process = require "support.process"
 

@@ -1,5 +1,5 @@
---- reference_spec.lua - the reference of the site is whole, and its examples are true.
---- not in asan, tsan: the pages are the subject
+-- reference_spec.lua - the reference of the site is complete, and its examples run.
+-- not in asan, tsan: the pages are the subject
 
 package.path = "docs/site/?.lua;" .. package.path
 

@@ -1,6 +1,6 @@
---- site_spec.lua - the documentation as a site: whole, its links lead somewhere, the generator has no
---- complaint.
---- not in check, asan, tsan: the pages are the subject, and the generator takes its time
+-- site_spec.lua - the documentation site is complete, its links have targets, and its generator has no
+-- warnings.
+-- not in check, asan, tsan: the pages are the subject, and the generator takes its time
 
 package.path = "docs/site/?.lua;" .. package.path
 
@@ -92,7 +92,8 @@ describe("the site", function()
       assert.equal(0, select(2, process.run("test -e " .. process.quote(dir .. "/site/" .. link))), link)
     end
     -- what a page loads comes from the site itself; links may lead elsewhere
-    local found = process.run(("cd %s/site && grep -rlE '<(script|img|iframe)[^>]* src=\"?(https?:)?//|<link[^>]* \z
+    local found = process.run(
+      ("cd %s/site && grep -rlE '<(script|img|iframe)[^>]* src=\"?(https?:)?//|<link[^>]* \z
       href=\"?(https?:)?//' --include='*.html' . || true"):format(dir))
     assert.equal("", found, "loads something from elsewhere")
   end)

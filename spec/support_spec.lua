@@ -1,3 +1,5 @@
+-- support_spec.lua - the modules that run specs: child processes, waiting, idle cores, the runner and its
+-- reports.
 -- not in asan, tsan: what runs specs is never the thing under test
 
 local process = require "support.process"

@@ -44,8 +44,8 @@ local function count(sum, asked, used, most)
 end
 
 -- What counts, for the node and its zones alike, by its place: every active high-priority pod in the list of
--- pods (at), with its facts (pods.facts) and its place in the reports, or false; and each reported pod of high
--- priority that is not among the active ones, whatever became of it (dangling).
+-- pods (at), with its facts (pods.facts) and its place in the reports, or false; and each reported pod of
+-- high priority that is not among the active ones, whatever became of it (dangling).
 local function join(reports, known)
   local load = { facts = {}, reported = {}, at = {}, dangling = {} }
   local seen, n = {}, 0

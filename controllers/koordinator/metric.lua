@@ -65,8 +65,8 @@ end
 
 -- The reported pods, in columns: cpu and memory as amounts have them, class (priority class as reported), and
 -- at: the place of each by "namespace/name"; n: how many. place: whose metric it is, by name; nil: nothing is
--- remembered. As long as the reports of a place are of the same pods, it is the same table, with other cpu and
--- memory.
+-- remembered. As long as the reports of a place are of the same pods, it is the same table, with other cpu
+-- and memory.
 ---@param metric table
 ---@param place string?
 function M.reports(metric, place)

@@ -1,8 +1,8 @@
--- plan.lua - runs the calculations for one node, in Koordinator's order, and gathers their results:
+-- plan.lua - runs the calculations for one node, in Koordinator's order, and merges their results:
 --   { resources = { name = quantity }, resets = { name = true }, zones = { zone = { name = quantity } },
 --     annotations = { name = text }, labels = { name = text },
 --     messages = { name = function that returns a text } }
--- A calculation that fails is left out and named; the others still count.
+-- A failed calculation is reported by name; the results of the others are used.
 
 local batchresource = require "batchresource"
 local cpunormalization = require "cpunormalization"
@@ -34,7 +34,7 @@ local function gather(results)
   return out
 end
 
--- Returns the plan and a list of "what: why it failed". The calculations share what they have read of pods.
+-- Returns the plan and a list of "calculation: why it failed". The calculations share the facts of the pods.
 ---@return table<string, any>, string[]
 function M.calculate(given)
   local results, failed, input = {}, {}, {}
@@ -52,7 +52,7 @@ function M.calculate(given)
   return gather(results), failed
 end
 
--- The plan of a node without colocation: everything lent is withdrawn. Devices stay.
+-- The plan of a node without colocation: mid and batch resources are removed. Device resources stay.
 function M.reset(message) return gather { midresource.reset(message), batchresource.reset(message) } end
 
 return M

@@ -1,10 +1,10 @@
--- podmigrationjob.lua - Koordinator's migration controller: which PodMigrationJobs may begin, and each of
--- them step by step: room elsewhere first, then the eviction. The policy is in podmigrationjob/, as pure
--- functions; reservations.lua keeps the Reservations.
+-- podmigrationjob.lua - Koordinator's migration controller. It decides which PodMigrationJobs may begin, and
+-- performs each job step by step: it reserves resources on another node, then evicts the pod. The policy is
+-- in podmigrationjob/, as pure functions; reservations.lua maintains the Reservations.
 --
 --   kubelua run controllers/koordinator/podmigrationjob.lua
 --
--- Jobs are arbitrated together, under one key, the namespace; after that each job is a key of its own.
+-- The arbitrator looks at all waiting jobs under one key, the namespace. The migrator has a key for each job.
 
 local kube = require "kubelua"
 local arbitrate = require "podmigrationjob.arbitrate"
@@ -21,12 +21,12 @@ local CREATED_BY = "koordinator.sh/job-created-by"
 local POLICY = "koordinator.sh/evict-policy"
 local FORCED = "descheduler.alpha.kubernetes.io/evict"
 local SOFT = "scheduling.koordinator.sh/soft-eviction"
-local INTERVAL = 0.5   -- seconds between two looks at jobs that wait
-local REFUSED = "3s"   -- until an eviction that was refused is tried again
+local INTERVAL = 0.5   -- seconds between two arbitrations while jobs wait
+local REFUSED = "3s"   -- the delay before a refused eviction is retried
 
--- As in MigrationControllerArgs; 0 and "" are no limit, and the default by the size of the workload.
+-- As in MigrationControllerArgs. 0 means no limit, and "" the default for the size of the workload.
 local PARAMS = {
-  createdBy = "",                    -- jobs that carry another descheduler's mark are left to it
+  createdBy = "",                    -- jobs with another value in their annotation are ignored
   defaultJobMode = "ReservationFirst",
   maxMigratingGlobally = 0,
   maxMigratingPerNode = 2,
@@ -103,7 +103,7 @@ local arbitrator = whole.controller {
 
 -- ---------------------------------------------------------------- migration
 
--- From the cache, or from the server: what was made a moment ago may be missing in the cache.
+-- Reads the cache, then the server: the cache may not have a Reservation that was just created.
 local function reservation_of(ctx, job)
   local ref = fields.dig(job, "spec", "reservationOptions", "reservationRef")
   if ref == nil then return nil end
@@ -115,11 +115,12 @@ local function bound_pod(ctx, reservation)
   return ref and ctx:get(POD, ref.namespace, ref.name) or nil
 end
 
--- The buckets that limit evictions outlive reloads.
+-- The token buckets that limit evictions are in kube.shared, so they survive reloads.
 local function bucket(b) return fields.copy(kube.shared:get("evicted/" .. b.name)) end
 local function keep(b, value) kube.shared:set("evicted/" .. b.name, value) end
 
--- Takes a token of each bucket and returns them; or takes none, and returns nil and the seconds to wait.
+-- Takes a token from each bucket and returns the buckets; or takes none, and returns nil and the seconds to
+-- wait.
 local function take_tokens(ctx, job, pod)
   local now, wait = ctx:now():seconds(), 0
   local load, forced = workload.of(pod, world_of(ctx)), fields.annotation(job, FORCED) ~= nil
@@ -131,7 +132,7 @@ local function take_tokens(ctx, job, pod)
   return buckets
 end
 
--- An eviction that was refused counts as one of all, and for nothing else.
+-- Returns the tokens of a refused eviction, except that of the bucket of all evictions.
 local function give_tokens(buckets)
   for _, b in ipairs(buckets) do
     if b.name ~= limits.ALL then keep(b, limits.give(bucket(b))) end
@@ -160,7 +161,7 @@ local function evict(ctx, job, pod)
   end
 end
 
--- What a step asks for beside its status. Returns what is next, or nil.
+-- Performs the action of a step, without its status. Returns the delay or result for the next run, or nil.
 local function act(ctx, job, out, pod)
   if out.uid then
     ctx:patch(job, function(draft) draft.spec.podRef.uid = out.uid end)
@@ -214,7 +215,7 @@ local function work(job, ctx)
   return later or out.after
 end
 
--- The jobs that a pod is of: the one that moves, and the one that came in its place.
+-- The pods of a job, for an index: the pod that is migrated, and the pod that took its reservation.
 local function its_pods(job)
   local keys, bound = { arbitrate.pod_key(job) }, fields.dig(job, "status", "podRef")
   if bound ~= nil then keys[#keys + 1] = (bound.namespace or "") .. "/" .. bound.name end

@@ -1,5 +1,5 @@
--- pods.lua - what Koordinator needs to know of a pod: its QoS, its priority class, what it asks for and
--- where it sits.
+-- pods.lua - what Koordinator reads from a pod: its QoS, its priority class, its requests, and its NUMA
+-- zones.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -21,13 +21,13 @@ local CLASS_OF_QOS = { SYSTEM = "koord-prod", LSE = "koord-prod", LSR = "koord-p
   BE = "koord-batch" }
 local QOS_OF_KUBE = { Guaranteed = "LSR", Burstable = "LS", BestEffort = "BE" }
 
--- The priority value a class stands for when only the class is known; no class stands for 0.
+-- The priority of a class when only the class is known; without a class it is 0.
 M.default_priority = { ["koord-prod"] = 9500, ["koord-mid"] = 7500, ["koord-batch"] = 5500,
   ["koord-free"] = 3500 }
 
 function M.key(pod) return (pod.metadata.namespace or "") .. "/" .. pod.metadata.name end
 
--- Only pods that hold, or are about to hold, resources of their node count.
+-- Whether a pod holds resources of its node, or is about to.
 function M.active(pod)
   local phase = dig(pod, "status", "phase")
   return phase == "Running" or phase == "Pending"
@@ -41,7 +41,7 @@ local function sum_positive(list, into)
   end
 end
 
--- The QoS class that Kubernetes would have written, for pods whose status does not say yet.
+-- The QoS class as Kubernetes computes it, for pods whose status does not have it yet.
 local function computed_qos(pod)
   local holders = {}
   if dig(pod, "spec", "resources") then
@@ -66,14 +66,14 @@ local function computed_qos(pod)
   return "Burstable"
 end
 
--- Guaranteed, Burstable or BestEffort.
+-- The QoS class of Kubernetes: Guaranteed, Burstable or BestEffort.
 function M.kube_qos(pod)
   local qos = dig(pod, "status", "qosClass")
   if qos == nil or qos == "" then return computed_qos(pod) end
   return qos
 end
 
--- As the label says, or nil.
+-- Koordinator's QoS class in the label, or nil.
 function M.raw_qos(pod)
   local label = fields.label(pod, "koordinator.sh/qosClass")
   return QOS[label] and label or nil
@@ -81,7 +81,7 @@ end
 
 function M.qos(pod) return M.raw_qos(pod) or QOS_OF_KUBE[M.kube_qos(pod)] end
 
--- As the label says, or the priority number where there is none; nil when neither names a class.
+-- The priority class in the label, or, without a label, that of the priority number; nil: neither names one.
 function M.raw_class(pod)
   local label = fields.label(pod, "koordinator.sh/priority-class")
   if label ~= nil then return CLASS[label] and label or nil end
@@ -91,13 +91,13 @@ function M.raw_class(pod)
   end
 end
 
--- The label wins over the priority number; with neither the QoS decides.
+-- The priority class, or the default one of the QoS.
 function M.class(pod) return M.raw_class(pod) or CLASS_OF_QOS[M.qos(pod)] end
 
--- Whether pods of a class live on what the others leave.
+-- Whether pods of a class use only resources that other classes leave idle.
 function M.low_priority(class) return class == "koord-batch" or class == "koord-free" end
 
--- What the scheduler reserves for the pod: containers or initialisation, sidecars, overhead.
+-- The request of a pod as the scheduler counts it: containers or initialisation, sidecars, overhead.
 function M.request(pod) return amounts.of(kube.requests(pod)) end
 
 local function read(pod)
@@ -108,10 +108,10 @@ local function read(pod)
     qos = counts and M.qos(pod) or nil, request = counts and M.request(pod) or nil }
 end
 
--- What was read of a version of a pod is true of it for ever. An entry has what was read last of the pods of
--- one place. There are two tables of places, the newer of which becomes the older one when it is full; what
--- nobody asks for goes with that. An entry changes in place: a large table that changes costs the collector a
--- walk through all of it.
+-- A cache of facts. The facts of one version of a pod never change. An entry has the last facts of the pods
+-- of one place. There are two tables of entries: when the newer one is full, it becomes the older one, and
+-- unused entries disappear. An entry is changed in place, since the collector walks through each changed
+-- table, and the tables of entries are large.
 local PLACES_KEPT = 20000
 local newer, older, n_newer = {}, {}, 0
 
@@ -128,7 +128,7 @@ function M.recall(place)
   return known
 end
 
--- The list's facts, where some of its pods or their versions are not the known ones.
+-- The facts of a list of which some pods or versions are not known.
 local function read_changed(list, uids, versions, known)
   local out, old_at = {}, {}
   for i = 1, #known.facts do old_at[known.uids[i] or i] = i end
@@ -149,11 +149,10 @@ local function is_known(n, uids, versions, known)
   return true
 end
 
--- What there is to know of each pod of a list, in its order, each version of a pod read once:
---   { key, active, class, qos, request }
--- which nobody may change. Of a pod that is not active only its key is read, of one of batch or free not what
--- it asks for nor its qos. place: where the pods are, by name; nil: nothing is remembered. As long as no pod
--- of a place changes, its facts are the same table.
+-- The facts of each pod of a list, in its order: { key, active, class, qos, request }. Callers must not
+-- change them. Each version of a pod is read once. An inactive pod has only its key and active, and a batch
+-- or free pod has no qos and no request. place: the name of the place of the pods; nil: nothing is cached.
+-- The facts of a place are the same table until one of its pods changes.
 ---@param list table
 ---@param place string?
 function M.facts(list, place)
@@ -170,7 +169,7 @@ function M.facts(list, place)
   return known.facts
 end
 
--- The NUMA zones that the scheduler wrote down for the pod; an annotation that does not read gives it none.
+-- The NUMA zones in the scheduler's annotation; none when the annotation cannot be parsed.
 function M.zones(pod)
   local text = fields.annotation(pod, "scheduling.koordinator.sh/resource-status")
   local status, ids = text and fields.json(text) or {}, {}
@@ -183,8 +182,8 @@ function M.zones(pod)
   return ids
 end
 
--- How an amount of the pod spreads over `n` zones: evenly over the zones it was given, over all when it was
--- given none that exist. Returns a function from (amount, zone index from 0) to that zone's part.
+-- Divides amounts of the pod evenly among its zones, or among all `n` zones when it has none of them. Returns
+-- a function from (amount, zone index from 0) to that zone's part.
 function M.spread(pod, n)
   local given, count = {}, 0
   for _, id in ipairs(M.zones(pod)) do
@@ -199,8 +198,8 @@ function M.spread(pod, n)
   end
 end
 
--- The cost that an annotation says, 0 for none and for one that Kubernetes does not read: with a plus, with
--- zeros in front, or of more than 32 bits.
+-- The cost in an annotation. 0: there is none, or Kubernetes does not accept it, as it has a plus, leading
+-- zeros, or more than 32 bits.
 function M.cost(pod, annotation)
   local text = fields.annotation(pod, annotation) or "0"
   local plain = text == "0" or text:match "^[1-9]%d*$" or text:match "^%-%d+$"

@@ -1,8 +1,8 @@
--- prepare.lua - from a plan (plan.lua) to what the node should carry, and whether the difference is worth a
--- write.
+-- prepare.lua - turns a plan (plan.lua) into the desired resources, annotations and labels of the node, and
+-- decides whether a difference needs a write.
 --   desired = { resources = { name = integer or false }, annotations = { name = text or false },
 --     labels = { name = text } }
--- false: take it away; absent: leave it as it is.
+-- false: remove it; absent: leave it as it is.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -17,12 +17,11 @@ local dig = fields.dig
 
 local M = {}
 
--- What batch resources the node has before others (Hadoop YARN) took their part of them, and the part they
--- took.
+-- The node's batch resources before third parties (Hadoop YARN) took their part, and the part that they took.
 M.ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
 M.THIRD_PARTIES = "node.koordinator.sh/thirdPartyAllocations"
 
--- Batch processors of a faster node count for more.
+-- An amount in thousandths; batch cpu of a faster node is multiplied by its normalization ratio.
 function M.normalized(name, quantity, ratio)
   local milli = kube.to_milli(quantity)
   if name == batchresource.CPU and ratio > 1 then milli = amounts.scale_cpu(milli, ratio) end
@@ -41,7 +40,7 @@ local function amount(plan, name, ratio)
   return amounts.bytes(M.normalized(name, quantity, ratio))
 end
 
--- As Kubernetes itself would print it, so that what is read back is what was written. Most numbers are no
+-- An amount as Kubernetes prints it, so that the text read back equals the text written. Most numbers are no
 -- multiples of a larger unit, and are their own digits.
 function M.text(name, n)
   local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY or name == devices.GPU_MEMORY
@@ -52,7 +51,7 @@ function M.text(name, n)
   return n % 1000 == 0 and kube.qty(n):canonical() or ("%d"):format(n)
 end
 
--- The annotation remembers more names than ours; theirs are kept. One with ours alone has this form.
+-- The text of ORIGIN. Its entries with names of others are kept. One with ours alone has this form.
 local OURS = '^{"resources":{"kubernetes.io/batch%-cpu":"[^"\\]*","kubernetes.io/batch%-memory":"[^"\\]*"}}$'
 
 local function origin_text(node, resources)
@@ -66,7 +65,7 @@ local function origin_text(node, resources)
   return '{"resources":{' .. table.concat(parts, ",") .. "}}"
 end
 
--- What others were given of a resource, or nil when the annotation is absent or does not read.
+-- The batch resources that third parties took; nil: the annotation is absent or cannot be parsed.
 local function taken(node)
   local text = fields.annotation(node, M.THIRD_PARTIES)
   local list = text and dig(fields.json(text), "allocations")
@@ -87,7 +86,7 @@ function M.prepare(node, plan)
   for _, module in ipairs { midresource, batchresource } do
     for _, name in ipairs(module.NAMES) do desired.resources[name] = amount(plan, name, ratio) end
   end
-  -- A device resource that nothing is said of is not ours to take away.
+  -- A device resource that the plan does not mention stays.
   for _, name in ipairs(devices.NAMES) do
     local said = plan.resources and plan.resources[name] ~= nil or plan.resets and plan.resets[name]
     if said then desired.resources[name] = amount(plan, name, ratio) end
@@ -109,8 +108,8 @@ function M.prepare(node, plan)
   return desired
 end
 
--- Writes the desired resources into a draft (or a plain table). What has the right value already is left as
--- it is written.
+-- Writes the desired resources into a draft or a plain table. A quantity that already has the value keeps its
+-- text.
 function M.write_resources(node, desired)
   for _, list in ipairs { "capacity", "allocatable" } do
     for name, n in pairs(desired.resources) do
@@ -124,7 +123,7 @@ function M.write_resources(node, desired)
   end
 end
 
--- Annotations and labels.
+-- Writes the desired annotations and labels.
 function M.write_annotations(node, desired)
   for name, text in pairs(desired.labels or {}) do
     if fields.label(node, name) ~= text then node.metadata.labels[name] = text end
@@ -134,7 +133,7 @@ function M.write_annotations(node, desired)
   end
 end
 
--- Whether some annotation differs in text at all.
+-- Whether the text of an annotation differs.
 function M.annotations_differ(node, desired)
   for name, text in pairs(desired.annotations) do
     if fields.annotation(node, name) ~= (text or nil) then return true end
@@ -142,7 +141,8 @@ function M.annotations_differ(node, desired)
   return false
 end
 
--- Koordinator's measure of a difference: more than `threshold` of the old value, or present on one side only.
+-- Koordinator's rule: two quantities differ if they are more than `threshold` of the old one apart, or if
+-- only one of them exists.
 function M.differs(old, new, threshold)
   if old == nil or new == nil then return (old == nil) ~= (new == nil) end
   local before, after = kube.to_milli(old), kube.to_milli(new)
@@ -156,8 +156,8 @@ function M.need_sync(old, new, names, threshold)
   return false
 end
 
--- Status is written when this process never did, when the last time is too long ago, or when a resource
--- moved enough. `old` and `new` are allocatable lists, `last` and `now` seconds.
+-- Whether the status needs a write: this process has not written it yet, the last write is too long ago, or a
+-- resource differs. `old` and `new` are allocatable lists, `last` and `now` seconds.
 function M.need_sync_status(strategy, old, new, last, now)
   return last == nil or now - last > strategy.updateTimeThresholdSeconds
     or M.need_sync(old, new, midresource.NAMES, strategy.resourceDiffThreshold)
@@ -178,7 +178,7 @@ function M.need_sync_meta(old, new)
     or resourceamplification.need_sync_meta(old, new)
 end
 
--- A node with only what `prepare` decides about, to compare with the one that is there.
+-- A node with only the fields that `prepare` decides, to compare it with the existing one.
 function M.outcome(node, desired)
   local new = { metadata = { annotations = {}, labels = desired.labels }, status = { allocatable = {} } }
   for _, name in ipairs(devices.NAMES) do

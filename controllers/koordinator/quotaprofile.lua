@@ -1,5 +1,6 @@
--- quotaprofile.lua - Koordinator's quota profiles: the root ElasticQuota of a tree, as large as the nodes
--- that its ElasticQuotaProfile selects. The policy is quotaprofile/root.lua; here are only the hands.
+-- quotaprofile.lua - Koordinator's controller of ElasticQuotaProfiles. It maintains the root ElasticQuota of
+-- a tree, whose size is that of the nodes that the profile selects. The policy is in quotaprofile/root.lua;
+-- this file reads and writes.
 --
 --   kubelua run controllers/koordinator/quotaprofile.lua
 
@@ -20,7 +21,7 @@ local function all_profiles(_, ctx)
   return out
 end
 
--- The profile that a quota says it is of. A quota that somebody deleted wakes it, too, and is made again.
+-- The profile that a quota's label names. A deleted quota wakes its profile, too, and is created again.
 local function its_profile(object)
   local name = fields.label(object, keys.profile)
   return name and { object.metadata.namespace .. "/" .. name } or {}

@@ -1,6 +1,6 @@
--- quotawebhooks.lua - admission of elastic quotas and of their pods: the tree stays a tree, defaults are
--- filled in, no pod joins a quota of quotas, and pods of a tree with nodes of its own land on them. The
--- rules are in elasticquota/.
+-- quotawebhooks.lua - admission of ElasticQuotas and of their pods: quotas must form a tree and get defaults,
+-- no pod may join a quota with child quotas, and pods of a tree with its own nodes get an affinity to them.
+-- The rules are in elasticquota/.
 --
 --   kubelua run controllers/koordinator/quotawebhooks.lua --webhook-service koordinator-system/quota-webhooks
 
@@ -16,19 +16,18 @@ local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local PROFILE = "quota.koordinator.sh/v1alpha1/ElasticQuotaProfile"
 local POD = "v1/Pod"
 
--- Koordinator's feature gates of the same meaning.
+-- These params have the meaning of Koordinator's feature gates.
 local TOPOLOGY = {
-  guarantee_usage = false,         -- minima fit what quotas above are guaranteed
-  update_resource_key = false,     -- what max names may change
+  guarantee_usage = false,         -- the minima must fit into the guarantee of the quotas above
+  update_resource_key = false,     -- the resource names in max may change
 }
 local PODS = {
-  disable_default_quota = false,   -- a pod whose label names no quota has none
-  parent_quota_submit_pod = false, -- a quota of quotas takes pods
+  disable_default_quota = false,   -- a pod whose label names no quota belongs to none
+  parent_quota_submit_pod = false, -- a quota with child quotas may have pods
 }
 local TREES = { disable_default_quota = false }
 
--- All quotas as the server has them now: one that was made a moment ago may not be in the cache, and may be
--- the parent.
+-- All quotas, from the server: the cache may lack a parent that was just created.
 local function known(req)
   local list = {}
   for i, object in ipairs(req.live:list(QUOTA)) do list[i] = quota.read(object) end
@@ -65,7 +64,7 @@ local function pods_named(req, name)
   return out
 end
 
--- The cached quota of a pod, nil for the default one.
+-- The quota of a pod, from the cache; nil for the default quota.
 local function quota_of(req, pod)
   local list = {}
   for object in req:each(QUOTA) do list[#list + 1] = quota.read(object) end

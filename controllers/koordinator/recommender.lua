@@ -1,6 +1,6 @@
--- recommender.lua - fills Recommendations: what the containers of a workload, or of selected pods, should ask
--- for by what they used. Koordinator has the kind, and nobody who fills it. The policy is in recommender/,
--- with the constants of the vertical pod autoscaler.
+-- recommender.lua - computes Recommendations: the requests that the containers of a workload or of selected
+-- pods should have, from their past usage. Koordinator defines the kind and has no controller for it. The
+-- policy is in recommender/, with the constants of the vertical pod autoscaler.
 --
 --   kubelua run controllers/koordinator/recommender.lua
 
@@ -36,7 +36,7 @@ local function world_of(ctx)
   }
 end
 
--- Takes what the nodes of the pods reported since the last look.
+-- Adds the usage that the nodes of the pods reported since the last run to the history.
 local function look(known, list, ctx)
   local reports, uids = {}, {}
   for _, pod in ipairs(list) do
@@ -62,7 +62,8 @@ local function condition(estimates, why, o)
       or "no node has reported what a pod of the target uses" }
 end
 
--- Whether people have to be told: another amount, another reason, or other numbers behind them for long.
+-- Whether the status needs a write: an amount or the reason changed, or the message did and the last write is
+-- `seldom` seconds ago.
 local function due(recommendation, statuses, found, now, seldom)
   local status = fields.copy(recommendation("status")) or {}
   local told = kube.find_condition(recommendation, CONDITION)
@@ -90,8 +91,8 @@ return kube.controller {
     safetyMarginPercent = 15,
     minCPU = "25m",           -- of a pod, shared by its containers
     minMemory = "250Mi",
-    intervalSeconds = 60,     -- between two looks, as agents report
-    checkpointSeconds = 600,  -- between two checkpoints, and two explanations of the same amounts
+    intervalSeconds = 60,     -- between two runs: agents report once a minute
+    checkpointSeconds = 600,  -- between two checkpoints, and between two messages for the same amounts
   },
 
   reconcile = function(recommendation, ctx)

@@ -1,5 +1,5 @@
--- reservation.lua - what a node keeps from pods: what the kubelet withholds, or what an annotation asks
--- for, whichever is more.
+-- reservation.lua - the resources of a node that pods cannot use: those that the kubelet reserves, or those
+-- in an annotation, whichever are more.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -11,7 +11,7 @@ local M = {}
 
 local CPU = 1000
 
--- How many processors "0-5,34,46-48" names, or nil when it does not read.
+-- The number of processors in a text such as "0-5,34,46-48"; nil: the text is invalid.
 function M.count_cpus(text)
   local seen, n = {}, 0
   for part in (text .. ","):gmatch("([^,]*),") do
@@ -31,8 +31,8 @@ function M.count_cpus(text)
   return n
 end
 
--- { resources = {...}, reservedCPUs = "0-3" }: named processors override the amount of cpu. What does not
--- read reserves nothing.
+-- The resources in the annotation, { resources = {...}, reservedCPUs = "0-3" }: reservedCPUs override the
+-- amount of cpu. An invalid annotation reserves nothing.
 function M.annotated(node)
   local text = fields.annotation(node, "node.koordinator.sh/reservation")
   local wanted = text and fields.json(text)

@@ -1,5 +1,5 @@
--- reservations.lua - Koordinator's Reservation controller: keeps the status of Reservations that a scheduler
--- put on nodes, ends them when their time is over, and deletes them a day later. The policy is
+-- reservations.lua - Koordinator's Reservation controller: it maintains the status of Reservations that a
+-- scheduler put on nodes, ends them when they expire, and deletes them a day later. The policy is
 -- reservations/lifecycle.lua.
 --
 --   kubelua run controllers/koordinator/reservations.lua
@@ -10,7 +10,7 @@ local lifecycle = require "reservations.lifecycle"
 local NODE, POD = "v1/Node", "v1/Pod"
 local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
 
--- A pod that says whose room it has wakes that Reservation.
+-- A pod wakes the Reservation that it uses, by its annotation.
 local function its_reservation(pod, ctx)
   local uid, keys = lifecycle.used_by(pod), {}
   if not uid then return keys end

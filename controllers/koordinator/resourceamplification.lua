@@ -1,5 +1,5 @@
--- resourceamplification.lua - by what factor the scheduler sees a node's resources, as an annotation of JSON:
--- what the configuration says for each resource, and for cpu also the node's cpu normalization ratio.
+-- resourceamplification.lua - the factors by which the scheduler multiplies a node's resources, as a JSON
+-- annotation: those of the configuration; the one of cpu times the node's cpu normalization ratio.
 
 local fields = require "fields"
 local colocation = require "colocation"
@@ -30,9 +30,9 @@ local function text_of(by_name)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
--- input: resourceAmplification (the configuration), node. The normalization ratio is the one that the node
--- carries now: one that this pass computes counts from the next pass on. Returns { annotations }, without
--- the annotation when nothing is amplified; nil and why when a ratio is unusable.
+-- input: resourceAmplification (the configuration), node. The normalization ratio is the node's current one;
+-- a ratio that this pass computes is used in the next pass. Returns { annotations }, empty when nothing is
+-- amplified; nil and the reason when a ratio is invalid.
 function M.calculate(input)
   local config, node = input.resourceAmplification, input.node
   if config == nil then return nil, "resource amplification has no configuration yet" end

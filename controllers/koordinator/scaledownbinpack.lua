@@ -1,5 +1,5 @@
--- scaledownbinpack.lua - Koordinator's ScaleDownBinPack: pods of chosen workloads get deletion costs by which
--- their controllers, when they are to be fewer, empty whole nodes; or they are moved at once. The policy is
+-- scaledownbinpack.lua - Koordinator's ScaleDownBinPack. It gives the pods of chosen workloads deletion
+-- costs, so that a scale-down empties whole nodes; or it migrates these pods at once. The policy is in
 -- descheduling/binpack.lua.
 --
 --   kubelua run controllers/koordinator/scaledownbinpack.lua

@@ -1,12 +1,12 @@
--- scheduler.lua - a scheduler out of Koordinator's policies: gives each pod of its schedulerName a node, or
--- says on the pod why it has none; and each Reservation whose template has that schedulerName. What decides
--- is scheduler/cycle.lua, as pure functions.
+-- scheduler.lua - a scheduler with Koordinator's policies. It binds each pod of its schedulerName to a node,
+-- or writes into the pod's status why no node fits. It does the same for Reservations whose template has that
+-- schedulerName. The decisions are the pure functions of scheduler/cycle.lua.
 --
 --   kubelua run controllers/koordinator/scheduler.lua --param schedulerName=my-scheduler
 --
--- Each pod is a key. A run that finds its pod undecided decides for all that wait, the more important first,
--- and remembers that (scheduler/cluster.lua); the runs of the others find their pod decided, and only bind
--- it. So one decision at a time reads the cluster once for many pods, while many are being bound.
+-- Each pod is a key. A run whose pod is undecided decides for all waiting pods, the more important first, and
+-- stores the decisions (scheduler/decided.lua). The runs of the other pods find their decision, and only
+-- bind. So the cluster is read once for many pods, by one run at a time, while other runs bind.
 
 local kube = require "kubelua"
 local cluster = require "scheduler.cluster"
@@ -29,18 +29,18 @@ local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
 
 local POD, NODE = cluster.POD, cluster.NODE
-local AGAIN = 10   -- seconds until a pod that fits nowhere is looked at again
-local SOON = 0.05  -- seconds until a run that met another one's decision looks again
-local BATCH = 256  -- nodes given in one decision
+local AGAIN = 10   -- seconds until a pod that fits nowhere is tried again
+local SOON = 0.05  -- seconds until a run is tried again while another run decides
+local BATCH = 256  -- the most placements of one decision
 local WAITING = "waiting"
 
--- { [pod key] = { uid, message, at, said, room } } of pods that were refused; said: whether the pod says so;
--- room: what preempt.room found for it.
+-- { [pod key] = { uid, message, at, said, room } } of pods without a node. said: whether the pod's status has
+-- the message; room: the result of preempt.room.
 local refused = {}
 
 local read = cluster.reader() -- of the one worker
 
--- Keys have 99 priorities, and classes of pods reach from 3000 to 9999: 72 of theirs are one of ours.
+-- Maps the priorities of Koordinator's classes, 3000 to 9999, to the 99 priorities of keys.
 local function priority(pod)
   local n = ((fields.dig(pod, "spec", "priority") or 0) - 6500) // 72
   return math.max(-49, math.min(49, n))
@@ -48,7 +48,7 @@ end
 
 -- ---------------------------------------------------------------- deciding
 
--- Whether a pod was never decided for: its own key is in the queue.
+-- Whether a pod was never decided; its own key is in the queue then.
 local function is_fresh(pod)
   local condition = kube.find_condition(pod, "PodScheduled")
   return condition == nil or condition.status ~= "False"
@@ -71,9 +71,9 @@ local function args_of(params)
   return args_of_params.args
 end
 
--- Who is decided for, the most important first: all that are new, those that were promised a node, those that
--- were refused some time ago, the one whose run this is, and when that was refused before, all others that
--- were: what woke it may have made room for them. { key, pod, object = the Reservation }, or what is known of
+-- The pods and Reservations to decide, the most important first, as { key, pod, object = the Reservation }:
+-- new pods, pods with a nominated node, pods that were refused some time ago, and the pod `own`. If `own` was
+-- refused before, all refused pods: what woke it may have freed resources for them, too., or what is known of
 -- a pod.
 local function queue_of(ctx, state, waiting, own)
   local out, ranks, again = {}, {}, refused[own] ~= nil
@@ -100,7 +100,7 @@ local function queue_of(ctx, state, waiting, own)
   return out
 end
 
--- What is remembered of a placement until the cache shows it.
+-- Stores a placement until the cache shows it.
 local function remember(placement, more)
   local what = { uid = placement.pod.metadata.uid, node = placement.node.metadata.name,
     room = placement.room, got = placement.got }
@@ -121,14 +121,14 @@ local function place_reservation(entry, nodes, state, args)
     owners = owners, at = state.now })
 end
 
--- The room that was found for a pod before.
+-- The room that an earlier decision found for a pod, or nil.
 local function promised(pod)
   local before = refused[pods.key(pod)]
   return before and before.uid == pod.metadata.uid and before.room or nil
 end
 
--- The pods that a refusal of this one speaks of: all of its gang that wait, or of all gangs that are bound
--- with it where they have rooms.
+-- The pods that share the refusal of this one: the waiting pods of its gang, or, if rooms were found, those
+-- of all gangs that are bound together with it.
 local function one_with(pod, state, rooms)
   local id = gang.of(pod)
   if id and next(rooms) then return gang.waiting(pod, state) end
@@ -136,7 +136,7 @@ local function one_with(pod, state, rooms)
   return known and #known.waiting > 0 and known.waiting or { pod }
 end
 
--- What pods of lower priority make room for, by pod key: for one without a node, or for all of its gang.
+-- The rooms that preemption can make for a pod without a node, or for all pods of its gang, by pod key.
 local function rooms_for(pod, result, held, nodes, state, args, ctx)
   if not ctx.params.preemption then return {} end
   if result then return { [pods.key(pod)] = preempt.room(pod, result, state, args, promised(pod)) } end
@@ -144,8 +144,8 @@ local function rooms_for(pod, result, held, nodes, state, args, ctx)
   return gangpreempt.rooms(list, nodes, state, args, ctx.key, promised)
 end
 
--- Decides for all that wait. Returns { mine = the keys of pods that this run is to bind, messages = of
--- Reservations that no node takes, by name }.
+-- Decides for all waiting pods and Reservations. Returns { mine, messages }: the keys of the pods that this
+-- run must bind, and the messages of Reservations that fit no node, by name.
 local function pass(ctx, own)
   local args = args_of(ctx.params)
   local state, bound, waiting, nodes = read(ctx, args)
@@ -185,11 +185,11 @@ end
 
 -- ---------------------------------------------------------------- pods
 
--- The text of a pod's annotation that says whose room it has.
+-- The text of a pod's annotation that names its Reservation.
 local function room_text(room) return kube.encode(kube.object { name = room.name, uid = room.uid }) end
 
--- The pod says whose room, which GPUs and which processors it has before it is bound, so that nobody sees it
--- on the node without that.
+-- Writes the pod's Reservation, devices and processors into its annotations before it is bound: nobody may
+-- see it on the node without them.
 local function mark(ctx, pod, known)
   local texts = marks.texts(known.got and fields.copy(known.got) or {}, pod)
   texts[lifecycle.ALLOCATED] = known.room and room_text(known.room) or false
@@ -197,7 +197,8 @@ local function mark(ctx, pod, known)
   ctx:patch(pod, function(draft) marks.write(draft, texts) end)
 end
 
--- Claims that wait for the pod are told its node, so that their volumes are made where it can be.
+-- Writes the node into the claims that wait for the pod: their volumes are created where the node can use
+-- them.
 local function tell_claims(ctx, pod, node)
   if #volumes.claims_of(pod) == 0 then return end
   for _, claim in ipairs(volumes.waiting_of(pod, cluster.volumes_of(ctx, { pod }))) do
@@ -209,7 +210,7 @@ local function tell_claims(ctx, pod, node)
   end
 end
 
--- One that cannot be bound has no node, and is decided again.
+-- Binds a pod to its decided node. When that fails, the decision is dropped, and the pod is decided again.
 local function bind(ctx, key)
   local pod = ctx:get(POD, key)
   local known = pod and decided.pod(key, pod.metadata.uid)
@@ -231,7 +232,7 @@ local function bind(ctx, key)
   end
 end
 
--- Has the victims go, as Kubernetes' scheduler does: by deletion, with the reason on the pod.
+-- Deletes the victims of a room, with the reason in their status, as Kubernetes' scheduler does.
 local function make(ctx, room)
   for key, uid in pairs(room.victims) do
     local victim = ctx:get(POD, key)
@@ -256,7 +257,7 @@ local function make(ctx, room)
   room.made = true
 end
 
--- The pod says why it has no node, and which one it is promised, before anybody goes for it.
+-- Writes the reason and the nominated node into the pod's status, before any victim is deleted.
 local function refuse(ctx, pod, known)
   local room = known.room
   ctx:patch_status(pod, function(draft)
@@ -269,7 +270,8 @@ local function refuse(ctx, pod, known)
   return { requeue_after = AGAIN }
 end
 
--- What is known of the pod already: it is bound, or the message of a decision that is not old.
+-- The recent decision about the pod: { bind, done } for a node, { message, room } for a refusal, { again }
+-- while another run must bind it; nil: there is none.
 local function known_of(ctx, pod)
   local now, known = ctx:now():unix(), decided.pod(ctx.key, pod.metadata.uid)
   local message = refused[ctx.key]
@@ -287,7 +289,7 @@ end
 
 -- ---------------------------------------------------------------- the controllers
 
--- A function that names all of a kind that wait, for what may have made room.
+-- A mapping to all waiting objects of a kind, for events that may free resources.
 local function waiting(kind)
   return function(_, ctx)
     local keys = {}
@@ -299,7 +301,7 @@ local function waiting(kind)
   end
 end
 
--- The same for a pod that had a node: when it is gone or over.
+-- The same for a pod with a node, once it was deleted or has ended.
 local function freed(kind)
   local all = waiting(kind)
   return function(pod, ctx)
@@ -310,7 +312,7 @@ local function freed(kind)
   end
 end
 
--- The same for those that said that nodes are used too much.
+-- The same for a NodeMetric: only objects whose message names overused nodes.
 local function overloaded(kind)
   local all = waiting(kind)
   return function(metric, ctx)
@@ -323,7 +325,7 @@ local function overloaded(kind)
   end
 end
 
--- What may make room for pods, or Reservations, that wait.
+-- The watches whose events may let waiting pods, or Reservations, fit.
 local function wakers(kind)
   local all = waiting(kind)
   return {
@@ -334,11 +336,11 @@ local function wakers(kind)
 end
 
 local params = kube.merge(settings.PARAMS, {
-  preemption = true,               -- pods of lower priority go where one of higher has no room
-  gangPreemption = false,          -- also where a gang has none (CoschedulingArgs: enablePreemption)
+  preemption = true,               -- a pod without a node may preempt pods of lower priority
+  gangPreemption = false,          -- so may a gang (CoschedulingArgs: enablePreemption)
 })
 
--- What wakes pods that wait: what may make room for any, and a Reservation that is there now.
+-- The watches that wake waiting pods: those above, and Reservations that became available.
 local wakes_pods = wakers(POD)
 local claimed = waiting(POD)
 wakes_pods[volumes.CLAIM] = { claimed, when = { "spec", "annotations", "deletionTimestamp" } }
@@ -384,7 +386,8 @@ local scheduler = kube.controller {
   end,
 }
 
--- The pods that a Reservation pre-allocates for say so. Whether they are all there.
+-- Writes the Reservation into the annotations of the pods that it pre-allocates for. False: one of them is
+-- gone.
 local function mark_owners(ctx, object, known)
   for _, owner in ipairs(fields.copy(known.owners) or {}) do
     local pod = ctx:get(POD, owner.key)
@@ -394,8 +397,8 @@ local function mark_owners(ctx, object, known)
   return true
 end
 
--- A Reservation says what it got before it is on the node, as a pod does. It is decided again when a pod that
--- it was for is gone.
+-- Writes the devices and processors of a Reservation into its annotations, and then its node into its status.
+-- When a pod that it pre-allocates for is gone, it is decided again.
 local function settle(ctx, object, known)
   if not mark_owners(ctx, object, known) then
     decided.reserve(object.metadata.name, nil)
@@ -409,7 +412,7 @@ local function settle(ctx, object, known)
   ctx:patch_status(object, function(draft) draft.status = status end)
 end
 
--- Decides with the pods, in one decision of both.
+-- Reservations are decided together with pods.
 local reserver = kube.controller {
   name = "scheduler-reservations",
   resource = reservation.KIND,

@@ -1,5 +1,5 @@
--- settings.lua - the three configurations that the ConfigMap slo-controller-config holds for nodes, kept as
--- last known good.
+-- settings.lua - the three configurations of nodes in the ConfigMap slo-controller-config; the last valid
+-- ones are kept.
 --   known = { colocation = { cfg, available, errorStatus }, cpuNormalization = cfg or nil,
 --     resourceAmplification = cfg or nil }
 
@@ -12,7 +12,7 @@ local M = {}
 
 function M.new() return { colocation = { cfg = {}, available = false, errorStatus = false } } end
 
--- One of the two smaller configurations: absent means defaults, unreadable keeps what was known.
+-- One of the two smaller configurations: the defaults when it is absent, the known one when it is invalid.
 local function sync(module, known, config_map)
   local text = fields.dig(config_map, "data", module.KEY)
   if text == nil then return module.defaults() end
@@ -21,8 +21,8 @@ local function sync(module, known, config_map)
   return fields.merge(module.defaults(), parsed, module.WHOLE)
 end
 
--- What is known after seeing the ConfigMap (nil: there is none), and the reasons why parts of it were
--- refused.
+-- The configurations after reading the ConfigMap (nil: there is none), and the reasons why parts of it were
+-- rejected.
 function M.sync(known, config_map)
   local out, refused = {}, {}
   local next_colocation, _, why = colocation.sync(known.colocation, config_map)

@@ -1,7 +1,7 @@
--- varied.lua - noderesource with variations: each is a small file that replaces a function of the policy, and
--- is required before the policy. Keep the lines that you want, or write such a script of your own; those of
--- other controllers (teambudget, quotaexplain) go before `return require "podmigrationjob"` or
--- "elasticquota".
+-- varied.lua - noderesource with variations. A variation is a small file that replaces a function of the
+-- policy; it is required before the controller. Keep the lines that you want, or write your own such script.
+-- Variations of other controllers (teambudget, quotaexplain) stand before `return require "podmigrationjob"`
+-- or `return require "elasticquota"`.
 --
 --   kubelua run controllers/koordinator/noderesource.lua --shadow controllers/koordinator/varied.lua
 

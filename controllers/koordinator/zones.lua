@@ -1,7 +1,6 @@
--- zones.lua - batch resources of each NUMA zone, on the node's NodeResourceTopology.
--- Koordinator means to set the zones of a degraded node to zero and does not (it changes a copy), so its
--- old values live on. Here they do become zero: a scheduler must not find room in a zone of a node that
--- offers none.
+-- zones.lua - batch resources of each NUMA zone, on the node's NodeResourceTopology. Koordinator intends to
+-- set the zones of a degraded node to zero, but changes a copy, so the old values stay. Here they become
+-- zero, so that no scheduler uses a zone of a node that offers nothing.
 
 local kube = require "kubelua"
 local amounts = require "amounts"
@@ -21,7 +20,7 @@ local function find(resources, name)
   end
 end
 
--- Sets one resource of a zone; says whether that changed anything worth a write.
+-- Sets one resource of a zone; returns whether the change needs a write.
 local function set(resources, name, quantity, threshold)
   local info = find(resources, name)
   if not info then
@@ -60,8 +59,8 @@ local function quantity_of(name, quantity, ratio)
   return kube.milli(milli)
 end
 
--- The resource lists that should change, by the zone's place in the list; empty when all is close enough as
--- it is.
+-- The resource lists that must be written, by the position of the zone; empty when no difference is above the
+-- threshold.
 function M.changes(zones, plan, threshold)
   local changes, ratio = {}, prepare.ratio(plan)
   for i, zone in ipairs(zones or {}) do

@@ -1,5 +1,5 @@
--- bounds_spec.lua - our string and table functions beside the interpreter's own: the same for any input.
--- That they can be stopped is in spec/e2e/bounds_spec.lua.
+-- bounds_spec.lua - our string and table functions return the same as the interpreter's own, for random
+-- input. spec/e2e/bounds_spec.lua shows that they can be stopped.
 
 local core = require "kubelua.core"
 local sizes = require "support.sizes"

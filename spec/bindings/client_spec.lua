@@ -1,4 +1,4 @@
--- client_spec.lua - the client of stock Lua against an API server, ours and the real one.
+-- client_spec.lua - the client of stock Lua against the embedded and the real API server.
 -- real in asan: every kind of answer of the real server, decoded by the client
 
 local kube = require "kubelua"

@@ -1,4 +1,4 @@
--- compiled_spec.lua - the library is compiled once in a process: lines and names are those of its text.
+-- compiled_spec.lua - a process compiles the library once; line numbers and names are those of its source.
 local process = require "support.process"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"

@@ -1,4 +1,4 @@
--- connect_spec.lua - which credentials among the options of kube.connect it takes, and how it refuses others.
+-- connect_spec.lua - the credentials that kube.connect accepts, and its errors for others.
 local kube = require "kubelua"
 local process = require "support.process"
 

@@ -1,5 +1,5 @@
--- convert_spec.lua - Lua values into JSON values and back: exact, in one order, and refused by place when
--- they cannot be sent.
+-- convert_spec.lua - conversion of Lua values to JSON values and back: exact, in a fixed order; values that
+-- cannot be sent are rejected with their path.
 
 local kube = require "kubelua"
 

@@ -1,4 +1,4 @@
--- draft_spec.lua - drafts: an object being edited, from which the merge patch falls out.
+-- draft_spec.lua - drafts: editing an object yields the merge patch.
 
 local kube = require "kubelua"
 local core = require "kubelua.core"

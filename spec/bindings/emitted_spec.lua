@@ -1,5 +1,5 @@
--- emitted_spec.lua - how much an index function and a mapping function may give for one object: what is
--- beyond is refused as a whole, and everything else goes on.
+-- emitted_spec.lua - the bounds of what an index function or a mapping function may return for one object: a
+-- larger result is rejected as a whole, and the controller continues.
 
 local kube = require "kubelua"
 

@@ -1,5 +1,5 @@
--- error_spec.lua - errors that tell what the world did, and kube.try, which tells them from mistakes in the
--- code.
+-- error_spec.lua - errors that report failures of the world, and kube.try, which separates them from mistakes
+-- in the code.
 
 local kube = require "kubelua"
 local core = require "kubelua.core"

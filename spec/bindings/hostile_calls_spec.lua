@@ -1,6 +1,6 @@
--- hostile_calls_spec.lua - each C function that a script's state has is called with everything that nobody
--- would give it: by a run, from coroutines, from metamethods and comparators, deep down, with no memory
--- left, with what belongs to runs that are over. Nothing may happen but errors.
+-- hostile_calls_spec.lua - each C function in a script's state is called with unusual arguments: from a run,
+-- from coroutines, from metamethods and comparators, deep in the stack, without memory, and with values of
+-- ended runs. Each call returns or raises an error.
 -- not in tsan: one thread calls, and the suite has threads elsewhere
 -- not in check: every function is called with everything
 

@@ -1,4 +1,4 @@
--- http_spec.lua - kube.http of stock Lua: the client of ctx.http, which reaches what the program's user may.
+-- http_spec.lua - kube.http of stock Lua: the client of ctx.http, without its rules.
 
 local http = require "support.http"
 local identities = require "support.identities"

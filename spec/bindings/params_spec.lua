@@ -1,4 +1,4 @@
--- params_spec.lua - what a script may say of its params, and what `kubelua check` shows of them.
+-- params_spec.lua - declarations of params in scripts, and what `kubelua check` shows of them.
 
 local process = require "support.process"
 
@@ -39,18 +39,23 @@ describe("params of a script", function()
   end)
 
   for rule, said in pairs {
-    [ [[{ a = { type = "intger", default = 1 } }]] ] = "params.a: unknown type \"intger\"; did you mean 'integer'?",
+    [ [[{ a = { type = "intger", default = 1 } }]] ] =
+      "params.a: unknown type \"intger\"; did you mean 'integer'?",
     [ [[{ a = { type = "integer", default = 0, min = 1 } }]] ] = "param a of dns must be at least 1, got 0",
     [ [[{ a = { type = "integer", default = "1" } }]] ] = "param a of dns must be a whole number, got \"1\"",
-    [ [[{ a = { type = "string", default = "x", enum = { "y" } } }]] ] = "param a of dns must be \"y\", got \"x\"",
-    [ [[{ a = { type = "string", defualt = "x" } }]] ] = "params.a: unknown field 'defualt' of a rule; did you mean 'default'?",
+    [ [[{ a = { type = "string", default = "x", enum = { "y" } } }]] ] =
+      "param a of dns must be \"y\", got \"x\"",
+    [ [[{ a = { type = "string", defualt = "x" } }]] ] =
+      "params.a: unknown field 'defualt' of a rule; did you mean 'default'?",
     [ [[{ a = { type = "string", min = 1 } }]] ] = "params.a.min: numbers alone have a min, not string",
     [ [[{ a = { type = "number", min = "1" } }]] ] = "params.a.min must be a number, got string",
     [ [[{ a = { type = "number", min = 2, max = 1 } }]] ] = "params.a: min is 2, and max 1",
-    [ [[{ a = { type = "string", enum = {} } }]] ] = "params.a.enum must be a list of the values that it may have",
+    [ [[{ a = { type = "string", enum = {} } }]] ] =
+      "params.a.enum must be a list of the values that it may have",
     [ [[{ a = { type = "string", doc = 1 } }]] ] = "params.a.doc must be a text, got number",
     [ [[{ a = { type = "string", optional = 1 } }]] ] = "params.a.optional must be true or false, got number",
-    [ [[{ a = { type = "string", optional = true, default = "x" } }]] ] = "params.a: a param with a default is already optional",
+    [ [[{ a = { type = "string", optional = true, default = "x" } }]] ] =
+      "params.a: a param with a default is already optional",
     [ [[{ a = { type = "secret", default = "x" } }]] ] = "params.a: a secret cannot have default",
     ["{ ['a.b'] = 1 }"] = "params.a.b: the name of a param must be a string without spaces, dots, = and /",
     [ [[{ 1 }]] ] = "params must be a table of names, got a list",

@@ -1,5 +1,5 @@
---- stream_spec.lua - streams of a client without a kubelet behind its server: what is refused, and how;
---- ends of clients and states.
+-- stream_spec.lua - streams of a client whose server has no kubelet: the errors of wrong calls, and the ends
+-- of clients and states.
 
 local kube = require "kubelua"
 local servers = require "support.servers"

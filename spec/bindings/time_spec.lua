@@ -1,4 +1,4 @@
--- time_spec.lua - durations and points in time.
+-- time_spec.lua - durations and times in Lua.
 
 local kube = require "kubelua"
 

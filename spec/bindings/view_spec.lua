@@ -1,4 +1,4 @@
--- view_spec.lua - views: what of a cached object a script sees, and that it cannot change it.
+-- view_spec.lua - views: how a script reads a cached object, and that it cannot change it.
 
 local kube = require "kubelua"
 local core = require "kubelua.core"

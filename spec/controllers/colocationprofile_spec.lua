@@ -1,4 +1,4 @@
--- Colocation profiles as pure functions, and what holds of them whatever the pod is.
+-- colocationprofile_spec.lua - colocation profiles as pure functions, and properties that hold for every pod.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

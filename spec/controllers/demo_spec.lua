@@ -1,3 +1,4 @@
+-- demo_spec.lua - the parts of controllers/demo as functions: the cluster, its agents and the table.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;controllers/demo/?.lua;" .. package.path
 

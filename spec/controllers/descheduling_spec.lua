@@ -1,5 +1,5 @@
--- descheduling_spec.lua - the other plugins of the descheduler as functions: uneven nodes, whole nodes to
--- empty, dear nodes to leave; and laws over random clusters from fixed seeds.
+-- descheduling_spec.lua - the descheduler's other plugins as functions: fragmentation, bin packing and custom
+-- priority; and properties over random clusters from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

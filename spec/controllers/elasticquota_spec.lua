@@ -1,6 +1,6 @@
---- elasticquota_spec.lua - the rules of elastic quotas as functions: shares, trees, members, admission,
---- revoking, what is
--- written. The last part holds them to laws over thousands of random trees, from a fixed seed.
+-- elasticquota_spec.lua - the rules of elastic quotas as functions: shares, trees, members, admission,
+-- revocation and written fields. The last part checks properties over thousands of random trees, from a fixed
+-- seed.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

@@ -1,5 +1,5 @@
---- gangpreempt_spec.lua - whose pods go for a whole gang, as functions, and laws over random clusters from
---- fixed seeds.
+-- gangpreempt_spec.lua - the choice of victims for a whole gang, as functions, and properties over random
+-- clusters from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

@@ -1,6 +1,6 @@
--- koordinator_differential_spec.lua - our policies against Koordinator's own functions, which a Go program
--- calls (spec/realserver/koordinator, v1.8.0): the same random inputs, and what comes out is the same, the
--- explanations of the numbers included.
+-- koordinator_differential_spec.lua - our policies and Koordinator's own functions (v1.8.0, called by the Go
+-- program in spec/realserver/koordinator) return the same for the same random inputs, including the
+-- explanations of the numbers.
 -- not in check, asan, tsan: it reads what two programs say of thousands of inputs
 
 package.path = "controllers/koordinator/?.lua;" .. package.path

@@ -1,4 +1,5 @@
--- What holds of batch and mid resources whatever the node, its pods and its metric are: seeded random cases.
+-- koordinator_properties_spec.lua - properties of batch and mid resources that hold for every node, pod list
+-- and metric, over random cases from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

@@ -1,5 +1,5 @@
--- koordlet_spec.lua - the reactions of a node's agent as functions: suppression, eviction and bursts, and
--- laws over random nodes from fixed seeds.
+-- koordlet_spec.lua - the reactions of a node's agent as functions: suppression, eviction and bursts; and
+-- properties over random nodes from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

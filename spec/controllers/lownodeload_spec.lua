@@ -1,6 +1,5 @@
---- lownodeload_spec.lua - LowNodeLoad as functions: who may go and where to, who goes first, when a node
---- counts as
--- overloaded, and laws over random clusters from fixed seeds.
+-- lownodeload_spec.lua - LowNodeLoad as functions: which pods may move and to which nodes, their order, when
+-- a node counts as overloaded; and properties over random clusters from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

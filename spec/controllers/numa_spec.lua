@@ -1,5 +1,5 @@
---- numa_spec.lua - NodeNUMAResource as functions: which processors and which NUMA nodes a pod gets under each
---- policy, the words for those that get none, and laws over random nodes from fixed seeds.
+-- numa_spec.lua - NodeNUMAResource as functions: the processors and NUMA nodes that a pod gets under each
+-- policy, the messages for pods that get none, and properties over random nodes from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
@@ -86,7 +86,8 @@ describe("a NodeResourceTopology", function()
     local read = topology.read(machine { nodes = 2, cores = 4, annotations = {
       ["kubelet.koordinator.sh/cpu-manager-policy"] =
         '{"policy":"static","options":{"full-pcpus-only":"true"},"reservedCPUs":"0"}',
-      [NODE .. "pod-cpu-allocs"] = '[{"uid":"u","cpuset":"2-3","managedByKubelet":true},{"uid":"v","cpuset":"5"}]',
+      [NODE .. "pod-cpu-allocs"] =
+        '[{"uid":"u","cpuset":"2-3","managedByKubelet":true},{"uid":"v","cpuset":"5"}]',
       [NODE .. "reservation"] = '{"reservedCPUs":"8"}',
       [NODE .. "system-qos-resource"] = '{"cpuset":"9"}',
     } })

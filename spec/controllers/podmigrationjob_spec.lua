@@ -1,5 +1,5 @@
--- podmigrationjob_spec.lua - migration as functions: limits, arbitration, the steps of a job, and the life of
--- a Reservation; and laws over random clusters and random histories from fixed seeds.
+-- podmigrationjob_spec.lua - pod migration as functions: limits, arbitration, the steps of a job, and the
+-- life of a Reservation; and properties over random clusters and histories from fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 -- not in check: random histories; the policy's own test shows each step
 package.path = "controllers/koordinator/?.lua;" .. package.path

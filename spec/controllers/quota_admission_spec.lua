@@ -1,5 +1,5 @@
---- quota_admission_spec.lua - what the quota webhooks allow and fill in, and the root quota of a profile,
---- as functions.
+-- quota_admission_spec.lua - what the quota webhooks allow and fill in, and the root quota of a profile, as
+-- functions.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

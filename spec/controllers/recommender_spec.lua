@@ -1,5 +1,6 @@
--- recommender_spec.lua - the recommender and the agents' predictor as functions: the histogram whose samples
--- fade, what is learned of containers, what they should ask for, and laws over random use from fixed seeds.
+-- recommender_spec.lua - the recommender and the agents' predictor as functions: the histogram with decaying
+-- samples, the history of containers, the recommended requests; and properties over random usage from fixed
+-- seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

@@ -1,5 +1,5 @@
---- rooms_spec.lua - Reservations of processors, NUMA nodes and devices, as functions: their pods get what was
---- kept, others do not, and over random nodes from fixed seeds nothing is given twice.
+-- rooms_spec.lua - Reservations of processors, NUMA nodes and devices, as functions: their own pods get the
+-- reserved ones, other pods do not, and over random nodes from fixed seeds nothing is allocated twice.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

@@ -1,6 +1,6 @@
---- scheduler_spec.lua - the scheduler's policies as functions: which nodes have room, which are used too
---- much, which is best, the words for a pod that fits nowhere, gangs, and laws over random clusters from
---- fixed seeds.
+-- scheduler_spec.lua - the scheduler's policies as functions: nodes with enough resources, overused nodes,
+-- the best node, the message for a pod that fits nowhere, gangs; and properties over random clusters from
+-- fixed seeds.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 

@@ -1,5 +1,5 @@
---- volumelimits_spec.lua - how many volumes of a driver a node takes: the scheduler's plugin as functions, and a
---- law over random pods from a fixed seed.
+-- volumelimits_spec.lua - the number of volumes of a driver that a node takes: the scheduler's plugin as
+-- functions, and a property over random pods from a fixed seed.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
@@ -36,7 +36,8 @@ local function world(count, pods, attachments)
     limits = volumelimits.limits { { metadata = { name = "n" }, spec = { drivers = {
       { name = DRIVER, allocatable = { count = count } }, { name = "unlimited.example.com" } } } } } }
   local function claim(name, driver)
-    known.claims["ns/" .. name] = { metadata = { annotations = { ["pv.kubernetes.io/bind-completed"] = "yes" } },
+    known.claims["ns/" .. name] =
+      { metadata = { annotations = { ["pv.kubernetes.io/bind-completed"] = "yes" } },
       spec = { volumeName = name } }
     known.volumes[name] = volume(name, driver)
   end

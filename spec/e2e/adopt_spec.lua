@@ -1,4 +1,4 @@
--- adopt_spec.lua - kube.adopt_fields: fields of client-side apply become those of a manager.
+-- adopt_spec.lua - kube.adopt_fields: the fields of client-side apply become those of a manager.
 local controller = require "support.controller"
 local kube = require "kubelua"
 local servers = require "support.servers"

@@ -1,5 +1,5 @@
---- Server-side apply as managedFields tells of it: which entries have a time, what cannot be merged, many
---- updaters, and kubectl's way from client-side apply.
+-- apply_spec.lua - server-side apply as managedFields shows it: which entries have a time, what cannot be
+-- merged, many updaters, and kubectl's migration from client-side apply.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local json = require "dkjson"

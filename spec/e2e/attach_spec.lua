@@ -1,4 +1,4 @@
---- attach_spec.lua - kubelua attach: a prompt in a running process, of which these specs are the typist.
+-- attach_spec.lua - kubelua attach: a prompt in a running process; the spec types.
 -- real in asan, tsan: WebSockets over TLS
 
 local controller = require "support.controller"
@@ -168,7 +168,8 @@ describe("kubelua dev", function()
   after_each(function() run:stop(30) end)
 
   it("says what it writes, and a name alone is in the namespace default for all who ask", function()
-    run:wait_for_log(30, "wrote controller=maps key=default/card verb=patch kind=v1/ConfigMap object=default/card \z
+    run:wait_for_log(30,
+      "wrote controller=maps key=default/card verb=patch kind=v1/ConfigMap object=default/card \z
       changes=\"metadata.annotations: none -> {\\\"color\\\":\\\"red\\\"}\"")
     local function asks(words)
       local out, code = process.run(("XDG_RUNTIME_DIR=%s %s %s"):format(process.quote(dir), KUBELUA, words))

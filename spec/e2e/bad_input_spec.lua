@@ -1,3 +1,5 @@
+-- bad_input_spec.lua - `kubelua run` with wrong input: it refuses to start, or waits and reports why, or
+-- parks one controller while the others run.
 -- real in asan: what scripts hand over, on both servers
 
 local controller = require "support.controller"

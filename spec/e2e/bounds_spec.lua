@@ -1,6 +1,6 @@
--- bounds_spec.lua - calls of the standard library that would take minutes, or all memory, from `kubelua
--- run` on both API servers: no hook fires inside C, and yet each ends as the failure of its key alone, at
--- once, with a message that says what it was.
+-- bounds_spec.lua - calls of the standard library that would take minutes or all memory, in `kubelua run` on
+-- both API servers: no hook runs inside C, and still each call fails only its own key, at once, with a
+-- message that names the cause.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"

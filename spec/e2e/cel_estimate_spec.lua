@@ -1,4 +1,5 @@
---- What rules of a definition may cost at the worst: both servers estimate the same, and refuse the same.
+-- cel_estimate_spec.lua - the worst-case cost of rules in a definition: both servers estimate the same, and
+-- reject the same.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local new_api = require "support.api"

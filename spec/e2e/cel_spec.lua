@@ -1,5 +1,5 @@
---- Rules of custom resources (x-kubernetes-validations): what both servers say when an object breaks them,
---- and when a definition brings rules that are none.
+-- cel_spec.lua - rules of custom resources (x-kubernetes-validations): the messages of both servers for
+-- objects that break them, and for definitions with invalid rules.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local new_api = require "support.api"

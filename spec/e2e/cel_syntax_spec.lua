@@ -1,5 +1,5 @@
---- Texts that are no expressions: both servers refuse them with the same words at the same places, as rules
---- of definitions and in admission policies.
+-- cel_syntax_spec.lua - texts that are no CEL expressions: both servers reject them with the same messages
+-- and positions, in rules of definitions and in admission policies.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

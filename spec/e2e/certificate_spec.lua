@@ -1,5 +1,5 @@
--- certificate_spec.lua - certificates asked for, approved, signed, kept and rotated, against both API
--- servers. The spec approves and signs, with openssl, and owns the clock.
+-- certificate_spec.lua - certificates are requested, approved, signed, stored and rotated, on both API
+-- servers. The spec approves, signs with openssl, and controls the clock.
 
 local kube = require "kubelua"
 local process = require "support.process"

@@ -1,5 +1,5 @@
---- Programs of others, unmodified: client-go (spec/realserver/clients, spoken in JSON and in protobuf) and
--- controller-runtime's envtest, against the embedded server and against kube-apiserver.
+-- clients_spec.lua - unmodified clients of others: client-go (spec/realserver/clients, with JSON and with
+-- protobuf) and controller-runtime's envtest, on both servers.
 -- not in check, asan, tsan: what runs is a program in Go
 
 local process = require "support.process"

@@ -1,5 +1,5 @@
---- clock_spec.lua - `kubelua apiserver --clock virtual`: time that stands until it is moved, for time stamps,
---- watches and stand-ins. The real server has no such thing.
+-- clock_spec.lua - `kubelua apiserver --clock virtual`: the time changes only when a client moves it, for
+-- time stamps, watches and stand-ins. The real server has no such clock.
 
 local json = require "dkjson"
 local process = require "support.process"

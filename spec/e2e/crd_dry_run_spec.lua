@@ -1,4 +1,5 @@
--- What a definition is answered in a dry run: as no controller has seen it.
+-- crd_dry_run_spec.lua - the answer to a definition in a dry run: the object before any controller acted on
+-- it.
 
 local both = require "support.both"
 

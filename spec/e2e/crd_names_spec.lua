@@ -1,5 +1,5 @@
---- crd_names_spec.lua - names of definitions: whose they are, what a definition says while another one has
---- them.
+-- crd_names_spec.lua - names of definitions: which definition owns a name, and the status of one whose name
+-- another one has.
 
 local controller = require "support.controller"
 local new_api = require "support.api"

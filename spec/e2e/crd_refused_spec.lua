@@ -1,5 +1,6 @@
---- What an API server refuses of CustomResourceDefinitions: schemas that are not structural, names, versions,
---- columns, paths, conversions. Asked as dry runs; the words are kube-apiserver 1.34's.
+-- crd_refused_spec.lua - CustomResourceDefinitions that an API server rejects: schemas that are not
+-- structural, names, versions, columns, paths, conversions. All are dry runs; the messages are those of
+-- kube-apiserver 1.34.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local json = require "dkjson"

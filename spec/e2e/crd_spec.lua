@@ -1,4 +1,4 @@
---- crd_spec.lua - kinds that a script defines itself (kube.crd): written, installed, applied, tested.
+-- crd_spec.lua - kinds that a script defines (kube.crd): written, installed, applied, tested.
 
 local controller = require "support.controller"
 local kube = require "kubelua"

@@ -1,3 +1,5 @@
+-- credentials_spec.lua - ways to a server: SOCKS5 and HTTP proxies, credential plugins, token files and
+-- certificates, and their renewal.
 -- real in asan, tsan: only the real server checks credentials
 local identities = require "support.identities"
 local kube = require "kubelua"
@@ -221,7 +223,8 @@ servers.only_real(function(name, start)
       local user = identities.plugin(([[
 case "$KUBERNETES_EXEC_INFO" in *'"server":"%s"'*'"certificate-authority-data":"'*'"audience":"x"'*'"interactive":false'*) ;; *) echo "$KUBERNETES_EXEC_INFO" >&2; exit 9;; esac
 [ "$FROM_CONFIG" = yes ] || exit 8
-printf '"token":"%s"']]):format(s.url, s.token), "  provideClusterInfo: true\n  env: [{name: FROM_CONFIG, value: 'yes'}]\n")
+printf '"token":"%s"']]):format(s.url, s.token),
+        "  provideClusterInfo: true\n  env: [{name: FROM_CONFIG, value: 'yes'}]\n")
       c = connect(identities.kubeconfig(s, user,
         "extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: x}}]\n"))
       assert.equal("admin", whoami(c).username)

@@ -1,5 +1,5 @@
---- What an API server refuses of custom resources: patterns, formats, bounds, anyOf and the like, embedded
---- resources, items that stand in a list twice.
+-- custom_values_spec.lua - custom resources that an API server rejects: patterns, formats, bounds, anyOf and
+-- similar, embedded resources, duplicate list items.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local json = require "dkjson"

@@ -1,5 +1,5 @@
---- Names and paths that hold a NUL: read as C text they would end there and mean another object. And what
---- Go reads as nothing.
+-- cut_names_spec.lua - names and paths with a NUL, where C would read a shorter name of another object;
+-- values that Go reads as empty; and the addresses under which the embedded server answers.
 -- real in asan: names that end early, on both servers
 
 local new_api = require "support.api"

@@ -1,4 +1,4 @@
---- dashboard_spec.lua - the page of `kubelua run --dashboard`, in a real browser.
+-- dashboard_spec.lua - the page of `kubelua run --dashboard`, in a real browser.
 
 local browser = require "support.browser"
 local controller = require "support.controller"

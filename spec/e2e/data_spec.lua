@@ -1,5 +1,5 @@
---- `kubelua apiserver --data DIR`: what was acknowledged is there after kill -9, a full disk and a restart.
---- The real server's store is etcd's own business, so this one is asked of the embedded server alone.
+-- data_spec.lua - `kubelua apiserver --data DIR`: acknowledged writes survive kill -9, a full disk and a
+-- restart. Only the embedded server is tested, since the real one stores its data in etcd.
 
 local new_api = require "support.api"
 local process = require "support.process"

@@ -1,5 +1,5 @@
---- Sets of definitions that people install, out of the Go modules of their projects: both servers take or
---- refuse each alike, with the same warnings and the same defaults.
+-- definitions_spec.lua - the definitions of popular projects, from their Go modules: both servers accept or
+-- reject the same ones, with the same warnings and defaults.
 -- not in tsan: one request after the other
 -- not in asan: megabytes of definitions, which other specs have in small
 

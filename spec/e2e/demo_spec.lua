@@ -1,5 +1,5 @@
---- demo_spec.lua - what `make demo` starts: alone it shows the table and ends, on a terminal it stays and
---- takes saved policies.
+-- demo_spec.lua - `make demo`: without a terminal it shows the table and ends; on a terminal it keeps
+-- running, and takes over saved policies.
 -- not in asan, tsan: most of it is the policies' Lua; dev, reload, shadow and play have specs of their own
 
 package.path = "controllers/koordinator/?.lua;controllers/demo/?.lua;" .. package.path

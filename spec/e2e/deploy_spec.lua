@@ -1,5 +1,5 @@
---- deploy_spec.lua - what `kubelua rbac -o manifests` prints for a policy is accepted by a real API server,
---- its rights are enough for the policy, and the image has what the program needs.
+-- deploy_spec.lua - the manifests of `kubelua rbac -o manifests`: a real API server accepts them, their
+-- rights are sufficient, and the image has everything that the program needs.
 -- not in asan, tsan: the manifests are the subject
 
 local controller = require "support.controller"
@@ -13,7 +13,8 @@ local YAML = process.tmpname ".yaml"
 local SILENT, RESERVE = "edge-02", "reserve-01"
 local BATCH_CPU = "kubernetes.io/batch-cpu"
 
-process.write(YAML, (process.run(KUBELUA .. " rbac controllers/koordinator/noderesource.lua -n kubelua-system \z
+process.write(YAML, (process.run(KUBELUA
+  .. " rbac controllers/koordinator/noderesource.lua -n kubelua-system \z
   --crds controllers/koordinator/crds -o manifests")))
 local manifests = {}
 for _, o in ipairs(kube.yaml(process.read(YAML), YAML)) do manifests[o.kind] = o end

@@ -1,5 +1,5 @@
--- discovery_spec.lua - which resources a server has: kubectl's words for them, groups that fail alone, what
--- is remembered on disk, and controllers whose kind appears while they wait.
+-- discovery_spec.lua - the resources of a server: kubectl's names for them, groups that fail alone, the cache
+-- on disk, and controllers whose kind appears while they wait.
 
 local kube = require "kubelua"
 local process = require "support.process"

@@ -1,4 +1,4 @@
--- A dry run writes nothing, says what it would write, and goes on as if it had.
+-- dry_run_spec.lua - a dry run writes nothing, logs what it would write, and continues as if it had.
 
 local widgets = require "support.widgets"
 local process = require "support.process"

@@ -1,5 +1,5 @@
---- `kubelua dump` and `--load`: a server's objects in a file, and back, who they were included; from the real
---- server, too, and what `kubectl get -A -o yaml` prints.
+-- dump_spec.lua - `kubelua dump` and `--load`: the objects of a server, including their authors, in a file
+-- and back; also from the real server, and from `kubectl get -A -o yaml`.
 
 local json = require "dkjson"
 local new_api = require "support.api"

@@ -1,3 +1,5 @@
+-- election_spec.lua - leader election between processes: a handover at a graceful stop and after a crash, one
+-- lease for each controller, and a standby that may not watch the lease.
 -- real in asan, tsan: leases are renewed while connections are cut
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,4 +1,4 @@
---- embed_spec.lua - the example C program (spec/programs/embed.c) is a controller without any Lua.
+-- embed_spec.lua - the example C program (spec/programs/embed.c) is a controller without Lua.
 
 local controller = require "support.controller"
 local process = require "support.process"

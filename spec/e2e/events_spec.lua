@@ -1,6 +1,6 @@
--- events_spec.lua - Events as the API server keeps them: series, combined ones, limits, a namespace that
--- goes away, a server that is not there, and what the end of a process still tells. The rules with their
--- times are in spec/core/events/recorder_test.c.
+-- events_spec.lua - Events on the API server: series, aggregation, limits, a namespace that is deleted, an
+-- unreachable server, and the last Events of a process. spec/core/events/recorder_test.c tests the rules and
+-- their times.
 
 local controller = require "support.controller"
 local kube = require "kubelua"

@@ -1,6 +1,6 @@
---- examples_spec.lua - the gallery: each example checks, passes its tests, and does what its README says in
---- one `kubelua run` of all of them, on both API servers.
---- not in asan, tsan: the examples are the subject; what they run, other specs run
+-- examples_spec.lua - the examples: each passes its check and its tests, and does what its README says, all
+-- in one `kubelua run`, on both API servers.
+-- not in asan, tsan: the examples are the subject; what they run, other specs run
 
 local controller = require "support.controller"
 local kube = require "kubelua"

@@ -1,6 +1,5 @@
---- exec_spec.lua - exec, attach and port-forward through a real kube-apiserver, which translates v5
---- WebSockets to SPDY for a real
--- kubelet's streaming server (spec/realserver/kubelet).
+-- exec_spec.lua - exec, attach and port-forward through a real kube-apiserver, which translates v5 WebSockets
+-- to SPDY for a real kubelet's streaming server (spec/realserver/kubelet).
 -- real in asan, tsan: WebSockets over TLS
 
 local controller = require "support.controller"

@@ -1,5 +1,5 @@
---- faults_spec.lua - the fault switchboard of `kubelua apiserver` as clients meet it: kubectl, a controller,
---- and whoever orders faults. What a single rule does is spec/core/faults.
+-- faults_spec.lua - injected faults of `kubelua apiserver` as clients see them: kubectl, a controller, and
+-- the client that orders the faults. spec/core/faults tests single rules.
 
 local json = require "dkjson"
 local api = require "support.api"

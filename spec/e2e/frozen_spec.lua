@@ -1,5 +1,5 @@
---- Two replicas, and the one that leads is stopped (SIGSTOP) until the other has taken over, then goes on
---- (SIGCONT), again and again.
+-- frozen_spec.lua - two replicas: the leader is stopped (SIGSTOP) until the other one has taken over, and
+-- then continued (SIGCONT), again and again.
 --
 -- Each write says under which epoch it was made, and the order of resourceVersions is the order in which
 -- the server took them. Two objects are written in every run: `ledger` with the resourceVersion that the

@@ -1,5 +1,5 @@
--- guide_spec.lua - docs/guide.md does what it says, on both API servers: its files are written, its
--- commands run in order, and what they print is compared.
+-- guide_spec.lua - docs/guide.md on both API servers: its files are written, its commands run in order, and
+-- their output is compared.
 --
 -- "..." in an expected line stands for anything. A `kubelua get` or `curl` is asked again until it says
 -- what it should: controllers take a moment.

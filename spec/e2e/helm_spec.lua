@@ -1,4 +1,4 @@
---- Helm and kustomize, unmodified, against the embedded server and against kube-apiserver.
+-- helm_spec.lua - unmodified Helm and kustomize, on both servers.
 -- not in check, asan, tsan: what runs are programs in Go
 
 local api_of = require "support.api"

@@ -1,5 +1,5 @@
---- Where a webhook is: clientConfig of webhook configurations and of conversion in definitions, whose
---- mistakes both servers name alike.
+-- hook_clients_spec.lua - the clientConfig of webhook configurations and of conversion in definitions: both
+-- servers report mistakes in it alike.
 -- not in tsan: one request after the other
 
 local both = require "support.both"

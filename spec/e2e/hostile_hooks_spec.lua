@@ -1,6 +1,6 @@
---- hostile_hooks_spec.lua - webhooks that answer the embedded API server what none should: the request is
---- refused or served without harm, in bounded time and memory, its answer can be read, and the server goes
---- on.
+-- hostile_hooks_spec.lua - webhooks that give hostile answers to the embedded API server: each request is
+-- rejected or served without harm, in bounded time and memory, its answer is readable, and the server
+-- continues.
 local kube = require "kubelua"
 local controller = require "support.controller"
 local converter = require "support.converter"

@@ -1,5 +1,5 @@
---- hostile_http2_spec.lua - servers that speak HTTP/2 as no server does: each request to one ends in an
---- error, in bounded time and memory, and requests to others go on. Of HTTP/1.1 see core/client/hostile_test.c.
+-- hostile_http2_spec.lua - servers that violate HTTP/2: each request to one ends in an error, in bounded time
+-- and memory, and requests to others continue. core/client/hostile_test.c does the same for HTTP/1.1.
 local controller = require "support.controller"
 local http = require "support.http"
 local identities = require "support.identities"
@@ -47,7 +47,8 @@ describe("a hostile server of HTTP/2", function()
       -- one that has a body where the body cannot leave
       local what = trick == "closed" and 'post(url, { body = "text",' or "get(url, {"
       local e = t:ask(([[local url = "https://127.0.0.1:%s/"
-        return http:%s timeout = "1s", tls = { ca = %q } })]]):format(ports[trick], what, process.read(ca.crt))).error
+        return http:%s timeout = "1s", tls = { ca = %q } })]]):format(ports[trick],
+          what, process.read(ca.crt))).error
       assert.truthy(e and ENDS[e.kind], e and e.message or "it was answered")
       assert.equal(200, t:ask("return http:get(url .. '/text').status"))
     end)

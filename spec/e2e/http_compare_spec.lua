@@ -1,5 +1,5 @@
--- http_compare_spec.lua - what a candidate would tell other servers is held against what the live logic told
--- them: in the shadow, and in a replay.
+-- http_compare_spec.lua - the HTTP requests of a candidate are compared with those of the live logic: in the
+-- shadow, and in a replay.
 
 local controller = require "support.controller"
 local http = require "support.http"

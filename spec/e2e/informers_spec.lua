@@ -1,4 +1,4 @@
--- informers_spec.lua - shared informers of a plain Lua state, against both API servers.
+-- informers_spec.lua - shared informers of a plain Lua state, on both API servers.
 -- real in asan: lists and watches of the real server
 
 local kube = require "kubelua"

@@ -1,5 +1,4 @@
---- init_spec.lua - `kubelua init`: what it writes passes check and test at once, and a server takes its
---- manifests.
+-- init_spec.lua - `kubelua init`: its files pass check and test at once, and a server accepts its manifests.
 -- not in asan, tsan: what is written is the subject
 
 local process = require "support.process"

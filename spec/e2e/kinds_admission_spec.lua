@@ -1,6 +1,7 @@
--- What kube-apiserver's admission plugins add and refuse: Priority, RuntimeClass, DefaultStorageClass,
--- LimitRanger, ResourceQuota, TaintNodesByCondition. Each has a namespace of its own: the real one hears late
--- of what is deleted. not in tsan: one request after the other
+-- kinds_admission_spec.lua - the admission plugins of kube-apiserver: Priority, RuntimeClass,
+-- DefaultStorageClass, LimitRanger, ResourceQuota, TaintNodesByCondition. Each has its own namespace, since
+-- the real server learns late about deleted objects.
+-- not in tsan: one request after the other
 
 local both = require "support.both"
 local json = require "dkjson"

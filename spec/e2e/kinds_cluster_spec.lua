@@ -1,4 +1,5 @@
---- What belongs to the cluster: nodes, namespaces, classes, limits, quotas, leases, webhooks; autoscalers.
+-- kinds_cluster_spec.lua - defaults and rules of cluster kinds: nodes, namespaces, classes, limits, quotas,
+-- leases, webhooks; autoscalers.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

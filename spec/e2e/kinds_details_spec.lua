@@ -1,5 +1,5 @@
---- What belongs to storage's machinery, and details: dry runs of evictions and deletions, scale of custom
---- resources, their tables, and definitions whose webhook has a wrong authority.
+-- kinds_details_spec.lua - defaults and rules of storage kinds; dry runs of evictions and deletions, scale
+-- and tables of custom resources, and definitions whose webhook has a wrong CA.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

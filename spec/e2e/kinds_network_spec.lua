@@ -1,4 +1,4 @@
---- Ingresses, Endpoints, volumes and their classes: what is filled in and refused.
+-- kinds_network_spec.lua - defaults and rules of Ingresses, Endpoints, volumes and storage classes.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

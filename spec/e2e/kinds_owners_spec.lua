@@ -1,6 +1,6 @@
--- Owners and what becomes of their dependents. What a delete leaves behind, and which owners may be named, is
--- kube-apiserver's and asked of both servers; collecting is kube-controller-manager's, and the real server
--- here has none beside it: those rows follow Kubernetes' documentation.
+-- kinds_owners_spec.lua - owners and their dependents. kube-apiserver decides what a delete leaves and which
+-- owners are valid, so both servers are asked. kube-controller-manager collects garbage, and does not run
+-- here: those rows follow Kubernetes' documentation.
 -- not in tsan: what one thread answers
 
 local both = require "support.both"

@@ -1,6 +1,6 @@
--- kinds_rest_spec.lua - kinds with few rules: templates of pods, classes of volumes' attributes, capacities
--- of storage; Bindings, which are not stored; reviews, and what they must not say; updates that name no
--- version. not in tsan: one request after the other
+-- kinds_rest_spec.lua - kinds with few rules: PodTemplates, VolumeAttributesClasses, CSIStorageCapacities;
+-- Bindings, which are not stored; reviews, and the fields that they must not have; updates without a version.
+-- not in tsan: one request after the other
 
 local both = require "support.both"
 

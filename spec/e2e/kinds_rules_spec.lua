@@ -1,4 +1,4 @@
---- RBAC, disruption budgets, network policies and autoscalers: what is filled in and refused.
+-- kinds_rules_spec.lua - defaults and rules of RBAC, disruption budgets, network policies and autoscalers.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

@@ -1,4 +1,4 @@
---- Services, claims, ConfigMaps and Secrets: what is filled in, given, refused and kept.
+-- kinds_services_spec.lua - defaults and rules of Services, claims, ConfigMaps and Secrets.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

@@ -1,4 +1,5 @@
---- Pods and the kinds that make them: what is filled in, refused and kept, as kube-apiserver has it.
+-- kinds_workloads_spec.lua - defaults and rules of pods and of the kinds that create them, as in
+-- kube-apiserver.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"
@@ -212,7 +213,8 @@ both.describe("workloads", function(ns)
     rows[#rows + 1] = { kind .. ": " .. what, "POST", base .. "/" .. kind .. "?dryRun=All",
       { metadata = { name = "w" }, spec = spec }, code or 422 }
   end
-  for _, kind in ipairs { "deployments", "replicasets", "daemonsets", "statefulsets", "replicationcontrollers" } do
+  for _, kind in ipairs { "deployments", "replicasets", "daemonsets", "statefulsets",
+    "replicationcontrollers" } do
     local sel = kind == "replicationcontrollers" and { app = "w" } or selector
     local service = kind == "statefulsets" and "s" or nil
     local function spec(more) return merge({ selector = sel, serviceName = service, template = template() },

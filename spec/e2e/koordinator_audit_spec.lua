@@ -1,6 +1,5 @@
--- koordinator_audit_spec.lua - the audit of nodes' agents in `kubelua run` on both API servers, with the real
--- definitions of its kinds: it tells what would be done, does nothing, says it once, and needs no more rights
--- than `kubelua rbac` prints.
+-- koordinator_audit_spec.lua - the audit of koordlet in `kubelua run` on both API servers, with the real
+-- CRDs: it reports once what it would do, does nothing, and needs no more rights than `kubelua rbac` prints.
 -- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"

@@ -1,7 +1,7 @@
 -- koordinator_compare_spec.lua - the comparisons with koord-manager and koord-scheduler in `kubelua run` on
--- both API servers: they tell what somebody else wrote otherwise, on nodes, to their agents and on quotas,
--- their cases run in the fixture runner, they write nothing of theirs, and need no more rights than `kubelua
--- rbac` prints.
+-- both API servers. They report different writes of the originals to nodes, agents' objects and quotas; their
+-- cases run in the fixture runner; they write only reports; and they need no more rights than `kubelua rbac`
+-- prints.
 -- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"

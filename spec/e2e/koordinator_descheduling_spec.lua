@@ -1,6 +1,6 @@
 -- koordinator_descheduling_spec.lua - FragmentationAware, ScaleDownBinPack and CustomPriority in one `kubelua
--- run` on both API servers, with the real definitions of their kinds: each decides once, writes what is due,
--- comes to rest, and needs no more rights than `kubelua rbac` prints.
+-- run` on both API servers, with the real CRDs: each decides once, writes the result, becomes quiet, and
+-- needs no more rights than `kubelua rbac` prints.
 -- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"

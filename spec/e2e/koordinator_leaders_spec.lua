@@ -1,10 +1,9 @@
--- koordinator_leaders_spec.lua - what holds for every policy in controllers/koordinator, on both API servers
--- with the real definitions of their kinds, run as the manifests say that `kubelua rbac -o manifests` prints:
--- with the words of the Deployment, under its service account's rights, with its ConfigMap of params. Each
--- policy has two replicas, and all of them work at once on one cluster. They converge; while something
--- changes, each leader is killed, and the other replica takes over and brings the change to its end; with new
--- logic it looks at everything again and writes nothing. Scripts of webhooks answer with the rights that are
--- printed for them.
+-- koordinator_leaders_spec.lua - all policies in controllers/koordinator on both API servers, with the real
+-- CRDs. They run as the manifests of `kubelua rbac -o manifests` say: with the Deployment's arguments, the
+-- service account's rights and the ConfigMap of params. Each policy has two replicas, and all work at once on
+-- one cluster. They converge. During a change each leader is killed, and the other replica completes the
+-- change. With new logic it looks at everything again and writes nothing. Scripts with webhooks answer with
+-- their printed rights.
 -- not in asan, tsan: policies are Lua; what C does below them, the specs of each policy show
 
 local controller = require "support.controller"

@@ -1,7 +1,7 @@
 -- koordinator_migration_spec.lua - LowNodeLoad, PodMigrationJobs and Reservations together in one `kubelua
--- run` on both API servers, with the real definitions of their kinds: a pod leaves an overloaded node, with a
--- reload and a restart in the middle. The spec is the scheduler and the ReplicaSet. The processes need no
--- more rights than `kubelua rbac` prints, and come to rest.
+-- run` on both API servers, with the real CRDs: a pod leaves an overloaded node, across a reload and a
+-- restart. The spec plays the scheduler and the ReplicaSet. The processes need no more rights than `kubelua
+-- rbac` prints, and become quiet.
 -- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"

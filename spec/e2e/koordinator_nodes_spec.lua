@@ -1,6 +1,6 @@
---- koordinator_nodes_spec.lua - what agents are told (nodeslo, nodemetric) in `kubelua run` on both API
---- servers, with the real definitions: they converge, come to rest, take new logic in the middle, and need
---- no more rights than `kubelua rbac` prints.
+-- koordinator_nodes_spec.lua - the objects for agents (nodeslo, nodemetric) in `kubelua run` on both API
+-- servers, with the real CRDs: the policies converge, become quiet, accept new logic, and need no more rights
+-- than `kubelua rbac` prints.
 -- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"

@@ -1,6 +1,5 @@
---- koordinator_profiles_spec.lua - colocation profiles as webhooks of `kubelua run` on both API servers, with
---- the real definitions: new pods are colocated, pods that cannot be are refused, nodes are amplified, and
---- new logic comes in the middle.
+-- koordinator_profiles_spec.lua - colocation profiles as webhooks of `kubelua run` on both API servers, with
+-- the real CRDs: new pods are colocated, invalid pods are rejected, nodes are amplified, across a reload.
 -- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local kube = require "kubelua"

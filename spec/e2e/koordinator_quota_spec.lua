@@ -1,7 +1,5 @@
---- koordinator_quota_spec.lua - the quota policies in `kubelua run` on both API servers, with the real
---- definitions of their kinds:
--- they converge, come to rest, take new logic in the middle, and need no more rights than `kubelua rbac`
--- prints.
+-- koordinator_quota_spec.lua - the quota policies in `kubelua run` on both API servers, with the real CRDs:
+-- they converge, become quiet, accept new logic, and need no more rights than `kubelua rbac` prints.
 -- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"

@@ -1,6 +1,6 @@
 -- koordinator_recommender_spec.lua - the recommender in `kubelua run` on both API servers, with the real
--- definitions of its kinds: it fills a Recommendation, keeps what it learned in a ConfigMap that belongs to
--- it, goes on from there after a restart, and needs no more rights than `kubelua rbac` prints.
+-- CRDs: it fills a Recommendation, saves its state in a ConfigMap that the Recommendation owns, continues
+-- from it after a restart, and needs no more rights than `kubelua rbac` prints.
 -- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local kube = require "kubelua"

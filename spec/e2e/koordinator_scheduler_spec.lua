@@ -1,9 +1,8 @@
--- koordinator_scheduler_spec.lua - the scheduler in a `kubelua run` on both API servers, with the real
--- definitions of Koordinator's kinds: pods are bound where there is room and quota or a Reservation
--- keeps it, with parts of GPUs and processors of their own, also those that a Reservation was given; a
--- Reservation takes what a pod has already; a pod of lower priority makes room for one of higher; one that
--- fits nowhere says why and is bound when there is room, across a reload and a restart. The process needs no
--- more rights than `kubelua rbac` prints.
+-- koordinator_scheduler_spec.lua - the scheduler in `kubelua run` on both API servers, with the real CRDs. It
+-- binds pods within resources, quota and Reservations, with parts of GPUs and exclusive processors, also
+-- reserved ones. A Reservation can take the resources of a running pod. A pod of higher priority preempts
+-- others. A pod that fits nowhere gets the reason, and is bound later, across a reload and a restart. The
+-- process needs no more rights than `kubelua rbac` prints.
 
 local controller = require "support.controller"
 local kube = require "kubelua"

@@ -1,5 +1,5 @@
--- kubectl_explain_spec.lua - what the embedded server says of kinds and fields, beside what a real one says:
--- kubectl explain prints the same, the definitions are the same, and kubectl validates with them.
+-- kubectl_explain_spec.lua - the embedded server describes kinds and fields like a real one: kubectl explain
+-- prints the same, the definitions are the same, and kubectl validates with them.
 -- not in tsan: requests come one by one
 
 local json = require "dkjson"

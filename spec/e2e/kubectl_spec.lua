@@ -1,5 +1,4 @@
---- What people see of unmodified kubectl: sessions of spec/fixtures/kubectl, typed at the embedded server
---- and at the real one.
+-- kubectl_spec.lua - unmodified kubectl: the sessions of spec/fixtures/kubectl on both servers.
 --
 -- support/sessions.lua says what a session is. After a change, `KL_RECORD=1 make soak
 -- F=spec/e2e/kubectl_spec.lua` writes the sessions anew from the real server's answers. What the real server

@@ -1,4 +1,5 @@
---- `--load`: the forms that a file of objects may have, and that its text is never held whole.
+-- load_spec.lua - `--load`: the accepted formats of a file of objects, and that the file is never whole in
+-- memory.
 -- not in tsan: the file is read by one thread before the server answers
 
 local new_api = require "support.api"

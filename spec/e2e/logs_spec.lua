@@ -1,6 +1,5 @@
---- logs_spec.lua - container logs through a real kube-apiserver and a kubelet's API: every option, lines as
---- they are, and a reader that
--- holds the sender back.
+-- logs_spec.lua - container logs through a real kube-apiserver and a kubelet's API: every option, unchanged
+-- lines, and a slow reader that slows down the sender.
 
 local controller = require "support.controller"
 local kube = require "kubelua"

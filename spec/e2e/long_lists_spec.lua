@@ -1,7 +1,6 @@
---- Lists and maps of 60,000 items in one object: the embedded server answers. A check that compares each item
--- with all before it would keep the server from everybody else for minutes; here the client would give up on
--- it. kube-apiserver is not asked: of a quota's resources it gives up itself (504), since it compares each of
--- its complaints with all others.
+-- long_lists_spec.lua - lists and maps of 60,000 items in one object: the embedded server answers in time. A
+-- check that compares each item with all others would block it for minutes. kube-apiserver is not asked: for
+-- the resources of a quota it times out itself (504), since it compares each of its errors with all others.
 -- not in asan, tsan: one request after the other; spec/core/value/finder_test.c has the memory
 
 local api_of = require "support.api"

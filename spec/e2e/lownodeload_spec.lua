@@ -1,7 +1,6 @@
---- lownodeload_spec.lua - LowNodeLoad in `kubelua run` on both API servers, with the real definitions of
---- its kinds: it makes the
--- job that is due and no second one, remembers across a reload how often a node was overloaded, and needs
--- no more rights than `kubelua rbac` prints.
+-- lownodeload_spec.lua - LowNodeLoad in `kubelua run` on both API servers, with the real CRDs: it creates the
+-- right job once, keeps across a reload how often a node was overloaded, and needs no more rights than
+-- `kubelua rbac` prints.
 -- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"

@@ -1,5 +1,5 @@
--- A mapping function that takes long for each object stays within its budget, and its events wait for those
--- of the controllers that do not, on both servers.
+-- mapper_turns_spec.lua - a mapping function that takes long for each object stays within its budget; its
+-- events wait for those of other controllers, on both servers.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"

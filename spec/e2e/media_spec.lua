@@ -1,5 +1,5 @@
--- What clients may ask to be answered in: media types by quality, forms of objects, and how a request for
--- something else is refused. Both servers give the same code, type and words.
+-- media_spec.lua - content negotiation: media types by quality, forms of objects, and rejected requests. Both
+-- servers answer with the same code, type and message.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local api_of = require "support.api"

@@ -1,4 +1,4 @@
--- metrics_spec.lua - kube.counter, kube.gauge and kube.histogram: what a script counts.
+-- metrics_spec.lua - kube.counter, kube.gauge and kube.histogram: the metrics of a script.
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -95,7 +95,8 @@ describe("what a script counts", function()
         list; it has a zone',
       ['kube.gauge { name = "x", help = "x", labels = { "a b" } }'] =
         'gauge "x": labels[1]: a label\'s name has letters, digits and _, got a b',
-      ['kube.gauge { name = "x", help = "x", labels = { "a", "a" } }'] = 'gauge "x": labels[2]: a is there twice',
+      ['kube.gauge { name = "x", help = "x", labels = { "a", "a" } }'] =
+        'gauge "x": labels[2]: a is there twice',
       ['kube.histogram { name = "x", help = "x", labels = { "le" } }'] =
         'histogram "x": labels[1]: "le" is the label of a histogram\'s buckets',
       ['kube.histogram { name = "x", help = "x", buckets = { 2, 1 } }'] = 'histogram "x": buckets[2] is 1, \z

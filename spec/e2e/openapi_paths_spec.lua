@@ -1,5 +1,5 @@
--- openapi_paths_spec.lua - the paths of the OpenAPI documents beside those of a real server: every document
--- of every group version, v2 and v3, as JSON and as protobuf.
+-- openapi_paths_spec.lua - the paths of the OpenAPI documents equal those of a real server: every document of
+-- every group version, v2 and v3, as JSON and as protobuf.
 -- not in tsan: requests come one by one
 
 local api = require "support.api"

@@ -1,5 +1,6 @@
--- openapi_spec.lua - what a script writes by hand meets the server's schemas before it leaves: put right
--- where Lua cannot say it, refused with the script's line where it is wrong.
+-- openapi_spec.lua - objects that a script writes by hand are checked with the server's schemas before they
+-- are sent: corrected where Lua cannot express the value, rejected with the script's line where they are
+-- wrong.
 
 local kube = require "kubelua"
 local servers = require "support.servers"

@@ -1,5 +1,5 @@
--- pages_spec.lua - what stands before the API server answers in its place: with pages, with nothing. No
--- object and no kind is gone for that. The proxy is spec/support/pages.py.
+-- pages_spec.lua - a load balancer without a backend answers instead of the API server, with HTML pages or
+-- empty bodies: the process takes no object and no kind for deleted. The proxy is spec/support/pages.py.
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,4 +1,5 @@
---- Whoever writes a ValidatingAdmissionPolicy or a binding may read the parameters that it names.
+-- params_rights_spec.lua - the author of a ValidatingAdmissionPolicy or a binding needs the right to read the
+-- parameters that it names.
 
 local busted = require "busted"
 local both = require "support.both"

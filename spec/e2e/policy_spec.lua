@@ -1,5 +1,5 @@
---- policy_spec.lua - ValidatingAdmissionPolicies with bindings and parameters: what they refuse, warn of and
---- let through, on both API servers.
+-- policy_spec.lua - ValidatingAdmissionPolicies with bindings and parameters: what they reject, warn about
+-- and allow, on both API servers.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

@@ -1,5 +1,5 @@
--- progress_spec.lua - while caches are being filled: how many objects have come. A proxy
--- (spec/support/hold.py) stops a list in its middle.
+-- progress_spec.lua - the number of received objects while caches fill. A proxy (spec/support/hold.py) stops
+-- a list in the middle.
 
 local controller = require "support.controller"
 local process = require "support.process"

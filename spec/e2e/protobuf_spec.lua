@@ -1,6 +1,6 @@
---- protobuf_spec.lua - the same objects through a client that reads protobuf and one that does not.
--- The JSON of the embedded server has the keys of an object in the order in which they were written, and
--- empty members that came (`value: ""`); the real one has Go's order and leaves those out, as protobuf does.
+-- protobuf_spec.lua - the same objects through a client that reads protobuf and one that reads JSON. The JSON
+-- of the embedded server has the keys of an object in the order of the write, and keeps empty members that
+-- were sent (`value: ""`). The real server uses Go's order and omits those, as protobuf does.
 -- spec/core/wire/proto_write_test.c compares the bytes.
 -- real in asan, tsan: only the real server answers built-in kinds of every sort in protobuf
 

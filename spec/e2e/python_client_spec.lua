@@ -1,4 +1,4 @@
---- The official client of Python, unmodified, against the embedded server and against kube-apiserver.
+-- python_client_spec.lua - the official Python client, unmodified, on both servers.
 -- not in check, asan, tsan: what runs is a program in Python
 
 local foreign = require "support.foreign"

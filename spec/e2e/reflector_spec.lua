@@ -1,3 +1,5 @@
+-- reflector_spec.lua - the caches of `kubelua run` begin with one list, or with the initial events of a
+-- watch, and each watch continues from there.
 -- real in asan, tsan: lists and watches over TLS and HTTP/2
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,5 +1,5 @@
---- refusal_spec.lua - a script that is refused when it is saved: the log, the Event, `kubelua reload`, the
---- control socket and the metric say the same of it, and the old script runs on.
+-- refusal_spec.lua - a script that is rejected when it is saved: the log, the Event, `kubelua reload`, the
+-- control socket and the metric report the same, and the old script keeps running.
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"

@@ -1,6 +1,6 @@
---- reloads_spec.lua - new logic again and again, while objects change (spec/programs/reloads.c): nothing is
---- listed twice, lost, run
--- twice at once or left behind; and each kind of mistake leaves the old logic at work and says why.
+-- reloads_spec.lua - new logic again and again while objects change (spec/programs/reloads.c): nothing is
+-- listed twice, lost, run twice at once or leaked; and after each kind of mistake the old logic keeps running
+-- and the reason is reported.
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,5 +1,5 @@
---- restarts_spec.lua - starting and stopping leaves nothing behind: threads, descriptors, memory
---- (spec/programs/restarts.c).
+-- restarts_spec.lua - starting and stopping leaks no threads, descriptors or memory
+-- (spec/programs/restarts.c).
 -- real in asan, tsan: a server that comes back
 
 local controller = require "support.controller"

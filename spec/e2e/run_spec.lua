@@ -1,4 +1,5 @@
--- run_spec.lua - kubelua run: what exists is reconciled, a saved script takes over, owned objects come back.
+-- run_spec.lua - kubelua run: it reconciles existing objects, takes over a saved script, and restores deleted
+-- owned objects.
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"

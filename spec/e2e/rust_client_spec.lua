@@ -1,5 +1,5 @@
---- kube-rs, unmodified: its watcher, Controller, finalizer helper, Recorder and apply (spec/realserver/rust),
---- against the embedded server and against kube-apiserver.
+-- rust_client_spec.lua - kube-rs, unmodified: its watcher, Controller, finalizer helper, Recorder and apply
+-- (spec/realserver/rust), on both servers.
 -- not in check, asan, tsan: what runs is a program in Rust
 
 local foreign = require "support.foreign"

@@ -1,5 +1,5 @@
--- Autoscalers written in both of their versions: who owns what afterwards, and the targets that a table
--- shows.
+-- scaler_owners_spec.lua - autoscalers written in both of their versions: the owners of their fields, and the
+-- targets in a table.
 
 local api_of = require "support.api"
 local servers = require "support.servers"

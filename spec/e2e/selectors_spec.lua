@@ -1,4 +1,5 @@
--- Selectors of lists that do not parse, or whose keys and values cannot be: both servers say the same.
+-- selectors_spec.lua - selectors of lists that cannot be parsed or have invalid keys or values: both servers
+-- return the same message.
 
 local both = require "support.both"
 

@@ -1,4 +1,4 @@
--- shell_spec.lua - `kubelua shell`: a dialogue on a terminal (spec/support/terminal.py), and what it does
+-- shell_spec.lua - `kubelua shell`: a dialogue on a terminal (spec/support/terminal.py), and its behaviour
 -- without one.
 
 local controller = require "support.controller"

@@ -1,6 +1,6 @@
---- simulate_spec.lua - stand-ins for a cluster (controllers/simulate): unmodified kubectl sees pods become
---- ready, beside the embedded server by --simulate, and beside kube-apiserver as the scripts that they are,
---- so that everything they write is what the real one takes.
+-- simulate_spec.lua - stand-ins for a cluster (controllers/simulate): unmodified kubectl sees pods become
+-- ready, with the embedded server and --simulate, and with kube-apiserver and the scripts as controllers, so
+-- that a real server accepts everything that they write.
 -- not in asan, tsan: minutes of scripts' Lua and kubectl; servers and managers have specs of their own
 
 local json = require "dkjson"

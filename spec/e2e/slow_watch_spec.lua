@@ -1,5 +1,5 @@
---- slow_watch_spec.lua - watchers of the embedded server that do not read: what waits for them is bounded,
---- they are cut, and nobody else notices.
+-- slow_watch_spec.lua - clients of the embedded server that do not read their watches: their backlog is
+-- bounded, they are disconnected, and other clients do not notice.
 
 local process = require "support.process"
 local servers = require "support.servers"

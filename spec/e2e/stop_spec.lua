@@ -1,5 +1,5 @@
---- stop_spec.lua - the end of `kubelua run`: what runs may finish, nothing new begins, probes hear of it,
---- and nothing holds it for ever.
+-- stop_spec.lua - the end of `kubelua run`: running keys may finish, no new ones begin, probes fail, and
+-- nothing blocks it for ever.
 
 local controller = require "support.controller"
 local process = require "support.process"

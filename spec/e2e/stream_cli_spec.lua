@@ -1,5 +1,5 @@
---- stream_cli_spec.lua - kubelua logs and kubelua exec on a real cluster: output as it is, exit statuses, a
---- terminal.
+-- stream_cli_spec.lua - kubelua logs and kubelua exec on a real cluster: unchanged output, exit statuses, a
+-- terminal.
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,5 +1,5 @@
---- streams_spec.lua - HTTP/2 as the real API server speaks it: many watches and calls share few
---- connections, none starves.
+-- streams_spec.lua - HTTP/2 with the real API server: many watches and calls share few connections, and none
+-- starves.
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -1,4 +1,4 @@
--- survive_spec.lua - the API server dies and comes back: no key is lost, and who follows it begins anew.
+-- survive_spec.lua - the API server dies and comes back: no key is lost, and watchers list again.
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"

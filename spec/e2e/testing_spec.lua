@@ -1,4 +1,4 @@
---- testing_spec.lua - kube.testing and `kubelua test`: what a script's author relies on.
+-- testing_spec.lua - kube.testing and `kubelua test`, as authors of scripts use them.
 
 local kube = require "kubelua"
 local process = require "support.process"

@@ -1,6 +1,6 @@
--- trace_spec.lua - `kubelua run --trace-requests`: what an API server is told of the trace that a request
--- belongs to. Neither server tells what it was sent (a real one only to a collector), so a proxy before it
--- does (spec/support/recorder.py).
+-- trace_spec.lua - `kubelua run --trace-requests`: the trace headers of requests to an API server. No server
+-- shows the headers that it received (a real one only to a collector), so a proxy (spec/support/recorder.py)
+-- records them.
 
 local controller = require "support.controller"
 local kube = require "kubelua"

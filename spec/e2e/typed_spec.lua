@@ -1,5 +1,5 @@
--- typed_spec.lua - the generated clientsets against API servers: for every resource of Koordinator each
--- call that it offers does what it says, and what it does not offer is refused with a reason.
+-- typed_spec.lua - the generated clientsets on API servers: for every resource of Koordinator each offered
+-- call works, and each missing call raises an error with the reason.
 -- not in tsan: generated code, no thread of its own
 
 local controller = require "support.controller"

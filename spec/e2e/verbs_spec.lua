@@ -1,4 +1,4 @@
---- Every verb and subresource that a client has, by the client of stock Lua against both servers.
+-- verbs_spec.lua - every verb and subresource of a client, with stock Lua on both servers.
 -- real in asan: answers of the real server to every verb
 
 local kube = require "kubelua"

@@ -1,6 +1,6 @@
--- The oldest and the newest API server that README promises: what a client and a controller rely on, once
--- through. Everything finer runs against the version between them (the other specs). not in asan, tsan:
--- what differs is the server and not our code
+-- versions_spec.lua - the oldest and the newest API server that README supports: the features that a client
+-- and a controller rely on, once. Details are tested with the version between them, in the other specs.
+-- not in asan, tsan: what differs is the server and not our code
 
 local controller = require "support.controller"
 local process = require "support.process"

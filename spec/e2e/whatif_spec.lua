@@ -1,6 +1,6 @@
---- whatif_spec.lua - docs/whatif.md: its commands do what it says, its tables have the numbers that come
---- out, and the page of a simulation works in a browser.
---- not in asan, tsan: pages are the subject; what `kubelua sim` does, sim_spec runs
+-- whatif_spec.lua - docs/whatif.md: its commands work, its tables have the resulting numbers, and the page of
+-- a simulation works in a browser.
+-- not in asan, tsan: pages are the subject; what `kubelua sim` does, sim_spec runs
 
 local browser = require "support.browser"
 local process = require "support.process"

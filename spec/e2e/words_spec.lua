@@ -1,6 +1,5 @@
--- What is said of a body that is not an object of its kind, and of a patch that cannot be applied: both
--- servers
--- say it in the same words, with Go's names for structs, fields and types.
+-- words_spec.lua - bodies that are not objects of their kind, and patches that cannot be applied: both
+-- servers return the same messages, with Go's names for structs, fields and types.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local api_of = require "support.api"

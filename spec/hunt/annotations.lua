@@ -1,5 +1,5 @@
--- annotations.lua - what the LuaLS annotations of lua/kubelua say: classes with their fields and methods,
--- aliases, and the signatures of functions. The hunt's grammar is made of it (generate.lua).
+-- annotations.lua - reads the LuaLS annotations of lua/kubelua: classes with their fields and methods,
+-- aliases, and the signatures of functions. The hunt's grammar is built from them (generate.lua).
 --
 --   classes[name] = { parents = { name... }, fields = { item... }, methods = { item... }, has = { name = item } }
 --   item = { name =, type =, optional =, params = { item... }, result = type or nil, dot = called with a dot }

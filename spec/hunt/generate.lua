@@ -1,6 +1,6 @@
--- generate.lua - hostile scripts by chance: returns a function of a seed (and the kind of its controller, or
--- nil) that gives the text of a script, the same for the same seed, and the modules that scripts may require,
--- by file name.
+-- generate.lua - random hostile scripts. Returns a function from a seed (and the kind of the controller, or
+-- nil) to the text of a script, the same for the same seed; and the modules that scripts may require, by file
+-- name.
 --
 -- A script is a controller or a webhook (or what is nearly one) with bodies for each phase: load, index,
 -- map, `when`, priority, serial, reconcile, finalize, webhook. Bodies are statements over everything that a

@@ -1,5 +1,5 @@
---- bisect_spec.lua - the first decision in which two simulations differ, and the case that is made of it.
---- not in tsan: it has one thread
+-- bisect_spec.lua - the first decision in which two simulations differ, and the test case made from it.
+-- not in tsan: it has one thread
 
 local bisect = require "kubelua.sim.bisect"
 local core = require "kubelua.core"

@@ -1,4 +1,4 @@
--- cli_diff_spec.lua - what `kubelua watch` says has changed.
+-- cli_diff_spec.lua - the changes that `kubelua watch` prints.
 
 local diff = require "kubelua.cli.diff"
 local kube = require "kubelua"

@@ -1,4 +1,4 @@
--- cli_safe_spec.lua - what the cluster says is shown, and never obeyed by a terminal.
+-- cli_safe_spec.lua - control characters in the cluster's data are shown, and never reach the terminal.
 
 local common = require "kubelua.cli.common"
 local kube = require "kubelua"

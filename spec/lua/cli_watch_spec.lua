@@ -1,5 +1,5 @@
--- cli_watch_spec.lua - get --watch and watch when the server has forgotten their place: one look, and what
--- was missed. The client is a script.
+-- cli_watch_spec.lua - get --watch and watch when the server has expired their version: one new list, and the
+-- missed changes. The client is scripted.
 
 local core = require "kubelua.core"
 local kube = require "kubelua"

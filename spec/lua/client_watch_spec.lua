@@ -1,5 +1,5 @@
--- client_watch_spec.lua - how c:watch goes on when its connection does not. The C client here is a script
--- of answers.
+-- client_watch_spec.lua - c:watch continues after its connection breaks. The C client here is a list of
+-- scripted answers.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"

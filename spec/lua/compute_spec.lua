@@ -1,4 +1,4 @@
--- What lua/kubelua/compute.lua offers; the rules themselves are the oracle's (spec/oracle).
+-- compute_spec.lua - the functions of lua/kubelua/compute.lua; spec/oracle tests the rules themselves.
 
 local kube = require "kubelua"
 

@@ -1,5 +1,5 @@
--- Conditions by the rules of metav1.Condition: what is taken, what is refused, and when lastTransitionTime
--- moves.
+-- conditions_spec.lua - conditions by the rules of metav1.Condition: what is accepted and rejected, and when
+-- lastTransitionTime changes.
 
 local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"

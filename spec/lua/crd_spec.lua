@@ -1,4 +1,4 @@
---- crd_spec.lua - kube.schema and kube.crd: what they make, and what they refuse.
+-- crd_spec.lua - kube.schema and kube.crd: their results and their errors.
 
 local kube = require "kubelua"
 local crd = require "kubelua.crd"

@@ -1,4 +1,4 @@
--- drain_spec.lua - which pods a drain takes, leaves and refuses: kubectl's filters as a function.
+-- drain_spec.lua - which pods a drain evicts, skips and refuses: kubectl's filters as a function.
 
 local kube = require "kubelua"
 local drain = require "kubelua.drain"

@@ -1,5 +1,5 @@
--- The finalizer of a controller with `finalize`, with hands of ours: what is sent, what it is guarded by,
--- and what a conflict leads to.
+-- finalizer_spec.lua - the finalizer of a controller with `finalize`, with a stubbed client: the requests,
+-- their preconditions, and the handling of conflicts.
 
 local core = require "kubelua.core"
 local finalizer = require "kubelua.finalizer"

@@ -1,5 +1,5 @@
--- gen_spec.lua - kubelua gen: what it writes can be required and checked, twice is once, and bad
--- definitions are named.
+-- gen_spec.lua - kubelua gen: its modules can be required and checked, a second run changes nothing, and
+-- invalid definitions are named.
 -- not in asan, tsan: what is written is the subject
 
 local process = require "support.process"

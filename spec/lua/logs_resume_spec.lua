@@ -1,5 +1,5 @@
--- logs_resume_spec.lua - how c:logs with `resume` goes on when its connection breaks. The C client here is a
--- script of connections.
+-- logs_resume_spec.lua - c:logs with `resume` continues after its connection breaks. The C client here is a
+-- list of scripted connections.
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"

@@ -1,5 +1,5 @@
---- msgpack_spec.lua - MessagePack: every type there and back, as its specification writes it, and what is said
---- of bytes that are none.
+-- msgpack_spec.lua - MessagePack: every type of the specification in both directions, and the errors for
+-- invalid bytes.
 
 local core = require "kubelua.core"
 local msgpack = require "kubelua.sim.msgpack"

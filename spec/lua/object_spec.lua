@@ -1,4 +1,4 @@
--- object_spec.lua - objects as scripts write them.
+-- object_spec.lua - the forms in which scripts write objects.
 
 local kube = require "kubelua"
 local object = require "kubelua.object"

@@ -1,4 +1,4 @@
--- pager_spec.lua - lists in pages, and what becomes of them when the server forgets where they were.
+-- pager_spec.lua - lists in pages, and their continuation after the server expired the token.
 
 local kube = require "kubelua"
 local core = require "kubelua.core"

@@ -1,6 +1,6 @@
---- predictors_spec.lua - what predictors of a peak say of uses that are worked out by hand, and how they are
---- judged.
---- not in tsan: it has one thread
+-- predictors_spec.lua - predictors of peaks against results calculated by hand, and the judgement of
+-- predictors.
+-- not in tsan: it has one thread
 
 local core = require "kubelua.core"
 local foresight = require "kubelua.sim.foresight"
@@ -158,7 +158,8 @@ describe("predictors over what was recorded", function()
   it("of a recording follow what nodes reported", function()
     local out = {}
     local function tell(t, template, name, o)
-      out[#out + 1] = ("---\n%s"):format(core.to_yaml(core.value({ apiVersion = "action.kwok.x-k8s.io/v1alpha1",
+      out[#out + 1] = ("---\n%s"):format(
+        core.to_yaml(core.value({ apiVersion = "action.kwok.x-k8s.io/v1alpha1",
         kind = "ResourcePatch", resource = template, target = { name = name }, method = "create",
         durationNanosecond = t * 1000000000, template = o }, "a change")))
     end

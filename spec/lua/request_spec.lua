@@ -1,4 +1,4 @@
--- request_spec.lua - from the words of a call to one request.
+-- request_spec.lua - from the arguments of a call to one request.
 
 local kube = require "kubelua"
 local request = require "kubelua.request"

@@ -1,6 +1,5 @@
--- What a reconcile returned, and what becomes of it: the order of results, the order of effects, and that
--- nothing is sent when something is wrong. The hands are ours; scripts on real servers are in
--- e2e/script_spec.lua.
+-- result_spec.lua - the result of a reconcile: the order of results and of effects, and that nothing is sent
+-- when a part is invalid. The client is stubbed; e2e/script_spec.lua uses real servers.
 
 local core = require "kubelua.core"
 local result = require "kubelua.result"

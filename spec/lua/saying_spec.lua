@@ -1,4 +1,4 @@
--- saying_spec.lua - what scripts say to people.
+-- saying_spec.lua - the Events and log messages of scripts.
 
 local saying = require "kubelua.saying"
 local kube = require "kubelua"

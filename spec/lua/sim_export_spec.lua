@@ -1,6 +1,6 @@
---- sim_export_spec.lua - traces of SimKube, and simulations written for SimKube and KWOK: what is written is
---- read back as the same cluster.
---- not in tsan: a simulation has one thread
+-- sim_export_spec.lua - traces of SimKube, and simulations written for SimKube and KWOK: reading them back
+-- yields the same cluster.
+-- not in tsan: a simulation has one thread
 
 local core = require "kubelua.core"
 local export = require "kubelua.sim.export"
@@ -57,7 +57,8 @@ describe("a trace of SimKube", function()
     local large = object("apps/v1.Deployment", "web", { replicas = 4, template = template "2" })
     local trace = {
       version = 2, index = core.object {},
-      config = { trackedObjects = { ["x.io/v1.Team"] = { podSpecTemplatePaths = { "/spec/tasks/*/template" } } } },
+      config = { trackedObjects =
+        { ["x.io/v1.Team"] = { podSpecTemplatePaths = { "/spec/tasks/*/template" } } } },
       events = {
         { ts = BEGAN, applied_objs = { small, object("batch/v1.Job", "report", { template = template "1" }),
           object("x.io/v1.Team", "blue", { tasks = { { template = template "3" } } }),

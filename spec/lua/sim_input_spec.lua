@@ -1,5 +1,5 @@
--- sim_input_spec.lua - traces and recordings that somebody else made: kubelua sim names the line or the
--- object that it cannot use, and a short file does not become much work.
+-- sim_input_spec.lua - invalid traces and recordings: kubelua sim names the line or the object that it cannot
+-- use, and a short file does not cause much work.
 
 local process = require "support.process"
 

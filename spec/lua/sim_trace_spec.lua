@@ -1,6 +1,6 @@
---- sim_trace_spec.lua - clusters out of what Prometheus recorded and out of Alibaba's trace of 2023: what
---- comes, uses and goes, and what is said of files that do not read.
---- not in tsan: a simulation has one thread
+-- sim_trace_spec.lua - clusters from Prometheus recordings and from Alibaba's trace of 2023: their pods and
+-- usage, and errors for invalid files.
+-- not in tsan: a simulation has one thread
 
 local core = require "kubelua.core"
 local process = require "support.process"

@@ -1,4 +1,4 @@
--- ttl_spec.lua - a store with time to live, by a clock of the spec's own.
+-- ttl_spec.lua - a store with time to live, with a controlled clock.
 
 local kube = require "kubelua"
 

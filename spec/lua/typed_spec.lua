@@ -1,5 +1,5 @@
--- typed_spec.lua - generated libraries without a server: what is asked of the client, what builders check,
--- what wrong words get.
+-- typed_spec.lua - generated libraries without a server: the requests to the client, the checks of builders,
+-- and the errors for unknown names.
 
 local koord = require "kubelua.koordinator"
 local k8s = require "kubelua.kubernetes"

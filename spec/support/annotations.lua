@@ -1,6 +1,6 @@
---- annotations.lua - part of `make lint`: a checker of Lua annotations (emmylua_check, from crates.io) over
---- what `kubelua gen` wrote and
--- over two programs that use it: one without a mistake, and one whose every mistake must be found.
+-- annotations.lua - part of `make lint`: checks generated Lua annotations with emmylua_check (from
+-- crates.io), and two programs that use them: one without a mistake, and one in which every mistake must be
+-- found.
 --
 -- The checker is built by cargo once per machine (minutes) and kept in a cache outside the checkout
 -- (KUBELUA_CACHE, by default ~/.cache/kubelua). Where there is no cargo, or the registry cannot be reached,

@@ -1,14 +1,14 @@
---- both.lua - the same requests to the embedded server and the real one, and what they answer differently.
----
----   local both = require "support.both"
----   both.describe("pods", function(ns) return {
----     { "no containers", "POST", "/api/v1/namespaces/" .. ns .. "/pods", { metadata = ... }, 422 },
----   } end)
----
---- A row is { what it is, method, path, body, code }; the method may be PATCH (a merge patch), "STRATEGIC",
---- "JSON" or "APPLY", or "TABLE" for a GET of a table. Rows are sent in their order, all of them on one
---- connection, and each is one `it`: both servers answer with `code`, and alike in everything that is not
---- chance (uids, times, versions, addresses).
+-- both.lua - sends the same requests to the embedded server and to the real one, and compares the answers.
+--
+--   local both = require "support.both"
+--   both.describe("pods", function(ns) return {
+--     { "no containers", "POST", "/api/v1/namespaces/" .. ns .. "/pods", { metadata = ... }, 422 },
+--   } end)
+--
+-- A row is { name, method, path, body, code }; the method may be PATCH (a merge patch), "STRATEGIC",
+-- "JSON" or "APPLY", or "TABLE" for a GET of a table. Rows are sent in their order, all of them on one
+-- connection, and each is one `it`: both servers answer with `code`, and alike in everything that is not
+-- chance (uids, times, versions, addresses).
 
 local json = require "dkjson"
 local busted = require "busted"

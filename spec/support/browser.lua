@@ -1,4 +1,4 @@
---- browser.lua - a headless Chromium, driven by W3C WebDriver (chromedriver).
+-- browser.lua - a headless Chromium, controlled with W3C WebDriver (chromedriver).
 --
 --   local browser = require "support.browser"
 --   if browser.available() then local page = browser.open { width = 1200, height = 900 } ... page:close() end

@@ -1,6 +1,7 @@
 --- controller.lua - `kubelua run` as a child process of a spec, against a server of support.servers.
 --
---   local run = controller.start(server, SCRIPT, "--workers", "4")      -- a path that ends in .lua or /, configmap/NS/NAME, or the text of a script
+--   local run = controller.start(server, SCRIPT, "--workers", "4")
+--     SCRIPT: a path that ends in .lua or /, configmap/NS/NAME, or the text of a script
 --   run:wait_for_log(10, "running"); controller.finish(run)
 
 local busted = require "busted"

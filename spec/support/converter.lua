@@ -1,4 +1,4 @@
---- converter.lua - Gizmos in two versions, which a conversion webhook (converter.py) makes of each other.
+-- converter.lua - Gizmos in two versions, which a conversion webhook (converter.py) converts into each other.
 --
 --   local hook = converter.start()
 --   local gizmos = converter.gizmos(api, group, hook)      -- defined, and served in both versions

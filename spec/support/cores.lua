@@ -1,4 +1,4 @@
---- cores.lua - cores that nobody uses: whether one more file may run beside the others.
+-- cores.lua - detects idle cores, to decide whether one more spec file may run.
 --
 --   local has_room = cores.watch(function() return process.read "/proc/stat" end)
 --   if has_room(now) then ... one more ... end

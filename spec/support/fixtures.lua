@@ -1,4 +1,5 @@
--- fixtures.lua DIR - runs cases of Koordinator's behaviour through the policies in controllers/koordinator.
+-- fixtures.lua DIR - runs the cases of Koordinator's behaviour in DIR with the policies in
+-- controllers/koordinator.
 --
 -- DIR holds *.json files { calc, cases = { { name, input, expect } } }: spec/fixtures/koordinator/README.md
 -- says what they mean. Prints each case that fails and ends with `N passed, N failed`; exit status 1 when

@@ -1,5 +1,5 @@
---- foreign.lua - a client of another language as a spec: its own tests, unmodified, against the embedded
---- server and against kube-apiserver. `make versions` builds what runs them.
+-- foreign.lua - the tests of a client in another language as a spec: unmodified, against the embedded server
+-- and kube-apiserver. `make versions` builds what runs them.
 
 local assert = require "luassert"
 local busted = require "busted"
@@ -8,13 +8,13 @@ local servers = require "support.servers"
 
 local M = {}
 
---- Where a link below build/assets leads to; "none": it is not there.
+--- The target of a link in build/assets; "none": there is no such link.
 function M.asset(path) return process.run("readlink -f build/assets/" .. path):match "%S+" or "none" end
 
----@param what string  the client, as the spec calls it
+---@param what string  the name of the client
 ---@param o { program: string, needs: string, words: string?, passed: string, source: string, fence: string }
----  program: a file, which runs the tests; needs: what it is, for people; words: of its command line; passed: what its
----  output says in the end; source: the tests, which have the block of docs/apiserver.md with that fence
+---  program: the file that runs the tests; needs: its name in messages; words: its arguments; passed: the end
+---  of its output on success; source: the tests, which contain the block of docs/apiserver.md with that fence
 function M.describe(what, o)
   busted.describe(what, function()
     local there = process.read(o.program) ~= nil

@@ -1,7 +1,6 @@
---- generate.lua - makes committed data again: asks a real kube-apiserver (built by Go from its modules)
---- what it says about itself
--- and writes core/schema/builtin_data.c, core/openapi/definitions.txt and the typed clientsets in
--- lua/kubelua/kubernetes out of that; those in lua/kubelua/koordinator come from
+-- generate.lua - regenerates committed data: it asks a real kube-apiserver (built by Go from its modules) for
+-- its description, and writes core/schema/builtin_data.c, core/openapi/definitions.txt and the typed
+-- clientsets in lua/kubelua/kubernetes; those in lua/kubelua/koordinator are generated from
 -- controllers/koordinator/crds. `make generate` runs it.
 
 local process = require "support.process"
@@ -59,7 +58,8 @@ gen("--crds controllers/koordinator/crds --also constants", "koordinator",
 server:stop()
 
 local omitted = process.tmpname ".txt"
-local text, code = process.run(("cd spec/realserver && GOFLAGS=-mod=readonly go run ./proto omitted > %s"):format(
+local text, code = process.run(
+  ("cd spec/realserver && GOFLAGS=-mod=readonly go run ./proto omitted > %s"):format(
   process.quote(omitted)))
 if code ~= 0 then error("generate: " .. text, 0) end
 text, code = process.run(("lua5.4 core/schema/builtin.lua %s %s"):format(process.quote(dir),

@@ -1,4 +1,4 @@
---- http.lua - a controller that does what ConfigMaps ask of ctx.http, for specs.
+-- http.lua - a controller for specs that runs the code in ConfigMaps with ctx.http.
 --
 --   local web = http.web()                                  -- spec/support/web.py
 --   local t = http.start(server, client, ns, { web.url }, "--allow-http")

@@ -1,5 +1,5 @@
---- identities.lua - who a client may be against a real API server: certificates, kubeconfigs, credential
---- plugins.
+-- identities.lua - identities of clients for a real API server: certificates, kubeconfigs, credential
+-- plugins.
 
 local process = require "support.process"
 

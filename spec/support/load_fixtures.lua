@@ -1,5 +1,5 @@
--- load_fixtures.lua - the calculations low_node_load, low_node_load_passes, loadaware, numa and placement,
--- for fixtures.lua. `tools` are that file's comparisons.
+-- load_fixtures.lua - the calculations low_node_load, low_node_load_passes, loadaware, numa and placement for
+-- fixtures.lua, which passes its comparisons as `tools`.
 
 local kube = require "kubelua"
 local balance = require "lownodeload.balance"

@@ -1,4 +1,5 @@
---- mutants.lua - changes the meaning of one place at a time, and asks the specs whether they notice.
+-- mutants.lua - mutation testing: changes one place of the code at a time, and runs the specs that should
+-- notice.
 --
 --   lua5.4 spec/support/mutants.lua [--n 200] [--seed 1] [--from 1] [--to N] [--minutes M] [--near]
 --     [--only PATTERN] [--among PATTERN] [--tree DIR]

@@ -1,5 +1,5 @@
--- node_fixtures.lua - the calculations of the policies of what agents are told, for fixtures.lua:
--- nodemetric_spec, nodeslo; and of colocation profiles. `tools` are that file's comparisons.
+-- node_fixtures.lua - the calculations nodemetric_spec, nodeslo and those of colocation profiles for
+-- fixtures.lua, which passes its comparisons as `tools`.
 
 local kube = require "kubelua"
 local colocation = require "colocation"

@@ -1,5 +1,5 @@
---- policies.lua - what specs of controllers/koordinator share: a copy of the policies that a spec may
---- change, saving one of its files, and whether a policy that runs again writes nothing.
+-- policies.lua - shared by specs of controllers/koordinator: a copy of the policies that a spec may change,
+-- saving one of its files, and the check that a policy that runs again writes nothing.
 
 local luassert = require "luassert"
 

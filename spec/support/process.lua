@@ -1,4 +1,4 @@
---- process.lua - child processes of a spec: they end with it, and their logs and exit status can be read.
+-- process.lua - child processes of a spec: they end with it, and it can read their logs and exit statuses.
 --
 --   local p = process.spawn { "build/kubelua", "run", "x.lua", log = "run.log" }
 --   p:wait_for_log(5, "caches synced"); p:signal "TERM"; assert.equal(0, p:wait(10))

@@ -1,5 +1,5 @@
---- promtext.lua - reads Prometheus' text format (0.0.4) as strictly as its documents allow, and finds what
---- `promtool check metrics` finds.
+-- promtext.lua - a strict parser of Prometheus' text format (0.0.4), which also finds what `promtool check
+-- metrics` finds.
 --
 --   local families = promtext.parse(text)                       -- raises with the line that is wrong
 --   families["x_total"].type, families["x_total"].samples[1].labels.name, .value

@@ -1,5 +1,5 @@
--- quota_fixtures.lua - the calculations of the quota policies, for fixtures.lua: elastic_quota,
--- quota_overuse_revoke, quota_profile. `tools` are that file's comparisons.
+-- quota_fixtures.lua - the calculations elastic_quota, quota_overuse_revoke and quota_profile for
+-- fixtures.lua, which passes its comparisons as `tools`.
 
 local lists = require "lib.lists"
 local quota = require "elasticquota.quota"

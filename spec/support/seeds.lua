@@ -1,4 +1,4 @@
---- seeds.lua - laws over random cases that come again: case N is made from seed N, which a failure names.
+-- seeds.lua - repeatable random cases: case N is made from seed N, which a failure names.
 
 local M = {}
 

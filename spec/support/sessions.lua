@@ -1,5 +1,5 @@
---- sessions.lua - sessions of kubectl: files of commands ("$ ", continued by "> ") and of what a real server
---- made kubectl print, with "[exit N]" where it failed.
+-- sessions.lua - sessions of kubectl: files of commands ("$ ", continued by "> ") and of kubectl's output
+-- with a real server, with "[exit N]" after a failure.
 --
 --   local steps = sessions.parse(process.read "spec/fixtures/kubectl/look.txt")
 --   local text = sessions.transcript(steps, sessions.run(server, steps, "a-namespace"), "a-namespace")

@@ -1,4 +1,4 @@
---- sizes.lua - how much of something a spec does: a short form in the suite, the long one in `make soak`.
+-- sizes.lua - the size of a spec's work: a short form in the suite, a long one in `make soak`.
 --
 --   local FREEZES = sizes.of { short = 8, long = 200, sanitized = 16 }
 --

@@ -1,5 +1,5 @@
---- tap.lua - busted's output for our runner: TAP, with the whole story of each failure and of files that do
---- not load.
+-- tap.lua - busted's output for our runner: TAP, with the full report of each failure and of files that do
+-- not load.
 
 local busted = require "busted"
 local base = require "busted.outputHandlers.base"

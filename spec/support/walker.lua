@@ -1,17 +1,18 @@
--- walker.lua - walks through the whole Lua state that it runs in and names every function and every bare
--- pointer there is (spec/programs/walk.c).
+-- walker.lua - walks through the whole Lua state in which it runs, and names every function and every light
+-- userdata (spec/programs/walk.c).
 --
--- It looks where a script cannot: into metatables, upvalues, user values, the registry and the stacks of
--- all coroutines. A thing is named by the first way that leads to it, and the ways are tried in an order
--- that is the same each time:
+-- It also looks where a script cannot: into metatables, upvalues, user values, the registry and the stacks of
+-- all coroutines. The name of a value is the first path to it; paths are tried in a fixed order:
 --
---   string.format            what the script's globals hold            kubelua.core.run.get      what a module of the library holds
---   HELD.each                what the script keeps for the walk        <kubelua.view>.__index    of the metatable that is called so
---   f^2, f^name              the second upvalue of f, or the one called so
+--   string.format            a value in the script's globals
+--   kubelua.core.run.get     a value in a module of the library
+--   HELD.each                a value that the script keeps for the walk
+--   <kubelua.view>.__index   a value in the metatable with that name
+--   f^2, f^name              an upvalue of f, by number or by name
 --
--- Of Lua functions the file counts: what a file of the library does stands there to be read. The script's
--- own and the walker's are left out. Where the script keeps a table HELD.COLLECT, each C function is put
--- there by its name.
+-- A Lua function of the library is named by its file only, as its code can be read there. The functions of
+-- the script and of the walker are left out. If the script has a table HELD.COLLECT, each C function is put
+-- into it under its name.
 
 local debug, phase, under_way, own = ...
 local out, done, todo, found = {}, {}, {}, {}
@@ -137,7 +138,8 @@ for level = 0, 200 do
   if info.source:find "^@.*%.script%.lua$" then script = info.func break end
 end
 
-for _, x in ipairs { out, done, todo, found, walk, debug, flush, later, say, metatable, keys_of, join, upvalue } do
+for _, x in ipairs { out, done, todo, found, walk, debug, flush, later, say,
+  metatable, keys_of, join, upvalue } do
   done[x] = true
 end
 for _, f in next, debug do done[f] = true end

@@ -1,13 +1,14 @@
--- histogram.lua - how much of a resource was used, as a histogram whose old samples fade: a sample loses half
--- of its weight in each half-life. Buckets grow by a ratio, so that an answer is off by that ratio at most.
--- It is the histogram of the vertical pod autoscaler and of Koordinator's agent. Times are in seconds.
+-- histogram.lua - a histogram of the usage of a resource, in which a sample loses half of its weight in each
+-- half-life. Each bucket is wider than the one before by a constant ratio, so a percentile is wrong by that
+-- ratio at most. The vertical pod autoscaler and Koordinator's agent have the same histogram. Times are in
+-- seconds.
 --   { shape, half_life, reference = second, total = weight, weights = { [bucket] = weight } }
--- A sample of time t weighs weight * 2^((t - reference) / half_life): what is there needs no change as time
--- goes by. The reference moves on before these weights get too large.
+-- A sample at time t is stored with weight * 2^((t - reference) / half_life), so stored weights stay correct
+-- as time passes. The reference moves before the weights become too large.
 
 local M = {}
 
--- A weight below this is gone: a sample of the smallest weight (0.1) ten half-lives ago.
+-- A smaller weight is removed: that of a sample with the smallest weight (0.1) after ten half-lives.
 local NOTHING = 0.0001
 local MAX_EXPONENT = 100
 
@@ -21,7 +22,7 @@ function M.new(shape, half_life)
   return { shape = shape, half_life = half_life, reference = 0, total = 0.0, weights = {} }
 end
 
--- Where a bucket begins.
+-- The lower bound of a bucket.
 function M.start(shape, bucket) return shape.first * (shape.ratio ^ bucket - 1) / (shape.ratio - 1) end
 
 function M.bucket(shape, value)
@@ -54,7 +55,7 @@ function M.add(h, value, weight, at)
   h.total = h.total + more
 end
 
--- Takes back a sample that was added with the same numbers.
+-- Removes a sample that was added with the same arguments.
 function M.remove(h, value, weight, at)
   local less, bucket = faded(h, weight, at), M.bucket(h.shape, value)
   local left = (h.weights[bucket] or 0.0) - less
@@ -64,7 +65,7 @@ end
 
 function M.is_empty(h) return next(h.weights) == nil end
 
--- The buckets that hold something, in order.
+-- The buckets that are not empty, sorted.
 local function buckets(h)
   local out = {}
   for bucket in pairs(h.weights) do out[#out + 1] = bucket end
@@ -72,7 +73,8 @@ local function buckets(h)
   return out
 end
 
--- The end of the bucket up to which `part` (0 to 1) of the weight lies; 0 when there is none.
+-- The upper bound of the first bucket up to which the weights add up to `part` (0 to 1) of the total; 0 for
+-- an empty histogram.
 function M.percentile(h, part)
   local order, sum = buckets(h), 0.0
   for i, bucket in ipairs(order) do
@@ -84,14 +86,14 @@ function M.percentile(h, part)
   return 0.0
 end
 
--- What JSON can say of it. A shape and a half-life are the code's.
+-- The histogram as a table for JSON, without the shape and the half-life, which are constants of the caller.
 function M.save(h)
   local weights = {}
   for bucket, weight in pairs(h.weights) do weights[tostring(bucket)] = weight end
   return { reference = h.reference, weights = weights }
 end
 
--- A histogram of what was saved; what does not read as one is left out.
+-- The histogram of a saved table; invalid parts of the table are ignored.
 function M.load(shape, half_life, saved)
   local h = M.new(shape, half_life)
   if type(saved) ~= "table" or type(saved.reference) ~= "number" or type(saved.weights) ~= "table" then

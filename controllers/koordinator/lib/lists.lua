@@ -1,7 +1,7 @@
--- lists.lua - resource lists as tables of integers: { name = amount }, cpu in milli-cores, everything else
--- in whole units. Quantities become integers here, at the edge, rounded away from zero as Koordinator's
--- Value() and MilliValue() do; from there on arithmetic is exact. A name that is absent is not the same as
--- 0: it is not limited, or not asked for.
+-- lists.lua - resource lists as tables of integers: { name = amount }, cpu in milli-cores, all others in
+-- whole units. Quantities become integers only here, rounded away from zero like Value() and MilliValue() in
+-- Koordinator; after that, arithmetic is exact. An absent name is not 0: it has no limit, or is not
+-- requested.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -10,11 +10,11 @@ local M = {}
 
 local BINARY = { memory = true, ["ephemeral-storage"] = true, storage = true }
 
--- The integers of texts that were read, for the same ones come again and again. Emptied when there are many.
+-- A cache of the integers of quantities, as the same texts recur. It is emptied when it is full.
 local KEPT = 10000
 local millis, values, n_kept = {}, {}, 0
 
--- One quantity as the integer that stands for it.
+-- The integer of a quantity.
 function M.amount(name, quantity)
   local known = name == "cpu" and millis or values
   local n = known[quantity]
@@ -31,14 +31,14 @@ function M.amount(name, quantity)
   return n
 end
 
--- The integers of a Kubernetes resource list, of a pod's requests, or of nil.
+-- The list of a Kubernetes resource list or of a pod's requests; empty for nil.
 function M.of(list)
   local out = {}
   for name, quantity in pairs(list or {}) do out[name] = M.amount(name, quantity) end
   return out
 end
 
--- One amount as Kubernetes prints it.
+-- An amount as Kubernetes prints it.
 function M.text(name, n)
   if name == "cpu" then return kube.milli(n):canonical() end
   local binary = BINARY[name] or name:find("memory", 1, true) or name:find("^hugepages%-")
@@ -46,7 +46,7 @@ function M.text(name, n)
   return kube.qty(n):canonical()
 end
 
--- A Kubernetes resource list again.
+-- The list as a Kubernetes resource list.
 function M.texts(list)
   local out = {}
   for name, n in pairs(list) do out[name] = M.text(name, n) end
@@ -56,7 +56,7 @@ end
 -- For annotations: JSON with sorted names.
 function M.json(list) return kube.encode(kube.object(M.texts(list))) end
 
--- The list that an annotation holds; nil and why when it does not read.
+-- The list in an annotation; nil and the reason when it cannot be parsed.
 function M.parse(text)
   local raw, why = fields.json(text)
   if not raw then return nil, why end
@@ -79,7 +79,7 @@ function M.add(a, b)
   return out
 end
 
--- Adds to `sum` itself, which must be one's own.
+-- Adds `list` to `sum`, which is changed.
 function M.accumulate(sum, list)
   for name, n in pairs(list) do sum[name] = (sum[name] or 0) + n end
 end
@@ -90,7 +90,7 @@ function M.sub(a, b)
   return out
 end
 
--- The larger of each name; a name in one list only keeps its amount.
+-- The larger amount of each name; a name that only one list has keeps its amount.
 function M.max(a, b)
   local out = M.copy(a)
   for name, n in pairs(b) do
@@ -99,7 +99,7 @@ function M.max(a, b)
   return out
 end
 
--- `list` cut to what `limit` allows; names without a limit stay as they are.
+-- `list` with each amount reduced to its limit; names without a limit are unchanged.
 function M.cap(list, limit)
   local out = {}
   for name, n in pairs(list) do out[name] = limit[name] and math.min(n, limit[name]) or n end
@@ -142,7 +142,7 @@ function M.is_zero(list)
   return true
 end
 
--- Whether both say the same; zero and absent are the same here.
+-- Whether both have the same amounts; here an absent name is 0.
 function M.same(a, b) return M.is_zero(M.sub(a, b)) end
 
 -- For messages: "cpu:500m,memory:1Gi".

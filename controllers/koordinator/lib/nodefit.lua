@@ -1,5 +1,5 @@
--- nodefit.lua - whether a node takes a pod at all, before anybody counts resources: node selector and
--- required node affinity, taints and cordons.
+-- nodefit.lua - whether a pod may run on a node, apart from resources: node selector, required node affinity,
+-- taints and cordons.
 
 local fields = require "fields"
 
@@ -35,7 +35,7 @@ local function matches(expressions, get)
   return true
 end
 
--- Whether a NodeSelectorTerm means a node; an empty one means none.
+-- Whether a NodeSelectorTerm matches a node; an empty term matches none.
 function M.means(term, node)
   local labels = dig(node, "metadata", "labels") or {}
   local function label(key) return labels[key] end
@@ -44,7 +44,7 @@ function M.means(term, node)
   return not empty and matches(term.matchExpressions, label) and matches(term.matchFields, field)
 end
 
--- Whether a NodeSelector, of which one term is enough, means a node; an absent one means all.
+-- Whether one of the terms of a NodeSelector matches a node; an absent selector matches all nodes.
 function M.selects(selector, node)
   if selector == nil then return true end
   for _, term in ipairs(selector.nodeSelectorTerms or {}) do
@@ -53,7 +53,7 @@ function M.selects(selector, node)
   return false
 end
 
--- Whether the node has the labels that the pod selects.
+-- Whether a node matches the pod's node selector and its required node affinity.
 function M.selected(pod, node)
   local labels = dig(node, "metadata", "labels") or {}
   for key, value in pairs(dig(pod, "spec", "nodeSelector") or {}) do
@@ -63,13 +63,13 @@ function M.selected(pod, node)
     "requiredDuringSchedulingIgnoredDuringExecution"), node)
 end
 
--- Whether the pod says nothing about the nodes that it wants.
+-- Whether the pod has neither a node selector nor required node affinity.
 function M.selects_all(pod)
   return #fields.names(dig(pod, "spec", "nodeSelector") or {}) == 0
     and dig(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution") == nil
 end
 
--- The preferences of a pod for nodes that count: { weight, preference }.
+-- The pod's preferred node affinity: a list of { weight, preference }.
 function M.preferred(pod)
   return dig(pod, "spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution") or {}
 end
@@ -86,7 +86,7 @@ function M.tolerates(pod, taint)
   return false
 end
 
--- The first taint that keeps the pod away, or nil.
+-- The first NoSchedule or NoExecute taint that the pod does not tolerate, or nil.
 function M.repelling(pod, node)
   for _, taint in ipairs(dig(node, "spec", "taints") or {}) do
     local keeps_away = taint.effect == "NoSchedule" or taint.effect == "NoExecute"
@@ -95,7 +95,7 @@ function M.repelling(pod, node)
   return nil
 end
 
--- How many taints would rather keep the pod away.
+-- The number of PreferNoSchedule taints that the pod does not tolerate.
 function M.disliking(pod, node)
   local n = 0
   for _, taint in ipairs(dig(node, "spec", "taints") or {}) do

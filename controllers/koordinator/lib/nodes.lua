@@ -1,4 +1,4 @@
--- nodes.lua - what a Node and its NodeMetric say, as lists of amounts (lib/lists.lua).
+-- nodes.lua - amounts in a Node and in its NodeMetric, as lists (lib/lists.lua).
 
 local fields = require "fields"
 local lists = require "lib.lists"
@@ -7,13 +7,13 @@ local M = {}
 
 M.RAW = "node.koordinator.sh/raw-allocatable"
 
--- What a node has before it was amplified.
+-- The allocatable resources of a node before amplification.
 function M.raw_allocatable(node)
   local text = fields.annotation(node, M.RAW)
   return text and lists.parse(text) or lists.of(fields.dig(node, "status", "allocatable"))
 end
 
--- What each reported pod uses, by "namespace/name".
+-- The usage of each reported pod, by "namespace/name".
 function M.used_by_pods(metric)
   local out = {}
   for _, report in ipairs(fields.dig(metric, "status", "podsMetric") or {}) do

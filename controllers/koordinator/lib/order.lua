@@ -1,4 +1,4 @@
--- order.lua - sorting by several things, the first one that differs decides.
+-- order.lua - sorting by several ranks: the first rank that differs decides.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -16,7 +16,7 @@ function M.sort(list, ranks)
   end)
 end
 
--- When an object was made, in seconds; 0 for one that does not say.
+-- The creation time of an object in seconds; 0: it has none.
 function M.created(o)
   local time = fields.dig(o, "metadata", "creationTimestamp")
   return time and kube.time(time):unix() or 0

@@ -1,7 +1,9 @@
--- pernode.lua - controllers of a kind that has one object per node, with the node's name: made with the
--- node, kept as the policy wants its spec, deleted when the node is gone.
---   pernode.controllers { name = "nodeslo", kind = "slo.../NodeSLO", desired = function(node, old, ctx) }
--- `desired` returns the spec, or nil to leave things as they are; old is the spec that is there, or nil.
+-- pernode.lua - controllers of a kind that has one object for each node, with the node's name. The object is
+-- created with the node, gets the spec of the policy, and is deleted after the node.
+--   pernode.controllers { name = "nodeslo", kind = "slo.../NodeSLO", desired = function(node, old, ctx),
+--     same = function(old, spec) }
+-- `desired` returns the spec, or nil to change nothing; `old` is the existing spec, or nil. `same(old, spec)`
+-- tells whether no write is needed.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -36,8 +38,8 @@ local function keeper(o)
   }
 end
 
--- Koordinator deletes by its cache. Here the server is asked first: a node that only the cache of nodes does
--- not show yet keeps its object.
+-- Koordinator deletes an object when its cache has no such node. Here the server is asked, too: the cache may
+-- not show a new node yet.
 local function sweeper(o)
   return kube.controller {
     name = o.name .. "-orphans",

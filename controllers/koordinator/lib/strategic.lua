@@ -1,5 +1,5 @@
 -- strategic.lua - applies a strategic merge patch to a Pod, as plain tables: objects merge field by field,
--- null takes a field away, lists that have a key merge element by element, other lists are replaced.
+-- null removes a field, lists with a key merge element by element, other lists are replaced.
 
 local kube = require "kubelua"
 
@@ -26,8 +26,8 @@ local function find(list, key, value)
   end
 end
 
--- The elements that the patch names, in its order, and the others in theirs: before the first of the named
--- ones that stood behind them.
+-- Sorts a merged list. The elements in the patch are in the order of the patch, the others in their own
+-- order; another element comes before the next patched one if it did so in the original list.
 local function in_order(merged, list, patch, key)
   local named, others, out = {}, {}, {}
   for _, element in ipairs(patch) do

@@ -1,10 +1,11 @@
--- whole.lua - the frame of a controller that looks at the cluster as a whole: its one key is the namespace
--- koordinator-system, one worker runs it, and it may take long.
+-- whole.lua - the frame of a controller that looks at the cluster as a whole. It has one key, the namespace
+-- koordinator-system, one worker, and a large budget of processor time and memory.
 --
 --   return whole.controller { name, reads, watches, every, params, reconcile }
 --
--- and what else kube.controller takes, which wins over the frame's. `watches` is a list of the kinds that
--- wake it, or a table as kube.controller's where a kind needs more; whole.anchor maps any object to the key.
+-- Other options of kube.controller are accepted, too; all of them override those of the frame. `watches` is a
+-- list of the kinds that wake it, or has entries as in kube.controller; whole.anchor maps any object to the
+-- key.
 
 local kube = require "kubelua"
 

@@ -1,5 +1,5 @@
--- arbitrate.lua - which of the waiting PodMigrationJobs may begin: the order in which they are looked at,
--- what forbids a pod's move for good, and what makes it wait.
+-- arbitrate.lua - decides which of the waiting PodMigrationJobs may begin: the order of the jobs, the rules
+-- that forbid a migration for good, and the limits that make a job wait.
 
 local fields = require "fields"
 local limits = require "podmigrationjob.limits"
@@ -17,7 +17,7 @@ local FORCED = "descheduler.alpha.kubernetes.io/evict"
 local EVICTION_COST = "scheduling.koordinator.sh/eviction-cost"
 local NEVER = math.tointeger(2 ^ 31) - 1 -- as an eviction cost
 
--- "waiting", "moving" or "ended".
+-- The stage of a job: "waiting", "moving" or "ended".
 function M.stage(job)
   local phase = dig(job, "status", "phase")
   if phase == "Running" then return "moving" end
@@ -25,16 +25,16 @@ function M.stage(job)
   return fields.annotation(job, M.PASSED) == "true" and "moving" or "waiting"
 end
 
--- "namespace/name" of the pod that a job moves, or nil when it does not say.
+-- "namespace/name" of the pod that a job migrates; nil: spec.podRef lacks one of them.
 function M.pod_key(job)
   local namespace, name = dig(job, "spec", "podRef", "namespace"), dig(job, "spec", "podRef", "name")
   if namespace == nil or namespace == "" or name == nil or name == "" then return nil end
   return namespace .. "/" .. name
 end
 
--- ---------------------------------------------------------------- what moves already
+-- ---------------------------------------------------------------- running migrations
 
--- Pods that move, by what limits them: { node = { [name] = { [pod key] = true } }, ... }.
+-- The pods that are migrating, by the object with a limit: { node = { [name] = { [pod key] = true } }, ... }.
 local function ledger() return { all = { all = {} }, node = {}, namespace = {}, owner = {} } end
 
 local function enter(book, job, pod)
@@ -51,7 +51,7 @@ local function enter(book, job, pod)
   note("owner", pod and workload.controller_uid(pod))
 end
 
--- The others that move there, as a set of keys.
+-- The migrating pods of `name` except `key`, as a set of keys, and their number.
 local function others(book, what, name, key)
   local out, n = {}, 0
   for other in pairs(book[what][name] or {}) do
@@ -67,7 +67,7 @@ local function is_batch(pod)
   return owner and owner.kind == "Job" and owner.uid or nil
 end
 
--- Position of each job's pod among the pods, the first to be moved first; jobs without a pod come before all.
+-- { [pod] = position } of the jobs' pods in the order of eviction.
 local function pod_ranks(jobs, pod_of)
   local list, rank = {}, {}
   for _, job in ipairs(jobs) do
@@ -82,8 +82,9 @@ local function pod_ranks(jobs, pod_of)
   return rank
 end
 
--- Sorts waiting jobs: those of a batch Job of which most pods move already; pods of one batch Job together;
--- then by their pods, as LowNodeLoad evicts them; then the newest.
+-- Sorts waiting jobs. First come pods of batch Jobs, by the number of the batch Job's migrating pods, the
+-- most first; pods of one batch Job stay together. The rest is in LowNodeLoad's order of eviction, jobs
+-- without a pod before all others, and newer jobs before older ones.
 function M.sort(jobs, pod_of, book)
   local rank, ranks = pod_ranks(jobs, pod_of), {}
   for _, job in ipairs(jobs) do
@@ -100,7 +101,7 @@ function M.sort(jobs, pod_of, book)
   order.sort(jobs, ranks)
 end
 
--- ---------------------------------------------------------------- never
+-- ---------------------------------------------------------------- forbidden
 
 local function has_claim(pod)
   for _, volume in ipairs(dig(pod, "spec", "volumes") or {}) do
@@ -120,7 +121,7 @@ local function wrong_replicas(pod, settings, world)
   end
 end
 
--- Why a pod may not be moved now or later, or nil.
+-- Why a pod must never be migrated; nil: it may be.
 function M.forbidden(pod, settings, world)
   if fields.annotation(pod, FORCED) ~= nil then return nil end
   if not victims.chosen(pod, { evictableNamespaces = settings.namespaces }) then
@@ -143,7 +144,7 @@ function M.forbidden(pod, settings, world)
   return wrong_replicas(pod, settings, world)
 end
 
--- ---------------------------------------------------------------- not now
+-- ---------------------------------------------------------------- held
 
 local LIMITS = {
   { "all", "maxMigratingGlobally", function() return "all" end },
@@ -151,7 +152,7 @@ local LIMITS = {
   { "namespace", "maxMigratingPerNamespace", function(pod) return pod.metadata.namespace end },
 }
 
--- Why a pod has to wait, or nil.
+-- Why the migration of a pod has to wait; nil: it may begin.
 function M.held(pod, settings, world, book)
   if fields.annotation(pod, FORCED) ~= nil then return nil end
   local key = pods.key(pod)
@@ -186,9 +187,9 @@ end
 
 -- ---------------------------------------------------------------- one pass
 
--- All jobs there are; world as in workload.lua. Returns a list of { job, verdict = "passed", "failed" or
--- "waits", why } for those that wait, in their order. A job whose pod is not there passes: it fails later,
--- with a reason of its own.
+-- jobs: all of the cluster; world: as in workload.lua. Returns a list of { job, verdict = "passed", "failed"
+-- or "waits", why } for the waiting jobs, in their order. A job without a pod passes: its first step fails
+-- with its own reason.
 function M.pass(jobs, settings, world)
   local book, waiting, pod_of, out = ledger(), {}, {}, {}
   for _, job in ipairs(jobs) do

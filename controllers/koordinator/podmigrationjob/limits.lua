@@ -1,6 +1,6 @@
--- limits.lua - how many: how many pods of a workload may move or be away at a time, and how often one of it
--- may be evicted. The second is a bucket of tokens that fills with time, a plain table
--- { tokens, at, rate, burst, till } of seconds and tokens per second.
+-- limits.lua - the limits of migrations: the number of pods of a workload that may be migrating or
+-- unavailable at a time, and the rate of evictions. A rate is a token bucket, the plain table { tokens, at,
+-- rate, burst, till }, in seconds and tokens per second.
 
 local kube = require "kubelua"
 
@@ -8,8 +8,8 @@ local M = {}
 
 M.ALL = "all" -- the bucket of all evictions
 
--- The number that `wanted` (nil, a number, or "10%") means for a workload of so many replicas. Unless said it
--- is a tenth of more than ten, two of four to ten, else one. A part below one pod is one pod.
+-- The number of pods that `wanted` (nil, a number, or "10%") means for a workload of `replicas`, at least
+-- one. The default is a tenth of more than ten replicas, two of four to ten, and one of fewer.
 function M.most(replicas, wanted)
   local percent = type(wanted) == "string" and wanted:match "^(%d+)%%$"
   local whole = math.tointeger(tonumber(wanted))
@@ -30,17 +30,17 @@ local function filled(bucket, now)
   return math.min(bucket.tokens + (now - bucket.at) * bucket.rate, bucket.burst)
 end
 
--- Seconds until the bucket has a token, 0 when it has one. Nil, and one that nobody used for long, are full.
+-- Seconds until the bucket has a token; 0: it has one. A bucket that is nil or past its `till` is full.
 function M.wait(bucket, now)
   if not bucket or now >= bucket.till then return 0 end
   local missing = 1 - filled(bucket, now)
-  -- A hair's breadth less than one token is rounding.
+  -- A smaller lack comes from rounding.
   if missing <= 1e-9 then return 0 end
   return missing / bucket.rate
 end
 
--- The bucket with one token less; with none left nothing is taken. `most` tokens come in every `window`
--- seconds, up to `burst` are kept, and after one and a half windows without use it is forgotten.
+-- The bucket with one token less, or unchanged when it has none. It gains `most` tokens in `window` seconds,
+-- holds up to `burst`, and expires after one and a half windows without use.
 function M.take(bucket, now, most, window, burst)
   local rate, full = most / window, burst
   local tokens = bucket and now < bucket.till and math.min(filled(bucket, now), full) or full
@@ -48,7 +48,7 @@ function M.take(bucket, now, most, window, burst)
   return { tokens = tokens, at = now, rate = rate, burst = full, till = now + 1.5 * window }
 end
 
--- The bucket with a token put back: nobody was evicted.
+-- The bucket with a token put back, after an eviction that did not happen.
 function M.give(bucket)
   local out = {}
   for key, value in pairs(bucket) do out[key] = value end
@@ -56,11 +56,11 @@ function M.give(bucket)
   return out
 end
 
--- The buckets that an eviction takes a token of: { { name, most, window, burst }, ... }.
+-- The buckets from which an eviction takes a token: { { name, most, window, burst }, ... }.
 --   load      the pod's workload (workload.lua) or nil
 --   settings  evictQPS, evictBurst, maxMigratingPerWorkload, and of objectLimiters
 --             { workload, namespace = { duration, maxMigrating, burst } }
---   forced    true: nobody is asked but the one of all evictions
+--   forced    true: only the bucket of all evictions counts
 ---@return table[]
 function M.buckets(pod, load, settings, forced)
   local out, limiters = {}, not forced and settings.objectLimiters or {}
@@ -78,7 +78,7 @@ function M.buckets(pod, load, settings, forced)
   end
   one = limiters.namespace
   if one then
-    -- A part of a namespace's pods means nothing.
+    -- A percentage of a namespace's pods has no meaning: then there is no limit.
     add("namespace/" .. pod.metadata.namespace, math.tointeger(one.maxMigrating or 0) or 0,
       kube.duration(one.duration), math.max(one.burst or 1, 1))
   end

@@ -1,5 +1,5 @@
--- reserve.lua - the Reservation of a PodMigrationJob: room for the pod on another node. What the job's own
--- template says stays, the rest is taken from the pod.
+-- reserve.lua - the Reservation of a PodMigrationJob: it holds resources for the pod on another node. Its
+-- fields come from the job's template, and those that are missing there from the pod.
 
 local fields = require "fields"
 local workload = require "podmigrationjob.workload"
@@ -13,7 +13,7 @@ M.KIND, M.JOB = M.API .. "/Reservation", M.API .. "/PodMigrationJob"
 M.ORDER = "scheduling.koordinator.sh/reservation-order"
 local CREATED_BY, CREATOR = "app.kubernetes.io/created-by", "koord-descheduler"
 
--- What of a pod's metadata its room is asked for with: what schedulers look at.
+-- The fields of a pod's metadata that go into the template: schedulers read these.
 local KEPT = { "namespace", "name", "labels", "annotations", "ownerReferences" }
 
 -- The value of the label that orders Reservations: milliseconds.
@@ -25,7 +25,8 @@ local function template_of(pod)
   return { metadata = metadata, spec = fields.copy(pod.spec) }
 end
 
--- Who may use the room: a pod that waits for a node itself, else whatever its controller makes.
+-- The owners of the Reservation: the pod itself when it has no node yet, otherwise all pods of its
+-- controller.
 local function owners_of(pod)
   if dig(pod, "status", "phase") == "Pending" and workload.condition(pod, "PodScheduled") == "False" then
     local meta = pod.metadata
@@ -37,7 +38,7 @@ local function owners_of(pod)
   return { { controller = owner } }
 end
 
--- Keeps the room off the node that the pod is on.
+-- Adds an affinity that excludes the pod's own node.
 local function keep_off(spec, node)
   if node == nil or node == "" then return end
   local name = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -52,7 +53,7 @@ local function keep_off(spec, node)
   end
 end
 
--- The manifest. It belongs to the job, and goes with it.
+-- The manifest of the Reservation. The job owns it, so it is deleted with the job.
 function M.manifest(job, pod, now)
   local given = fields.copy(dig(job, "spec", "reservationOptions", "template")) or {}
   local metadata, spec = given.metadata or {}, given.spec or {}
@@ -76,7 +77,7 @@ function M.reference(reservation)
     name = reservation.metadata.name, uid = reservation.metadata.uid }
 end
 
--- ---------------------------------------------------------------- what a Reservation says
+-- ---------------------------------------------------------------- reading a Reservation
 
 function M.condition(reservation, type, reason)
   for _, condition in ipairs(dig(reservation, "status", "conditions") or {}) do
@@ -86,7 +87,7 @@ end
 
 function M.unschedulable(reservation) return M.condition(reservation, "Scheduled", "Unschedulable") end
 
--- "pending", "expired", "unscheduled" or "scheduled".
+-- The state of a Reservation: "pending", "expired", "unscheduled" or "scheduled".
 function M.state(reservation)
   local phase = dig(reservation, "status", "phase")
   if phase == nil or phase == "" or phase == "Pending" then return "pending" end
@@ -97,10 +98,10 @@ function M.state(reservation)
   return "scheduled"
 end
 
--- The pod that has the room now, or nil.
+-- The reference to the pod that uses the Reservation, or nil.
 function M.bound(reservation) return (dig(reservation, "status", "currentOwners") or {})[1] end
 
--- Whether the room is for one pod that has no node yet.
+-- Whether the Reservation is for one pod that has no node yet.
 function M.for_pending(reservation)
   for _, owner in ipairs(dig(reservation, "spec", "owners") or {}) do
     if owner.object ~= nil and owner.controller == nil and owner.labelSelector == nil then return true end

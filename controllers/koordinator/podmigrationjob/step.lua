@@ -2,8 +2,8 @@
 --   waiting --arbitration--> Running --reserve--> reserved --scheduled--> evicting
 --   evicting --gone--> evicted --bound--> bound --ready--> Succeeded
 --   any of them --> Failed, with the reason
--- A step looks at what there is, and says what to write and what one thing to do. Nothing is remembered but
--- in the job's status.
+-- A step reads the objects and returns the status to write and at most one action. The job's status is the
+-- only memory.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -15,7 +15,7 @@ local M = {}
 
 local dig = fields.dig
 
-local GRACE, LONGEST = 300, 1800 -- seconds that a job is kept after its ttl; without a ttl
+local GRACE, LONGEST = 300, 1800 -- seconds that a job is kept: after its ttl; in all, without a ttl
 
 -- ---------------------------------------------------------------- status
 
@@ -27,7 +27,8 @@ local function condition(status, type)
   end
 end
 
--- Sets a condition. When it is new or differs, the status says the same in short.
+-- Sets a condition. When it changes, the fields status, reason and message of the status repeat it, and the
+-- result is true.
 local function set(s, type, value, reason, message)
   local old, at = condition(s.status, type)
   local fresh = { type = type, status = value, reason = reason, message = message,
@@ -57,7 +58,7 @@ end
 local function missing_pod(s) fail(s, "MissingPod", ("Abort job caused by missing Pod %q"):format(s.key)) end
 
 -- ---------------------------------------------------------------- steps
--- Each returns whether the job goes on at once.
+-- Where a step returns a boolean, true means that the next step follows at once.
 
 local function start(s)
   if s.job_stage == "waiting" then return false end
@@ -138,7 +139,7 @@ local function scheduled(s)
   end
   local node = s.reservation.status.nodeName
   if (s.status.nodeName or "") ~= "" or known and known.status == "True" then return true end
-  -- A pod that had no node may have got the room already.
+  -- A pod that had no node may already use the Reservation, on its node.
   local moves = s.pod and not s.stranger and not reserve.for_pending(s.reservation)
   if moves and dig(s.pod, "spec", "nodeName") == node then
     fail(s, "ForbiddenMigratePod",
@@ -151,7 +152,7 @@ local function scheduled(s)
   return true
 end
 
--- The room was for a pod without a node: nobody is evicted, the pod gets the node.
+-- The last step of a pod that had no node: it gets the Reservation's node, and nothing is evicted.
 local function pending_pod(s)
   if not s.pod or s.stranger then return missing_pod(s) end
   local value, found = workload.condition(s.pod, "PodScheduled")
@@ -197,7 +198,7 @@ local function ready(s)
   succeed(s, message)
 end
 
--- ---------------------------------------------------------------- the whole
+-- ---------------------------------------------------------------- all steps
 
 local function ttl_of(job)
   local ttl = dig(job, "spec", "ttl")
@@ -206,13 +207,13 @@ end
 
 local function age_of(job, now) return now - kube.time(dig(job, "metadata", "creationTimestamp")):unix() end
 
--- Seconds until a job is deleted, whatever became of it; 0 or less: now.
+-- Seconds until a job is deleted, in whatever phase it is; 0 or less: now.
 function M.until_swept(job, now)
   local ttl = ttl_of(job)
   return (ttl > 0 and ttl + GRACE or LONGEST) - age_of(job, now)
 end
 
--- The initiator's reason, as annotations of the job have it.
+-- The reason of the migration, from the annotations of the job.
 function M.reason(job)
   for _, name in ipairs { "koordinator.sh/evict-reason", "koordinator.sh/evict-trigger" } do
     local text = fields.annotation(job, name)
@@ -221,7 +222,7 @@ function M.reason(job)
   return "NotSet"
 end
 
--- Notes in a status that the pod was evicted, and goes.
+-- Sets the condition of a pod that was evicted and is terminating.
 function M.note_eviction(status, now, message)
   set({ status = status, now = now }, "Eviction", "False", "Evicting", message)
 end
@@ -238,15 +239,16 @@ local function advance(s)
 end
 
 -- input: job, now (seconds), default_mode
---        pod          of spec.podRef's name, or nil
---        reservation  of spec.reservationOptions.reservationRef, or nil
+--        pod          the pod with the name in spec.podRef, or nil
+--        reservation  the object of spec.reservationOptions.reservationRef, or nil
 --        bound_pod    the first of the reservation's currentOwners, or nil
--- Returns { status = table, events = { ... }, and one or none of
---   uid      for spec.podRef, the pod's own
---   reserve  a Reservation to make, order  its label, where it lacks one
---   evict    the pod, with evicted, the message to note then
---   timeout  true: the Reservation goes
---   after    seconds until the job times out }, or nil when there is nothing to do.
+-- Returns nil when there is nothing to do, otherwise { status = table, events = { ... } } and some of
+--   uid      the pod's uid, for spec.podRef
+--   reserve  the manifest of a Reservation to create
+--   order    the value of the order label that the Reservation lacks
+--   evict    the pod to evict; evicted: the message to record afterwards
+--   timeout  true: the Reservation must be deleted
+--   after    the seconds until the job times out
 function M.step(input)
   local job, phase = input.job, dig(input.job, "status", "phase")
   local over = phase ~= nil and phase ~= "" and phase ~= "Pending" and phase ~= "Running"
@@ -256,7 +258,7 @@ function M.step(input)
     job = job, now = input.now, default_mode = input.default_mode, job_stage = arbitrate.stage(job),
     pod = input.pod, reservation = input.reservation, bound_pod = input.bound_pod,
     key = arbitrate.pod_key(job), status = fields.copy(dig(job, "status") or {}), out = { events = {} },
-    -- A pod that has the name, and is not the one that was meant.
+    -- The pod has the name of the job's pod, and another uid.
     stranger = input.pod ~= nil and uid ~= nil and uid ~= "" and uid ~= input.pod.metadata.uid,
   }
   local ttl = ttl_of(job)

@@ -1,6 +1,6 @@
--- workload.lua - the workload of a pod: how many pods it wants, and which it has.
+-- workload.lua - the workload of a pod: its number of replicas, and its pods.
 --   world  { get = function(kind, namespace, name), owned = function(kind, namespace, uid) }
--- `owned` lists what a controller owns.
+-- `owned` lists the objects of a kind that a controller owns.
 
 local fields = require "fields"
 
@@ -12,14 +12,14 @@ local DEPLOYMENT, REPLICA_SET = "apps/v1/Deployment", "apps/v1/ReplicaSet"
 M.POD = "v1/Pod"
 M.KINDS = { DEPLOYMENT, REPLICA_SET, "apps/v1/StatefulSet", "v1/ReplicationController" }
 
--- The owner reference of who controls an object, or nil.
+-- The reference to the controller of an object, or nil.
 function M.controller(object)
   for _, owner in ipairs(dig(object, "metadata", "ownerReferences") or {}) do
     if owner.controller == true then return owner end
   end
 end
 
--- For indexes: the uid of who controls an object, or nil.
+-- For indexes: the uid of an object's controller, or nil.
 function M.controller_uid(object)
   local owner = M.controller(object)
   return owner and owner.uid
@@ -38,7 +38,7 @@ local function find(owner, namespace, world)
   if object and object.metadata.uid == owner.uid then return object, kind end
 end
 
--- The pods of a workload: of a Deployment those of all its ReplicaSets.
+-- The pods of a workload; a Deployment has those of all its ReplicaSets.
 local function pods_of(object, kind, namespace, world)
   if kind ~= DEPLOYMENT then return world.owned(M.POD, namespace, object.metadata.uid) end
   local out = {}
@@ -48,8 +48,8 @@ local function pods_of(object, kind, namespace, world)
   return out
 end
 
--- { uid, replicas, pods } of a pod's workload, or nil when nobody controls it. A workload of a kind that is
--- not known here, or that is gone, wants none.
+-- { uid, replicas, pods } of a pod's workload; nil: the pod has no controller. A workload that was deleted,
+-- or whose kind is not in M.KINDS, has no replicas and no pods.
 function M.of(pod, world)
   local owner = M.controller(pod)
   if not owner then return nil end
@@ -62,7 +62,7 @@ function M.of(pod, world)
   return { uid = owner.uid, replicas = replicas or 1, pods = pods_of(object, kind, namespace, world) }
 end
 
--- Whether a pod does its work: neither ended nor going, and ready.
+-- Whether a pod is available: ready, and neither ended nor terminating.
 function M.available(pod)
   local phase = dig(pod, "status", "phase")
   if phase == "Succeeded" or phase == "Failed" or dig(pod, "metadata", "deletionTimestamp") ~= nil then

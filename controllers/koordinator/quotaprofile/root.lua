@@ -1,4 +1,5 @@
--- root.lua - from an ElasticQuotaProfile and the nodes that it selects to the root ElasticQuota of its tree.
+-- root.lua - computes the root ElasticQuota of a tree from the ElasticQuotaProfile and the nodes that it
+-- selects.
 
 local kube = require "kubelua"
 local fields = require "fields"
@@ -8,7 +9,7 @@ local quota = require "elasticquota.quota"
 
 local M = {}
 
--- FNV-1a of 64 bits; the offset is 14695981039346656037
+-- FNV-1a of 64 bits; the offset is 14695981039346656037 as an unsigned number. as an unsigned number.
 local FNV_OFFSET, FNV_PRIME = -3750763034362895579, 1099511628211
 
 -- An integer's 64 bits as an unsigned decimal number.
@@ -18,7 +19,7 @@ local function unsigned(n)
   return ("%d%d"):format(tens, n - tens * 10)
 end
 
--- The id of a profile's tree where its label says none.
+-- The id of a profile's tree when its label has none.
 function M.tree_id(namespace, name)
   local hash = FNV_OFFSET
   for i = 1, #namespace + 1 + #name do
@@ -27,7 +28,7 @@ function M.tree_id(namespace, name)
   return unsigned(hash)
 end
 
--- The label, or what it should be.
+-- The id in the label, or the id that the label should have.
 function M.tree_of(profile)
   local id = fields.label(profile, keys.tree_id)
   if id ~= nil and id ~= "" then return id end
@@ -41,7 +42,7 @@ local function ready(node)
   return false
 end
 
--- What the selected nodes have, and the part of it on nodes that take no pods now.
+-- The allocatable resources of the nodes, and the part on nodes that are cordoned or not ready.
 function M.resources(nodes)
   local total, unschedulable = {}, {}
   for _, node in ipairs(nodes) do
@@ -54,14 +55,14 @@ function M.resources(nodes)
   return total, unschedulable
 end
 
--- A number above 0 and at most 1; everything else means 1.
+-- The resource ratio, above 0 and at most 1; any other value counts as 1.
 local function ratio_of(profile)
   local text = fields.dig(profile, "spec", "resourceRatio")
   local ratio = text and fields.float(text)
   return ratio and ratio > 0 and ratio <= 1 and ratio or 1.0
 end
 
--- In float64 and cut, as Koordinator does.
+-- Multiplies in float64 and rounds down, as Koordinator does.
 local function scaled(list, ratio)
   local out = {}
   for name, n in pairs(list) do out[name] = math.tointeger(n * ratio // 1) end
@@ -73,13 +74,13 @@ local function names_of(profile)
   return text and fields.json(text) or { "cpu", "memory" }
 end
 
--- Why the profile's selector cannot be used, or nil.
+-- Why the profile's selector is invalid; nil: it is valid.
 function M.problem(profile)
   local ok, why = pcall(kube.selector, fields.dig(profile, "spec", "nodeSelector"))
   if not ok then return "spec.nodeSelector: " .. tostring(why) end
 end
 
--- The nodes that the profile selects. Without a selector these are none.
+-- The nodes that the profile selects; none without a selector.
 function M.selected(profile, nodes)
   local out = {}
   for _, node in ipairs(nodes) do
@@ -91,7 +92,7 @@ function M.selected(profile, nodes)
   return out
 end
 
--- What the root quota says of all this: { min, max, total, unschedulable } as lists, and labels.
+-- The desired root quota: { min, max, total, unschedulable, labels }, the first four as lists.
 function M.desired(profile, nodes)
   local total, unschedulable = M.resources(M.selected(profile, nodes))
   if fields.dig(profile, "spec", "resourceRatio") ~= nil then
@@ -117,7 +118,7 @@ local LISTS = {
 
 local function equal(a, b) return lists.same(a, b) and fields.equal(lists.names(a), lists.names(b)) end
 
--- Whether the quota says so already, by value.
+-- Whether the quota already has the desired values.
 function M.holds(object, desired)
   for name, value in pairs(desired.labels) do
     if fields.label(object, name) ~= value then return false end
@@ -130,7 +131,8 @@ function M.holds(object, desired)
     and equal(lists.of(fields.dig(object, "spec", "max")), desired.max)
 end
 
--- Puts it into a quota, or a draft of one that has metadata.labels, metadata.annotations and spec.
+-- Writes the desired values into a quota or a draft, which has metadata.labels, metadata.annotations and
+-- spec.
 function M.write(object, desired)
   for name, value in pairs(desired.labels) do object.metadata.labels[name] = value end
   for what, annotation in pairs(LISTS) do

@@ -1,8 +1,8 @@
--- estimate.lua - what a container should ask for, by what it used. With confidence in days:
+-- estimate.lua - computes the requests of a container from its usage. With confidence in days:
 --   target = percentile 90 + margin
 --   lower  = (percentile 50 + margin) * (1 + 0.001 / confidence)^-2
 --   upper  = (percentile 95 + margin) * (1 + 1 / confidence)
--- each at least the pod's floor, divided among its containers.
+-- Each is at least the container's part of the pod's floor.
 
 local histogram = require "lib.histogram"
 local lists = require "lib.lists"
@@ -12,7 +12,7 @@ local M = {}
 local DAY = 24 * 3600
 local SAMPLES_OF_A_DAY = 24 * 60
 
--- In days: how long the samples reach back, or how many there are at one a minute, whichever is less.
+-- Days: from the first to the last sample, or the number of samples at one a minute, whichever is less.
 function M.confidence(one) return math.min((one.last - one.first) / DAY, one.samples / SAMPLES_OF_A_DAY) end
 
 local function up(confidence) return confidence > 0 and 1 + 1 / confidence or math.huge end
@@ -21,7 +21,8 @@ local function down(confidence) return confidence > 0 and (1 + 0.001 / confidenc
 -- Amounts are whole milli-cores and MiB.
 local GRAIN = { cpu = 1, memory = 2 ^ 20 }
 
--- One resource: { target, lower, upper, percentile = without margin }; upper is nil while nothing is sure.
+-- One resource: { target, lower, upper, percentile }. percentile is the target without margin and floor;
+-- upper is nil while it would be above the histogram's range.
 local function resource(h, grain, floor, confidence, o)
   local with_margin = 1 + o.safetyMarginPercent / 100
   local function whole(x, least) return math.max(math.ceil(math.ceil(x / grain) * grain), least) end
@@ -70,7 +71,7 @@ local function shown(what, r, o)
     text(r.percentile), o.safetyMarginPercent, text(r.lower), text(r.upper))
 end
 
--- The calculation as a sentence for each container.
+-- The calculation as text, a line for each container.
 function M.explain(estimates, o)
   local lines = {}
   for i, e in ipairs(estimates) do

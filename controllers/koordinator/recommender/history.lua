@@ -1,7 +1,7 @@
--- history.lua - what the containers of a target used so far: two histograms for each name of a container,
--- over all pods of the target, as the vertical pod autoscaler keeps them.
---   cpu     each sample, with the weight of what the container asks for, 0.1 core at least
---   memory  the peak of each pod's day, weight 1: what is short once in a day kills it
+-- history.lua - the past usage of a target's containers: two histograms for each container name, over all
+-- pods of the target, as in the vertical pod autoscaler.
+--   cpu     each sample; its weight is the container's request, at least 0.1 core
+--   memory  the peak of each day of a pod, with weight 1: too little memory at any moment kills the container
 --   { containers = { [name] = { cpu, memory, first, last, samples } }, seen = second,
 --     pods = { [uid] = { last = second, peaks = { [container] = { peak, ends } } } } }
 
@@ -30,7 +30,7 @@ local function container_of(history, name, at)
   return one
 end
 
--- A higher peak takes the place of the lower one of the same day.
+-- Adds a peak; it replaces a lower one of the same day.
 local function add_peak(h, peaks, name, memory, at)
   local day = peaks[name]
   if not day or at >= day.ends then
@@ -44,7 +44,8 @@ local function add_peak(h, peaks, name, memory, at)
   day.peak = memory
 end
 
--- Takes what a pod used at a time, once; a time that was seen already adds nothing.
+-- Adds the usage of a pod at a time. Returns false, and adds nothing, when the time is not after the pod's
+-- last sample.
 function M.sample(history, pod, used, at)
   local known = history.pods[pod.metadata.uid]
   if not known then
@@ -64,14 +65,15 @@ function M.sample(history, pod, used, at)
   return true
 end
 
--- Forgets pods that are gone; what they used stays. uids: { [uid] = true } of those that are there.
+-- Forgets deleted pods; their usage stays in the histograms. uids: { [uid] = true } of the existing pods.
 function M.prune(history, uids)
   for uid in pairs(history.pods) do
     if not uids[uid] then history.pods[uid] = nil end
   end
 end
 
--- What JSON can say of it. The peaks of today are in the histograms, and their days begin anew.
+-- The history as a table for JSON. Today's peaks are in the histograms; after a load, each pod begins a new
+-- day.
 function M.save(history)
   local containers = {}
   for name, one in pairs(history.containers) do
@@ -83,7 +85,7 @@ end
 
 local function number(v) return type(v) == "number" and v or 0 end
 
--- The history of what was saved, or an empty one.
+-- The history of a saved table, or an empty one.
 function M.load(saved)
   local history = M.new()
   if type(saved) ~= "table" or type(saved.containers) ~= "table" then return history end

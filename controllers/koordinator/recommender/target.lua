@@ -1,5 +1,4 @@
--- target.lua - the pods that a Recommendation speaks of: those of a workload of any kind, or those that a
--- selector chooses.
+-- target.lua - the pods of a Recommendation: those of a workload of any kind, or those of a selector.
 --   world  { controlled = function(kind, namespace, owner), selected = function(namespace, selector) }
 -- `controlled` lists the objects of a kind whose controller is "Kind/name".
 
@@ -10,12 +9,12 @@ local M = {}
 
 local dig = fields.dig
 
--- Who stands between a workload and its pods.
+-- The kind between a workload and its pods.
 local BETWEEN = { Deployment = "apps/v1/ReplicaSet", CronJob = "batch/v1/Job" }
 M.POD = workload.POD
 M.KINDS = { "apps/v1/ReplicaSet", "batch/v1/Job" }
 
--- For indexes: who controls an object, as "Kind/name", or nil.
+-- For indexes: the controller of an object, as "Kind/name", or nil.
 function M.controller_name(object)
   local owner = workload.controller(object)
   return owner and owner.kind .. "/" .. owner.name
@@ -23,7 +22,7 @@ end
 
 local function group(version) return version:match "^(.*)/" or "" end
 
--- Those whose controller is of the group that the target names, if it does.
+-- The objects whose controller is in the group of `version`; all of them when that is nil or "".
 local function of_group(list, version)
   local out = {}
   for _, object in ipairs(list) do
@@ -48,7 +47,7 @@ local function of_workload(ref, namespace, world)
   return out
 end
 
--- A list of pods, or nil and why there can be none.
+-- The list of the pods; nil and the reason when the target is invalid.
 function M.pods(recommendation, world)
   local target, namespace = dig(recommendation, "spec", "target"), recommendation.metadata.namespace
   local kind = dig(target, "type")

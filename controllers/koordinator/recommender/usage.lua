@@ -1,5 +1,5 @@
--- usage.lua - what each container of a pod used. A NodeMetric says what the pod used, so the containers that
--- run together share it in the proportion of what they ask for; where one of them runs alone that is exact.
+-- usage.lua - the usage of each container. A NodeMetric has only the usage of the pod, which is divided among
+-- the containers that run together in the proportion of their requests. For a single container it is exact.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -10,7 +10,7 @@ local M = {}
 
 local dig = fields.dig
 
--- The resources in which a container of any class asks for cpu and memory.
+-- The names under which containers of the classes request cpu and memory.
 local NAMES = {
   cpu = { "cpu", "kubernetes.io/batch-cpu", "kubernetes.io/mid-cpu" },
   memory = { "memory", "kubernetes.io/batch-memory", "kubernetes.io/mid-memory" },
@@ -24,7 +24,7 @@ local function asked(container, what)
   return 0
 end
 
--- The containers that run together: { name, cpu, memory = asked for }.
+-- The containers that run together, with their requests: { name, cpu, memory }.
 function M.containers(pod)
   local out = {}
   for _, list in ipairs { "initContainers", "containers" } do
@@ -43,8 +43,8 @@ local function part(containers, one, what)
   return sum > 0 and one[what] / sum or 1 / #containers
 end
 
--- used: { cpu = milli-cores, memory = bytes } of the pod. Returns a list of { name, request = cpu asked for,
--- cpu, memory }.
+-- used: the usage of the pod, { cpu = milli-cores, memory = bytes }. Returns a list of { name, request, cpu,
+-- memory }: the requested cpu, and the usage.
 function M.split(pod, used)
   local containers, out = M.containers(pod), {}
   for i, c in ipairs(containers) do
@@ -54,7 +54,7 @@ function M.split(pod, used)
   return out
 end
 
--- The pods that a NodeMetric reports: when, and { ["namespace/name"] = { cpu, memory } }. nil: none.
+-- The report in a NodeMetric: its time, and { ["namespace/name"] = { cpu, memory } }; nil: there is none.
 function M.reported(metric)
   local updated = dig(metric, "status", "updateTime")
   if updated == nil then return nil end

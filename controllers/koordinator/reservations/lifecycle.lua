@@ -1,5 +1,5 @@
--- lifecycle.lua - what becomes of a Reservation that a scheduler put on a node: who uses it and how much,
--- whether its time is over, and when it is deleted.
+-- lifecycle.lua - the life of a Reservation that a scheduler put on a node: its users and their requests, its
+-- expiry, and its deletion.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -10,7 +10,7 @@ local M = {}
 local dig = fields.dig
 
 M.ALLOCATED = "scheduling.koordinator.sh/reservation-allocated"
-local KEPT = 24 * 3600 -- seconds that one which ended stays
+local KEPT = 24 * 3600 -- seconds from the end of a Reservation to its deletion
 
 local function timestamp(now) return os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(now)) end
 
@@ -30,7 +30,7 @@ end
 
 local function created(reservation) return kube.time(reservation.metadata.creationTimestamp):unix() end
 
--- When its time is over, in seconds, or nil: never.
+-- The time at which it expires, in seconds; nil: never.
 local function deadline(reservation)
   local expires, ttl = dig(reservation, "spec", "expires"), dig(reservation, "spec", "ttl")
   local seconds = ttl and kube.duration(ttl)
@@ -43,7 +43,7 @@ end
 
 local function has_node(reservation) return (dig(reservation, "status", "nodeName") or "") ~= "" end
 
--- Seconds until its time is over, with one to be sure; nil: nobody waits for that.
+-- Seconds until one second after it expires; nil: it does not expire, or has ended, or has no node.
 function M.next_look(reservation, now)
   local at = not M.ended(reservation) and has_node(reservation) and deadline(reservation)
   return at and math.max(at - now, 0) + 1 or nil
@@ -69,7 +69,7 @@ local function by_uid(list)
   return list
 end
 
--- Those of the pods that use it, by uid, and what they ask for together.
+-- References to the pods that use the Reservation, sorted by uid, and the sum of their requests.
 local function use(reservation, pods, allocatable)
   local owners, sum = {}, {}
   for _, pod in ipairs(pods) do
@@ -82,8 +82,8 @@ local function use(reservation, pods, allocatable)
   return by_uid(owners), lists.mask(sum, allocatable)
 end
 
--- The status that a Reservation gets, or nil when it stays as it is. pods: those on its node; node_exists:
--- whether that node is there. One without a node is the scheduler's business, and does not expire.
+-- The new status of a Reservation, or nil when it does not change. pods: those on its node; node_exists:
+-- whether that node exists. A Reservation without a node is left to the scheduler, and does not expire.
 function M.status(reservation, pods, node_exists, now)
   if M.ended(reservation) or not has_node(reservation) then return nil end
   local status, at = fields.copy(reservation.status), deadline(reservation)
@@ -105,7 +105,7 @@ end
 
 -- ---------------------------------------------------------------- deletion
 
--- When it ended, in seconds, or nil when it did not end by itself.
+-- The time at which it expired or succeeded, in seconds, or nil.
 local function ended_at(reservation)
   local phase = dig(reservation, "status", "phase")
   for _, condition in ipairs(dig(reservation, "status", "conditions") or {}) do
@@ -116,7 +116,7 @@ local function ended_at(reservation)
   end
 end
 
--- Seconds until one that ended is deleted, 0 or less: now; nil: it stays.
+-- Seconds until the Reservation is deleted, 0 or less: now; nil: it has not ended, and stays.
 function M.until_deleted(reservation, node_exists, now)
   local at = ended_at(reservation)
   if not at then return nil end

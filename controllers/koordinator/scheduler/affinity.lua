@@ -1,11 +1,11 @@
--- affinity.lua - InterPodAffinity: pods that want to be where certain others are, or where they are not. A
--- domain is the nodes with one value of the label topologyKey.
+-- affinity.lua - InterPodAffinity: pods that require or avoid the domains of certain other pods. A domain is
+-- the set of nodes with one value of the label topologyKey.
 --
---   affinity       a node's domain has a pod that all terms mean; where no domain has one, the pod itself may
---                  be the first
---   anti-affinity  a node's domain has no pod that the term means, nor one whose own term means the pod
---   score          Σ weight of preferred terms that hold, the pod's own and those of pods there that mean it,
---                  whose required affinity counts 1; stretched from the least to the most
+--   affinity       the node's domain has a pod that all terms match; if no domain has one and the terms match
+--                  the pod itself, it may be the first
+--   anti-affinity  the node's domain has no pod that the term matches, and none whose own term matches the pod
+--   score          Σ weight of the preferred terms that hold: the pod's own, and those of the domain's pods that
+--                  match the pod, whose required affinity counts 1; scaled to 0..100 over all nodes
 
 local fields = require "fields"
 local range = require("scheduler.scores").range
@@ -16,7 +16,7 @@ local dig = fields.dig
 local M = { name = "InterPodAffinity" }
 
 local MAX = 100
-local HARD = 1 -- the weight of a required affinity of a pod there, as Kubernetes' hardPodAffinityWeight
+local HARD = 1 -- the weight of another pod's required affinity: Kubernetes' hardPodAffinityWeight
 
 local function terms(pod, kind, how)
   return dig(pod, "spec", "affinity", kind, how .. "DuringSchedulingIgnoredDuringExecution") or {}
@@ -56,8 +56,8 @@ local function preferred(pod, known)
   return out
 end
 
--- What the pods of a node say about others, read once: terms that keep them off, and terms that draw them or
--- would rather not have them, with a weight.
+-- The terms of a node's pods, read once: { repelling, drawing }, the required anti-affinity, and the others
+-- with a weight, which is negative for preferred anti-affinity.
 local function minding(info, known)
   if info.minding_at ~= info.stamp then
     local own = { repelling = {}, drawing = {} }
@@ -77,7 +77,7 @@ local function minding(info, known)
   return info.minding
 end
 
--- What the pods of a node say of this one.
+-- Adds the terms of a node's pods that match this pod.
 local function mind(mine, pod, info, known)
   local own = minding(info, known)
   for _, term in ipairs(own.repelling) do

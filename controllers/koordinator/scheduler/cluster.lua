@@ -1,6 +1,6 @@
--- cluster.lua - what a decision of the scheduler reads: the state of cycle.lua out of the caches, and what
--- was decided a moment ago and no cache shows yet (decided.lua). A reader goes on with what it knew of nodes
--- that did not change since its last look (facts.lua).
+-- cluster.lua - builds the state of cycle.lua from the caches, and from recent decisions that no cache shows
+-- yet (decided.lua). A reader goes on with what it knew of nodes that did not change since its last look
+-- (facts.lua).
 
 local cycle = require "scheduler.cycle"
 local decided = require "scheduler.decided"
@@ -81,8 +81,7 @@ local function gangs_of(known, scheduler, bound)
   end)
 end
 
--- The templates of parts of NPUs, for state.templates; those of the last good ConfigMap where it does not
--- read.
+-- The templates of NPU parts, for state.templates; those of the last valid ConfigMap if it is invalid.
 local function templates(ctx)
   local object = ctx:get(M.CONFIG_MAP, whole.NAMESPACE, TEMPLATES)
   local version = object and object.metadata.resourceVersion
@@ -93,8 +92,8 @@ local function templates(ctx)
   return templates_before.templates
 end
 
--- All Reservations, those that have a node since a moment ago with the annotations and the status that they
--- are about to have; and in `got`, what the pods have that they pre-allocate for.
+-- All Reservations; a recently decided one has the annotations and the status that it is about to get. Adds
+-- the pods that these pre-allocate for to `got`.
 local function reservations(ctx, now, got)
   local out, known = {}, decided.reservations(ctx)
   for i, object in ipairs(ctx:list(reservation.KIND)) do
@@ -124,8 +123,8 @@ local function waiting_of(ctx, known, bound)
   return waiting, held
 end
 
--- What is known of the volumes of some pods; with those of `others`, if any of the pods has some, also what
--- nodes take and have.
+-- The volumes of the pods in `list`. With `others`, and if a pod of `list` has volumes, also those of
+-- `others`, and the limits and attachments of nodes.
 function M.volumes_of(ctx, list, others)
   local function get(...) return ctx:get(...) end
   local some = false

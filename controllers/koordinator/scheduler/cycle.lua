@@ -1,6 +1,5 @@
--- cycle.lua - one pod, one decision: which node, and why not the others. A cycle changes nothing that it is
--- given but what it remembers in the state, writes nothing and asks nobody, so that a scheduler, a simulator
--- and a spec call the same function.
+-- cycle.lua - decides one pod: its node, and why the other nodes are refused. A cycle changes only its caches
+-- in the state, and does no I/O, so a scheduler, a simulator and a spec call the same function.
 --
 --   local result = cycle.run(pod, nodes, state, args)
 --   if result.node then snapshot.assume(state, pod, result.node, cycle.got(result)) end
@@ -41,20 +40,21 @@ local volumes = require "scheduler.volumes"
 
 local M = {}
 
--- In the order in which they are asked; the first that refuses a node says why.
+-- In the order of their calls; the first one that refuses a node gives the reason.
 M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, ports, volumes, volumelimits, reservation,
   fit.resources, spread, affinity, numa, deviceshare, loadaware }
 M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, NodeNUMAResource = 1, DeviceShare = 1,
   Reservation = 5000, InterPodAffinity = 2, PodTopologySpread = 2, TaintToleration = 3, NodeAffinity = 2 }
 
--- Kubernetes looks for nodes until it has enough that fit: of more than 100 nodes a percentage, less of more.
+-- Kubernetes stops after enough nodes that fit: of more than 100 nodes a percentage, which falls with the
+-- number of nodes.
 local ENOUGH, HALF, LEAST, STEP = 100, 50, 5, 125
 local KINDS = 64 -- of pods that are remembered at a time: each may have an answer for each node
 
--- args: { plugins = list, weights = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota,
--- deviceshare = scoringStrategy of DeviceShareArgs, numa = NodeNUMAResourceArgs, percentage = of nodes that
--- fit until no more are looked for (percentageOfNodesToScore; 0: Kubernetes' own), upstream = "v1.8.0" or
--- "main" }, all of it optional. What is worth doing once for many cycles.
+-- Completes the args of cycles; call it once for many cycles. given, all optional: { plugins = list, weights
+-- = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota, deviceshare = scoringStrategy of
+-- DeviceShareArgs, numa = NodeNUMAResourceArgs, percentage = percentageOfNodesToScore (0: that of
+-- Kubernetes), upstream = "v1.8.0" or "main" }.
 function M.args(given)
   given = given or {}
   return {
@@ -76,7 +76,7 @@ local function enough(n, percentage)
   return math.max(n * percentage // 100, ENOUGH)
 end
 
--- In Kubernetes' words: how many nodes lack what.
+-- The message for a pod without a node, as Kubernetes writes it: the number of nodes for each reason.
 local function explain(total, counts)
   local parts = {}
   for reason, n in pairs(counts) do parts[#parts + 1] = n .. " " .. reason end
@@ -100,7 +100,7 @@ local function said_by(x) return kube.is_view(x) and x or kube.object(fields.cop
 -- The volume with a pod's token has a name of its own in each pod.
 local TOKEN = '"name":"kube%-api%-access%-%w%w%w%w%w"'
 
--- A text that is the same for pods that are alike, and for no others.
+-- A text that is equal for two pods exactly when they are alike.
 local function likeness(pod)
   local meta, owners = pod.metadata, {}
   for i, owner in ipairs(meta.ownerReferences or {}) do owners[i] = said_by(owner) end
@@ -108,7 +108,7 @@ local function likeness(pod)
     kube.array(owners), pod.reserves or false } .. kube.encode(said_by(pod.spec)):gsub(TOKEN, '"name":""')
 end
 
--- The plugins that score the pod: { plain, stretched }, the latter those that look at all scores together.
+-- The plugins that score the pod: { plain, stretched }; the latter normalize the scores of all nodes.
 local function scorers(pod, cycle)
   local out, args = { plain = {}, stretched = {} }, cycle.args
   for _, plugin in ipairs(args.plugins) do
@@ -183,7 +183,7 @@ local function refusal(pod, info, cycle)
   return nil
 end
 
--- The cycle in which a node takes the pod, as the state is now; nil when it does not.
+-- The cycle of a pod that fits the node in the current state; nil: it does not fit.
 local function tried(pod, info, state, args)
   local cycle = { state = state, args = args, on = { [info.name] = {} }, infos = state.infos_of,
     request = lists.of(kube.requests(pod)) }
@@ -192,7 +192,7 @@ local function tried(pod, info, state, args)
   return not refusal(pod, info, cycle) and cycle or nil
 end
 
--- Whether a node would take the pod, as the state is now.
+-- Whether the pod fits the node in the current state.
 function M.fits(pod, info, state, args) return tried(pod, info, state, args) ~= nil end
 
 -- What the plugins say of a node: { name, stamp, refused } or { name, stamp, by = { [plugin] = its score },
@@ -227,7 +227,7 @@ local function said_of(kin, all)
   return kin.said
 end
 
--- The nodes as snapshot.info knows them; read anew when the list is another one.
+-- The infos (snapshot.info) of the nodes; cached until the list or an info changes.
 local function infos_of(nodes, state)
   local known = state.infos_of
   if known and state.infos_from == nodes and #known == #nodes then return known end
@@ -239,7 +239,7 @@ end
 
 -- ---------------------------------------------------------------- the decision
 
--- { [plugin] = { [node name] = score } } of the plugins that look at all nodes that fit.
+-- { [plugin] = { [node name] = score } } of the plugins that normalize, for all nodes that fit.
 local function stretch(fitting, cycle)
   local out = {}
   for _, one in ipairs(cycle.scorers.stretched) do
@@ -265,7 +265,7 @@ local function best_of(fitting, cycle, stretched)
   return best
 end
 
--- { [node name] = { total, by = { [plugin] = score } } } of the nodes that fitted.
+-- { [node name] = { total, by = { [plugin] = score } } } of the nodes that fit.
 function M.scores(result)
   local out, kin = {}, result.kin
   for _, said in ipairs(result.fitting or {}) do
@@ -311,15 +311,15 @@ end
 
 -- nodes: list of Nodes; state: see snapshot.lua. Returns
 --   { node         the Node, or nil
---     reservation  the Reservation whose room the pod gets there, or nil
---     owners       of a Reservation that pre-allocates: the pods there that it is for, as entries of the node
---     devices      the devices that it gets there, as { [type] = list of { minor, resources } }
---     numa         the processors and NUMA nodes that it gets there, as numa.allocate says
---     message      why there is no node
---     prefilter    whether that is so of any node
---     refused      { [node name] = { plugin, reasons } } of the others }
--- Of several nodes with the best score the first by name is taken. M.scores(result) says what they were,
--- until the next run.
+--     reservation  the Reservation that the pod uses there, or nil
+--     owners       for a Reservation that pre-allocates: the pods that it takes over, as entries of the node
+--     devices      the pod's devices, as { [type] = list of { minor, resources } }
+--     numa         the pod's processors and NUMA nodes, as numa.allocate returns them
+--     message      the reason, if there is no node
+--     prefilter    true: the reason holds for every node
+--     refused      { [node name] = { plugin, reasons } } of the nodes that do not fit }
+-- Among nodes with the same best score, the first by name wins. M.scores(result) returns the scores, until
+-- the next run.
 function M.run(pod, nodes, state, args)
   if not (args and args.complete) then args = M.args(args) end
   local result, all = { refused = {} }, infos_of(nodes, state)
@@ -377,13 +377,13 @@ function M.go_on(state, before, changed, args)
   end
 end
 
--- What the pod of a result got: { uid of the Reservation, devices, numa }.
+-- The pod's share of the result: { uid of the Reservation, devices, numa }.
 function M.got(result)
   return { uid = result.reservation and result.reservation.metadata.uid, devices = result.devices,
     numa = result.numa }
 end
 
--- What the pod would get on a node, as M.got, as the state is now; nil when it does not fit.
+-- What the pod would get on the node in the current state, as M.got; nil: it does not fit.
 function M.place(pod, info, state, args)
   local cycle = tried(pod, info, state, args)
   if not cycle then return nil end

@@ -1,11 +1,11 @@
--- decided.lua - what the scheduler decided a moment ago and no cache shows yet. It is kept in kube.shared, so
--- that it outlives a reload:
+-- decided.lua - the scheduler's recent decisions, until the caches show them. They are in kube.shared, so
+-- they survive a reload:
 --
 --   assumed/NAMESPACE/NAME   of a pod: { uid, node, got, room, at, by, held_until, bound }
 --   reserved/NAME            of a Reservation: { uid, node, got, owners = list of { key, uid }, at }
 --
--- at: when it was decided; by: the key whose run binds it; held_until: it is not to be bound (a gang that
--- waits).
+-- at: the time of the decision; by: the key whose run binds the pod; held_until: the pod keeps its node
+-- unbound until then (a gang that waits).
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -15,7 +15,7 @@ local M = {}
 
 M.POD = "v1/Pod"
 local ASSUMED, RESERVED, DECIDING = "assumed/", "reserved/", "deciding"
-local LONGEST = 30 -- seconds; a decision that is not over by then was ended
+local LONGEST = 30 -- seconds; a run that still decides after this time was killed
 
 function M.is_waiting(pod)
   local node, phase = fields.dig(pod, "spec", "nodeName"), fields.dig(pod, "status", "phase")
@@ -34,7 +34,7 @@ function M.assume(key, what) kube.shared:set(ASSUMED .. key, what) end
 function M.reservation(name, uid) return known(RESERVED .. name, uid) end
 function M.reserve(name, what) kube.shared:set(RESERVED .. name, what) end
 
--- Calls `decide` when nobody else decides, and returns true and what it returns.
+-- Calls `decide` unless another run is deciding, and returns true and its result; otherwise false.
 function M.alone(now, decide)
   local taken, other = kube.shared:cas(DECIDING, nil, { at = now })
   if not taken and now - other.at > LONGEST then taken = kube.shared:cas(DECIDING, other, { at = now }) end
@@ -45,7 +45,7 @@ function M.alone(now, decide)
   return true, result
 end
 
--- What was decided of objects of a kind, by key, as long as `waits(object, what)`. The rest is forgotten.
+-- The decisions about objects of a kind, by key, for which waits(object, what) holds. Deletes all others.
 local function current(ctx, prefix, kind, waits)
   local out = {}
   for _, name in ipairs(kube.shared:names(prefix)) do

@@ -1,20 +1,20 @@
--- deviceshare.lua - DeviceShare: which GPUs, NPUs, RDMA cards and FPGAs of a node a pod gets, whole ones or
--- parts. NPUs of Huawei are devices of the type gpu; a part of one is what a template of the node's model
--- says (state.templates), and its name is in the annotation. A Device (one for each node, by the agent) says
--- what each of them has; an annotation of each pod says what it has of which.
+-- deviceshare.lua - DeviceShare: allocates GPUs, NPUs, RDMA cards and FPGAs of a node to pods, whole ones or
+-- parts. Huawei's NPUs are devices of the type gpu; a part of one must match a template of the node's model
+-- (state.templates), and the annotation names the template. A Device object (one for each node, from the
+-- agent) lists the devices and their amounts; an annotation of each pod lists its devices.
 --
---   count      = gpu.shared, or gpu-memory-ratio / 100 where that is several whole GPUs, or 1; of rdma
---                and fpga hundredths of a card, or whole ones
---   per device = what is asked for / count; nvidia.com/gpu: n is 100 · n of gpu-core and gpu-memory-ratio
---   takes      : the `count` devices that have it free, those of the best score first
---   score      = Σ weight · part that stays free (or is used) / Σ weight, of a device and of a node
+--   count      = gpu.shared, or gpu-memory-ratio / 100 for several whole GPUs, or 1; requests of rdma and fpga
+--                are hundredths of a card
+--   per device = request / count; nvidia.com/gpu: n means gpu-core and gpu-memory-ratio of 100 · n
+--   devices    = the `count` devices with enough free, those with the best score first
+--   score      = Σ weight · free part (or used part) / Σ weight, of a device and of a node
 --
--- A Reservation is given devices as its pod would be, and says so in the same annotation. What its pods do
--- not have of them is closed to other pods. The pod that is nominated to the Reservation takes them first,
--- then those of the node; of one that is Restricted no others.
+-- A Reservation gets devices like its pod would, and has the same annotation. The part of them that its pods
+-- do not use is closed to other pods. A pod that is nominated to the Reservation takes the Reservation's
+-- devices first, then those of the node; if the Reservation is Restricted, only the former.
 --
--- info.devices is { [type] = { total, free, rests = of rooms { [uid] } } }, all of them { [minor] = list of
--- amounts }.
+-- info.devices is { [type] = { total, free, rests = { [uid of a room] } } }; each of these is { [minor] =
+-- list of amounts }.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -48,9 +48,9 @@ M.DEFAULTS = {
     { name = CARDS.rdma, weight = 1 }, { name = CARDS.fpga, weight = 1 } },
 }
 
--- ---------------------------------------------------------------- what a pod asks for
+-- ---------------------------------------------------------------- requests
 
--- The names that may be asked for together, with and without gpu.shared.
+-- The valid combinations of names in a request, with and without gpu.shared.
 local VALID = {}
 for _, name in ipairs { WHOLE[1], WHOLE[2], WHOLE[3], GPU, MEMORY, RATIO } do VALID[name] = true end
 for _, memory in ipairs { MEMORY, RATIO } do
@@ -78,8 +78,8 @@ local function valid(asked, names)
   return true
 end
 
--- What a pod asks of GPUs and NPUs: { count, each = list of amounts, by_template = whether each must be what
--- a template says }, nil for nothing, nil and why for what makes no sense.
+-- A pod's request of GPUs and NPUs: { count, each = list of amounts, by_template = whether each must match a
+-- template }; nil: there is none; nil and a reason: the request is invalid.
 local function gpu_request(requests)
   local asked, names = {}, {}
   for _, name in ipairs(NAMES) do
@@ -110,8 +110,8 @@ local function card_request(requests, name)
   return { count = count, each = { [name] = n // count } }
 end
 
--- What a pod asks of devices: { [type] = { count, each = list of amounts } }, nil and why for what makes no
--- sense.
+-- A pod's requests of devices, { [type] = { count, each = list of amounts } }; nil and the reason when they
+-- are invalid.
 function M.requests(requests)
   local gpu, why = gpu_request(requests)
   local out = { gpu = gpu }
@@ -124,22 +124,22 @@ function M.requests(requests)
   return out
 end
 
--- ---------------------------------------------------------------- what a node has
+-- ---------------------------------------------------------------- the devices of a node
 
--- The devices that a pod says that it has: { [type] = list of { minor, resources } }.
+-- The devices in a pod's annotation: { [type] = list of { minor, resources } }.
 local function read_devices(pod)
   local text = fields.annotation(pod, M.ANNOTATION)
   return text and fields.json(text) or {}
 end
 
--- Takes amounts from what is left of a device; of one that is not there nothing.
+-- Subtracts amounts from those left of a device; nil: the device does not exist.
 local function take(left, amounts)
   for name, n in pairs(left and amounts or {}) do
     if left[name] then left[name] = math.max(left[name] - n, 0) end
   end
 end
 
--- Takes what somebody has from amounts by minor.
+-- Subtracts a list of devices from amounts by minor.
 local function subtract(by_minor, list)
   for _, one in ipairs(list or {}) do
     local left = by_minor[one.minor or 0]
@@ -147,7 +147,8 @@ local function subtract(by_minor, list)
   end
 end
 
--- Closes what a room was given and its pods, a list of what they have, leave of it.
+-- Closes the devices of a room that its pods do not use. own: the room's devices; its_pods: those of each
+-- pod.
 local function hold_rest(known, uid, own, its_pods)
   for _, type in ipairs(TYPES) do
     local rest = {}
@@ -188,8 +189,8 @@ local function known_of(info, state)
   return known
 end
 
--- What is free of a type for a pod that uses the room, or none, and which minors it takes first, or nil.
--- theirs: what the pods have, by minor, for which a Reservation is placed.
+-- The free amounts of a type for a pod that uses the room (or nil), and the minors that it takes first, or
+-- nil. theirs: by minor, the amounts of the pods that a Reservation takes over.
 local function free_for(known, room, theirs)
   local rest = theirs or room and known.rests[room.uid]
   if not rest then return known.free, nil end
@@ -207,7 +208,7 @@ end
 
 -- ---------------------------------------------------------------- scores
 
--- The score of amounts that have a total, of which some are free, when the request comes to what is used.
+-- The score of a device or a node with these total and free amounts after the request is added.
 local function score_of(each, total, free, strategy)
   local sum, weights = 0, 0
   for _, resource in ipairs(strategy.resources) do
@@ -236,7 +237,7 @@ local function has(free, each)
   return true
 end
 
--- Of memory and its ratio each follows from the other and the GPU.
+-- Adds the memory to a memory ratio, or the ratio to the memory, from the GPU's total.
 local function complete(each, total)
   local out, memory = lists.copy(each), total[MEMORY] or 0
   if out[RATIO] and not out[MEMORY] then
@@ -249,8 +250,8 @@ end
 
 -- ---------------------------------------------------------------- templates
 
--- What the text of data.yaml says, { [model] = { [name] = list of amounts } } with models as "VENDOR-MODEL";
--- nil and why where it does not read.
+-- The templates in data.yaml, { [model] = { [name] = list of amounts } }, with models as "VENDOR-MODEL"; nil
+-- and the reason when it is invalid.
 function M.templates(text)
   local ok, docs = pcall(kube.yaml, text or "")
   if not ok then return nil, tostring(docs) end
@@ -265,7 +266,7 @@ function M.templates(text)
   return out
 end
 
--- The names of the templates with just these amounts, by model.
+-- The names of the templates with exactly these amounts, by model.
 local function templates_for(each, templates)
   local out = {}
   for model, by_name in pairs(templates or {}) do
@@ -279,7 +280,8 @@ local function templates_for(each, templates)
   return out
 end
 
--- The template of a part of an NPU on the node, nil where nothing says one; false where it has none.
+-- The name of the template for a part of an NPU on the node; nil: the request needs none, or several match;
+-- false: none matches.
 local function template_on(info, request)
   if not request.by_template then return nil end
   local model = ("%s-%s"):format(fields.label(info.node, VENDOR) or "", fields.label(info.node, MODEL) or "")
@@ -288,7 +290,7 @@ local function template_on(info, request)
   return #names == 1 and names[1] or nil
 end
 
--- The devices of a type for the pod: a list of { minor, resources } by minor, or nil where they are too few.
+-- The devices of a type for the pod: a list of { minor, resources }, sorted by minor; nil: there are too few.
 local function choose(known, request, strategy, room, theirs)
   local fitting, all, first = {}, free_for(known, room, theirs)
   for minor, free in pairs(all) do
@@ -312,7 +314,7 @@ local function choose(known, request, strategy, room, theirs)
   return chosen
 end
 
--- What pods have, { [type] = { [minor] = list of amounts } }.
+-- The devices of several pods, { [type] = { [minor] = list of amounts } }.
 local function devices_of(owners)
   local out = {}
   for _, entry in ipairs(owners) do
@@ -344,7 +346,7 @@ local function decide(info, cycle, room, theirs)
   return out
 end
 
--- The same for a Reservation that takes what these pods have: all of their devices.
+-- The same for a Reservation that takes over these pods; it must get all of their devices.
 local function decide_for(owners, info, cycle)
   local theirs = devices_of(owners)
   local out, missing = decide(info, cycle, nil, theirs)
@@ -358,13 +360,13 @@ local function decide_for(owners, info, cycle)
   return out, missing
 end
 
--- Whether the pod asks for devices that the node tells apart: one without a Device does not, and a scheduler
--- without this plugin asks for none.
+-- Whether the pod requests devices on a node with a Device object. Always false without this plugin's
+-- prefilter.
 local function asks(info, cycle)
   return next(cycle.devices or {}) ~= nil and dig(cycle.state.devices, info.name) ~= nil
 end
 
--- The devices of the node for the pod, by type; or nil and which there are too few of.
+-- The pod's devices on the node, by type; or nil and the reasons.
 function M.allocate(pod, info, cycle)
   if not asks(info, cycle) then return {} end
   local mine = cycle.on[info.name]
@@ -380,7 +382,7 @@ function M.fits_owners(_, owners, info, cycle)
   return not asks(info, cycle) or decide_for(owners, info, cycle) ~= nil
 end
 
--- A room that keeps devices is for pods that can have theirs of it.
+-- A pod fits a room with devices if it can get its devices with that room.
 function M.fits_room(_, room, info, cycle)
   if not asks(info, cycle) then return true end
   for _, of_type in pairs(known_of(info, cycle.state)) do

@@ -1,6 +1,5 @@
--- fit.lua - the nodes that have room for a pod, and how much of a node stays free: Kubernetes' own plugins
--- NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit. Batch and mid resources, and devices
--- that a node counts as a whole, are resources as any other.
+-- fit.lua - Kubernetes' own plugins NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit.
+-- Batch and mid resources, and devices that a node counts as a whole, are ordinary resources here.
 
 local fields = require "fields"
 local lists = require "lib.lists"
@@ -30,7 +29,7 @@ function M.taints.filter(pod, info)
   return { ("node(s) had untolerated taint {%s: %s}"):format(taint.key, taint.value or "") }
 end
 
--- Whether some node would rather have no pods: read once for all pods of a state.
+-- Whether a node has a PreferNoSchedule taint; computed once for all pods of a state.
 local function some_dislike(infos, state)
   if state.disliking_of ~= infos then
     state.disliking_of, state.disliking = infos, false
@@ -77,7 +76,7 @@ function M.resources.prefilter(_, cycle)
   return nil
 end
 
--- Every resource that is missing is named. A pod that asks for 0 of something takes nothing of it.
+-- Names every missing resource. A request of 0 needs nothing.
 function M.resources.filter(pod, info, cycle)
   local reasons, asked, taken = {}, cycle.request, reservation.taken(pod, info, cycle)
   if taken.pods + 1 > (info.allocatable.pods or 0) then reasons[1] = "Too many pods" end

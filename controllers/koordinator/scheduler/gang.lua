@@ -1,10 +1,11 @@
--- gang.lua - Coscheduling: pods of a gang get nodes together or not at all. All that wait are placed in one
--- decision, each counted before the next. When too few have a node, all of them are taken back in mode
--- Strict; in mode NonStrict those that have one keep it, unbound, for the gang's waiting time, and the next
--- decision adds to them (Koordinator's Permit). Gangs that name each other in `groups` are one decision.
+-- gang.lua - Coscheduling: pods of a gang get nodes together or not at all. One decision places all waiting
+-- pods of a gang, and counts each before the next. When too few of them fit, the mode decides: Strict drops
+-- all placements; in NonStrict the placed pods keep their nodes, unbound, for the gang's waiting time, and
+-- the next decision adds to them (Koordinator's Permit). Gangs that name each other in `groups` are decided
+-- together.
 --
--- state.gangs is what gang.index makes of all pods; state.groups is { [namespace/name] = PodGroup };
--- state.held is { [pod key] = placement } of pods that keep a node and are counted there.
+-- state.gangs is the result of gang.index for all pods; state.groups is { [namespace/name] = PodGroup };
+-- state.held is { [pod key] = placement } of pods that keep a node, on which they are counted.
 
 local cycle = require "scheduler.cycle"
 local fields = require "fields"
@@ -19,7 +20,7 @@ M.KIND = "scheduling.sigs.k8s.io/v1alpha1/PodGroup"
 
 local LABEL = "pod-group.scheduling.sigs.k8s.io"
 local PREFIX = "gang.scheduling.koordinator.sh/"
-local PATIENCE = 600 -- seconds, the waiting time of a gang that says none
+local PATIENCE = 600 -- seconds, the default waiting time of a gang
 
 -- "namespace/name" of a pod's gang, or nil.
 function M.of(pod)
@@ -30,8 +31,8 @@ function M.of(pod)
   return nil
 end
 
--- { [gang] = { waiting = pods, bound = n } }. is_bound(pod): whether it has a node; nil for a pod that does
--- not count.
+-- { [gang] = { waiting = pods, bound = n } }. is_bound(pod): whether it has a node; nil: the pod does not
+-- count.
 function M.index(list, is_bound)
   local gangs = {}
   for _, pod in ipairs(list) do
@@ -50,7 +51,7 @@ end
 
 local function said(object, name) return object and fields.annotation(object, PREFIX .. name) end
 
--- How many of the gang must have a node: as the PodGroup says, or one of its pods where there is none.
+-- The number of pods that must have a node: from the PodGroup, or, without one, from a pod of the gang.
 local function least(id, pod, state)
   local group = state.groups and state.groups[id]
   if group then return fields.dig(group, "spec", "minMember") or 0 end
@@ -58,10 +59,10 @@ local function least(id, pod, state)
   return text and math.tointeger(tonumber(text)) or nil
 end
 
--- What a gang says of itself: on its PodGroup, or on its pods where there is none.
+-- An annotation of the gang: of its PodGroup, or, without one, of its pod.
 local function own_word(id, pod, state, name) return said(state.groups and state.groups[id] or pod, name) end
 
--- How long its pods keep a node that they are not bound to, in seconds; nil in mode Strict.
+-- The seconds for which its pods keep a node unbound; nil in mode Strict.
 local function patience(id, pod, state)
   if own_word(id, pod, state, "mode") ~= "NonStrict" then return nil end
   local seconds = fields.dig(state.groups, id, "spec", "scheduleTimeoutSeconds")
@@ -71,14 +72,14 @@ local function patience(id, pod, state)
   return text and ok and n > 0 and n or PATIENCE
 end
 
--- The gangs that are bound together with this one, itself among them.
+-- The gangs that are bound together with this one, including itself.
 local function together(id, pod, state)
   local text = own_word(id, pod, state, "groups")
   local list = text and text ~= "" and fields.json(text) or {}
   return #list > 0 and list or { id }
 end
 
--- The gangs of a group as { id, min, waiting, bound }; nil and why when one of them is not there as a whole.
+-- The gangs of a group as { id, min, waiting, bound }; nil and the reason when one of them is incomplete.
 local function gather(id, pod, state)
   local ids, out, missing, few = together(id, pod, state), {}, {}, {}
   for i, one in ipairs(ids) do
@@ -112,14 +113,14 @@ local function by_importance(list)
   return out
 end
 
--- Counts a pod where a cycle put it, and returns its placement.
+-- Counts a pod on the node of its result, and returns its placement.
 local function assume(pod, result, state)
   local room, got = result.reservation and result.reservation.metadata, cycle.got(result)
   snapshot.assume(state, pod, result.node, got)
   return { pod = pod, node = result.node, room = room and { name = room.name, uid = room.uid }, got = got }
 end
 
--- Places what waits of one gang. Returns how many have a node, and why the first that has none has none.
+-- Places the waiting pods of one gang. Returns the number of placed pods, and the first refusal's message.
 local function place(gang, nodes, state, args, placements)
   local n, message = 0, nil
   for _, pod in ipairs(by_importance(gang.waiting)) do
@@ -146,8 +147,8 @@ local function alone(pod, nodes, state, args)
   return { assume(pod, result, state) }
 end
 
--- The pods that wait of a gang and of those that are bound with it, the more important first, but for
--- `placements`; empty where not all of them are there.
+-- The waiting pods of a pod's gang and of those bound together with it, without those in `placements`, the
+-- more important first; empty when one of the gangs is incomplete.
 function M.waiting(pod, state, placements)
   local id, out, placed = M.of(pod), {}, {}
   for _, one in ipairs(placements or {}) do placed[one.pod] = true end
@@ -166,10 +167,10 @@ local function satisfied(gangs)
   return true
 end
 
--- Decides for a pod, and for all of its gang when it has one that is not yet satisfied. What is placed is
--- counted in the state. Returns { { pod, node, room = { name, uid } of a Reservation, got = cycle.got },
--- ... }, which are to be bound all; or an empty list, why, and { placements, seconds } of those that keep
--- their node, unbound, for so long.
+-- Decides a pod, or all pods of its gang while that is not satisfied. Placed pods are counted in the state.
+-- Returns a list of { pod, node, room = { name, uid } of a Reservation, got = cycle.got }, all to be bound;
+-- or an empty list, the reason, and { placements, seconds } of pods that keep their nodes unbound, or nil.
+-- For a single pod the fourth result is that of cycle.run.
 function M.decide(pod, nodes, state, args)
   local id = M.of(pod)
   if not id then return alone(pod, nodes, state, args) end

@@ -1,16 +1,17 @@
--- gangpreempt.lua - which pods must go so that a whole gang fits, as Koordinator's Coscheduling decides with
+-- gangpreempt.lua - the victims of preemption for a whole gang, as in Koordinator's Coscheduling with
 -- enablePreemption:
 --
---   1. All pods that the gang may have go are taken away, on every node: those of lower priority than any of
---      the gang, unless a label says quota.scheduling.koordinator.sh/preemptible: "false" or
+--   1. All preemptible pods are removed from all nodes: those of lower priority than every pod of the gang,
+--      unless they have the label quota.scheduling.koordinator.sh/preemptible: "false" or
 --      scheduling.koordinator.sh/disable-preemptible: "true".
---   2. Each pod of the gang without a node gets one where it fits then: the one that costs least, then the
---      first by name. It counts before the next. When one fits nowhere, nobody goes.
---   3. On each node those that were taken away are let back, the more important first, as long as the pods of
---      the gang still fit there. The others are the victims.
+--   2. Each pod of the gang without a node gets the cheapest node that fits now, the first by name among equal
+--      ones, and is counted before the next. If one fits nowhere, nothing is preempted.
+--   3. On each node the removed pods are added again, the more important first, while the pods of the gang still
+--      fit. Those that cannot be added are the victims.
 --
--- A node costs the ranks of the priorities of those that may go, the least of all being 0. Pods of one job
--- (label questioned-object-key) cost once. PodDisruptionBudgets do not count, as upstream.
+-- The cost of a node is the sum of the ranks of its preemptible pods' priorities; the lowest priority of all
+-- has rank 0. The pods of one job (label questioned-object-key) count once. PodDisruptionBudgets are ignored,
+-- as upstream does.
 
 local cycle = require "scheduler.cycle"
 local fields = require "fields"
@@ -39,7 +40,7 @@ local function by_importance(entries)
   order.sort(entries, ranks)
 end
 
--- Takes away all that may go. Returns { [node name] = entries }, and the infos of all nodes by name.
+-- Removes all preemptible pods. Returns { [node name] = entries }, and the infos sorted by name.
 local function clear(infos, state, priority)
   local gone, sorted = {}, table.move(infos, 1, #infos, 1, {})
   table.sort(sorted, function(a, b) return a.name < b.name end)
@@ -55,7 +56,7 @@ local function clear(infos, state, priority)
   return gone, sorted
 end
 
--- { [node name] = what those that went from there cost }
+-- { [node name] = cost }
 local function costs_of(gone)
   local seen, list, rank, costs = {}, {}, {}, {}
   for _, entries in pairs(gone) do
@@ -88,7 +89,7 @@ local function cheapest(pod, infos, state, args, costs)
   return best, got
 end
 
--- Whether pods fit a node, one after the other; the state is as before.
+-- Whether all the pods fit a node together. The state is unchanged afterwards.
 local function fit_together(list, info, state, args)
   local there = {}
   for _, pod in ipairs(list) do
@@ -101,7 +102,7 @@ local function fit_together(list, info, state, args)
   return #there == #list
 end
 
--- Lets back who may stay on a node with pods of the gang, which are counted there, and returns the others.
+-- Adds the removed pods that still fit a node beside its pods of the gang, and returns the others.
 local function victims_on(info, entries, list, state, args)
   local victims = {}
   for _, pod in ipairs(list) do snapshot.take_out(state, pod, info.node) end
@@ -118,7 +119,7 @@ local function victims_on(info, entries, list, state, args)
   return victims
 end
 
--- Puts the pods that fit without anybody's going where they fit, and returns the others.
+-- Places the pods that fit without preemption, and returns the others.
 local function place_what_fits(list, nodes, state, args, placed)
   local pending = {}
   for _, pod in ipairs(list) do
@@ -133,8 +134,8 @@ local function place_what_fits(list, nodes, state, args, placed)
   return pending
 end
 
--- A node for each pod of `pending`: { [info] = its pods }; nil when one fits nowhere. They are counted, and
--- added to `placed`.
+-- Places each pod of `pending`, counts it, and adds it to `placed`. Returns { [info] = its pods }; nil: one
+-- fits nowhere.
 local function place_the_rest(pending, infos, state, args, costs, placed)
   local on = {}
   for _, pod in ipairs(pending) do
@@ -148,8 +149,8 @@ local function place_the_rest(pending, infos, state, args, costs, placed)
   return on
 end
 
--- For the pods of a gang that wait, the more important first: { nodes = { [pod key] = Node },
--- victims = { { node, pod }, ... } }; nil where it would not help that others go. The state is as before.
+-- list: the waiting pods of a gang, the more important first. Returns { nodes = { [pod key] = Node }, victims
+-- = { { node, pod }, ... } }; nil: preemption does not help. The state is unchanged afterwards.
 function M.find(list, nodes, state, args)
   if #list == 0 or fields.dig(list[1], "spec", "preemptionPolicy") == "Never" then return nil end
   local placed, out = {}, { nodes = {}, victims = {} }
@@ -184,8 +185,8 @@ local function hold(list, rooms, state)
   return rooms
 end
 
--- Rooms that were promised before, while somebody is still to go from one of them; or nil. old_of(pod) is the
--- room that is remembered of a pod.
+-- The rooms of an earlier decision, while a victim of one of them still exists; or nil. old_of(pod) returns
+-- the earlier room of a pod.
 local function promised(list, state, old_of)
   local rooms, going = {}, false
   for _, pod in ipairs(list) do
@@ -200,9 +201,9 @@ local function promised(list, state, old_of)
   return going and rooms or nil
 end
 
--- The rooms of a gang's waiting pods, as preempt.room has them, by pod key; the state then counts them. All
--- victims are in that of the pod with the key `own`, or of the first, which has them go. None where it would
--- not help.
+-- The rooms of a gang's waiting pods, in the form of preempt.room, by pod key; the state counts them. All
+-- victims are in the room of the pod `own`, or of the first pod, whose run deletes them. Empty: preemption
+-- does not help.
 function M.rooms(list, nodes, state, args, own, old_of)
   local rooms = promised(list, state, old_of)
   if rooms then return hold(list, rooms, state) end

@@ -1,6 +1,5 @@
--- loadaware.lua - LoadAwareScheduling: which nodes are used so much that no pod may come any more, and which
--- are used least. What is used is what the NodeMetric reports, and for pods that came too late to be in it
--- what they are expected to use:
+-- loadaware.lua - LoadAwareScheduling: refuses overused nodes, and prefers the least used ones. The usage of
+-- a node is that in its NodeMetric, plus an estimate for pods that are too new for the report:
 --
 --   estimate(pod)   = max(request, limit) of the class's cpu and memory · 85 %, 70 %, at most the limit
 --   estimated(node) = reported usage + Σ max(estimate − reported usage of the pod, 0) of late pods
@@ -17,7 +16,7 @@ local dig = fields.dig
 
 local M = { name = "LoadAwareScheduling" }
 
--- As LoadAwareSchedulingArgs. More of the same kind: prodUsageThresholds, aggregated = { usageThresholds,
+-- As LoadAwareSchedulingArgs, which also has: prodUsageThresholds, aggregated = { usageThresholds,
 -- usageAggregationType, usageAggregatedDuration, scoreAggregationType, scoreAggregatedDuration },
 -- scoreAccordingProdUsage, prodUsageIncludeSys, estimatedSecondsAfterPodScheduled,
 -- estimatedSecondsAfterInitialized, allowCustomizeEstimation, supportedResources.
@@ -32,8 +31,8 @@ M.DEFAULTS = {
 }
 
 local MAX = 100
-local REPORT_INTERVAL = 60 -- seconds, where the NodeMetric does not say
-local UNASKED = { cpu = 250, memory = 200 * 1024 * 1024 } -- of a pod that asks for nothing
+local REPORT_INTERVAL = 60 -- seconds, the default of a NodeMetric
+local UNASKED = { cpu = 250, memory = 200 * 1024 * 1024 } -- the estimate for a pod without requests and limits
 local TRANSLATED = { ["koord-batch"] = "batch-", ["koord-mid"] = "mid-" }
 local CUSTOM = "scheduling.koordinator.sh/usage-thresholds"
 local OWN_FACTORS = "scheduling.koordinator.sh/load-estimated-scaling-factors"
@@ -43,7 +42,7 @@ local function is_prod(pod) return pods.class(pod) == "koord-prod" end
 local function round(x) return math.floor(x + 0.5) end
 local function empty(map) return #lists.names(map or {}) == 0 end
 
--- The resources that count: cpu and memory, and all that the args name.
+-- The resources that count: cpu, memory, and those that the args name.
 local function resources_of(args)
   local names = { cpu = true, memory = true }
   for _, map in ipairs { args.usageThresholds, args.prodUsageThresholds or {}, args.resourceWeights,
@@ -54,7 +53,7 @@ local function resources_of(args)
   return lists.names(names)
 end
 
--- What is said, and the defaults for what is not. A null says nothing. `resources` are the ones that count.
+-- The args with defaults for missing and null ones; `resources` lists the resources that count.
 function M.args(given)
   local out = fields.copy(M.DEFAULTS)
   for key, value in pairs(fields.copy(given or {})) do
@@ -84,7 +83,7 @@ local function estimate_one(name, class, requests, limits, factor)
   return limit > 0 and math.min(n, limit) or n
 end
 
--- The scaling factors of a pod: as its annotation says where that is allowed.
+-- The scaling factors of a pod: those in its annotation, if the args allow it, over those in the args.
 local function factors_of(pod, args)
   local text = args.allowCustomizeEstimation and fields.annotation(pod, OWN_FACTORS)
   local said = text and fields.json(text)
@@ -92,7 +91,7 @@ local function factors_of(pod, args)
   return own and fields.merge(args.estimatedScalingFactors, own) or args.estimatedScalingFactors
 end
 
--- What a pod is expected to use, as a list of amounts of cpu and memory.
+-- The estimated usage of a pod, as a list of amounts.
 function M.estimate(pod, args)
   local requests, limits = lists.of(kube.requests(pod)), lists.of(kube.limits(pod))
   local out, class = {}, pods.class(pod)
@@ -110,14 +109,15 @@ local function condition(pod, type)
   end
 end
 
--- How long the estimate counts from an event on, in seconds: the pod's word first, where that is allowed.
+-- The seconds for which the estimate counts after an event: from the pod's annotation, if the args allow it,
+-- or from the args.
 local function seconds_after(pod, annotation, args, field)
   local text = args.allowCustomizeEstimation and fields.annotation(pod, OWN_SECONDS .. annotation)
   local own = text and text:find "^[+-]?%d+$" and math.tointeger(tonumber(text))
   return own and own >= 0 and own or args[field] or 0
 end
 
--- Until when the estimate counts although a report is there, in seconds.
+-- The time until which the estimate counts even if the pod is in the report.
 local function deadline(pod, at, args)
   local initialized = condition(pod, "Initialized")
   local after = seconds_after(pod, "initialized", args, "estimatedSecondsAfterInitialized")
@@ -126,10 +126,10 @@ local function deadline(pod, at, args)
   return after > 0 and at + after or -math.huge
 end
 
--- ---------------------------------------------------------------- what a node uses
+-- ---------------------------------------------------------------- the usage of a node
 
--- What a NodeMetric says, read once: what pods use that report, which of them are of class prod by the
--- report, what the node uses, and when.
+-- The contents of a NodeMetric, parsed once: the usage of the pods, which of them are prod, the usage of the
+-- node and the system, and the time.
 local function reported(info)
   local metric = info.metric
   local known = info.reported
@@ -147,7 +147,7 @@ local function reported(info)
   return known
 end
 
--- What counts of a pod that is there, read once.
+-- The facts of a pod on the node, computed once.
 local function known_of(entry, args)
   local known = entry.known
   if known and known.args == args then return known end
@@ -162,8 +162,8 @@ local function add_delta(sum, estimate, used)
   end
 end
 
--- { usage, delta, estimated, prod }: what the report says, what late pods add to it, what all pods are
--- expected to use, and what pods of class prod use and are expected to use.
+-- { usage, delta, estimated, prod }: the reported usage, the additional estimate of late pods, the estimate
+-- of all pods, and the usage and estimate of prod pods.
 local function load_of(info, state, args)
   local report = reported(info)
   local load = { usage = report.usage, delta = {}, estimated = {}, prod = {} }
@@ -189,8 +189,8 @@ local function load_of(info, state, args)
   return load
 end
 
--- The aggregate of a type, such as "p95", over a duration; without one the longest that is reported, or the
--- mean. Nil where nobody reports that duration.
+-- The aggregate of a type, such as "p95", over a duration. Without a duration: the longest reported one, or
+-- the current usage. Nil: that duration is not reported.
 local function aggregated(metric, type, duration)
   local wanted = duration and kube.duration(duration) or 0
   local longest, found = -1, nil
@@ -203,7 +203,7 @@ local function aggregated(metric, type, duration)
   return lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))
 end
 
--- What is used with the pod. which: "prod", { type, duration } or nil.
+-- The usage of the node with the pod on it. which: "prod", { type, duration } or nil.
 local function with_pod(pod, info, cycle, which)
   info.load = info.load or load_of(info, cycle.state, cycle.args.loadaware)
   cycle.estimate = cycle.estimate or M.estimate(pod, cycle.args.loadaware)
@@ -217,7 +217,7 @@ end
 
 -- ---------------------------------------------------------------- filter and score
 
--- Whether the node is one that the plugin can speak of: "fresh", "expired" or "unknown".
+-- The state of a node's report: "fresh", "expired" or "unknown".
 local function state_of(info, now, args)
   if info.metric == nil then return "unknown" end
   local updated, limit = reported(info).updated, args.nodeMetricExpirationSeconds
@@ -230,7 +230,7 @@ local function complete(aggregate)
   return aggregate and not empty(aggregate.usageThresholds) and (aggregate.usageAggregationType or "") ~= ""
 end
 
--- The thresholds of a node: its annotation wins over the args, kind by kind.
+-- The thresholds of a node: for each kind, those in its annotation, or else those in the args.
 local function thresholds_of(node, args)
   local text = fields.annotation(node, CUSTOM)
   local own = text and fields.json(text) or {}
@@ -250,7 +250,7 @@ local function of_daemon_set(pod)
   return false
 end
 
--- Whether thresholds refuse nothing: one of 0 does not count.
+-- Whether there is no threshold above 0.
 local function none(thresholds, args)
   for _, name in ipairs(args.resources) do
     if thresholds and (thresholds[name] or 0) ~= 0 then return false end
@@ -305,14 +305,13 @@ function M.filter(pod, info, cycle)
   return nil
 end
 
--- Whether a message names what this plugin refuses nodes for.
+-- Whether a message contains a refusal of this plugin.
 function M.refuses(message)
   return message:find("usage exceed threshold", 1, true) ~= nil
     or message:find("nodeMetric expired", 1, true) ~= nil
 end
 
--- Whether a node may take pods after a report that it refused before: less is used, or the last report was
--- old.
+-- Whether a new report may let refused pods fit: the usage fell, or the previous report was old.
 function M.eases(now, old)
   local function used(metric)
     return lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))
@@ -328,7 +327,7 @@ local function least_used(used, all)
   return (all - used) * MAX // all
 end
 
--- 0 for a node that nobody reports about.
+-- 0 for a node without a fresh report.
 function M.score(pod, info, cycle)
   local args = cycle.args.loadaware
   if state_of(info, cycle.state.now, args) ~= "fresh" then return 0 end

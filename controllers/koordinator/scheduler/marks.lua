@@ -1,5 +1,4 @@
--- marks.lua - what a pod, or a Reservation, got of a node's processors, NUMA nodes and devices, as its
--- annotations say it.
+-- marks.lua - the annotations of a pod or a Reservation that list its processors, NUMA nodes and devices.
 
 local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
@@ -7,8 +6,8 @@ local numa = require "scheduler.numa"
 
 local M = {}
 
--- The annotations for what cycle.got says: { [name] = text, or false for none }; one that is missing stays as
--- it is. pod: the pod, or what a Reservation says as one.
+-- The annotations for the result of cycle.got: { [name] = text, or false to remove it }; others stay as they
+-- are. pod: the pod, or reservation.says of a Reservation.
 function M.texts(got, pod)
   local status, spec = numa.texts(got.numa, pod)
   return { [deviceshare.ANNOTATION] = deviceshare.text(got.devices) or false, [numa.STATUS] = status or false,
@@ -27,7 +26,7 @@ function M.write(object, texts)
   for name, text in pairs(texts) do object.metadata.annotations[name] = text or nil end
 end
 
--- An object with the annotations, which is otherwise the same.
+-- A copy of an object with the annotations.
 function M.on(object, texts)
   local metadata = fields.copy(object.metadata)
   metadata.annotations = metadata.annotations or {}

@@ -1,17 +1,16 @@
--- numa.lua - NodeNUMAResource: in which NUMA nodes of a node a pod is, and which processors are its own. Pods
--- of LSE and LSR in class prod are bound to whole processors; a policy of the node, of its kubelet or of the
--- pod keeps a pod's resources together. An annotation of each pod says what it has.
+-- numa.lua - NodeNUMAResource: allocates NUMA nodes and exclusive processors of a node to pods. LSE and LSR
+-- pods of class prod get whole processors; a policy of the node, of its kubelet or of the pod keeps a pod's
+-- resources together. An annotation of each pod lists its processors and NUMA nodes.
 --
--- What numa/place.lua finds is asked for in filter, so that no node is chosen where it would be refused
--- later.
+-- The filter already runs the allocation (numa/place.lua), so no node is chosen on which it fails later.
 --
--- A Reservation is given processors and NUMA nodes as its pod would be, and says so in the same annotation.
--- What its pods do not have of them is closed to other pods. The pod that is nominated to the Reservation
--- takes them first, then those of the node; of one that is Restricted no others.
+-- A Reservation gets processors and NUMA nodes like its pod would, and has the same annotation. The part of
+-- them that its pods do not use is closed to other pods. A pod that is nominated to the Reservation takes the
+-- Reservation's first, then those of the node; if the Reservation is Restricted, only the former.
 --
--- info.numa is { topology, placed = what pods and rooms have, of = { [entry of info.pods] = one of placed },
--- rests = of rooms { [uid] = one of placed }, views = { [uid, or "" for none] = of numa/place.lua } }, of a
--- node with a NodeResourceTopology.
+-- info.numa, of a node with a NodeResourceTopology, is { topology, placed = a list of the shares of pods and
+-- rooms, of = { [entry of info.pods] = its share }, rests = { [uid of a room] = its unused share }, views =
+-- { [uid of a room, or ""] = view of numa/place.lua } }.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -50,9 +49,9 @@ M.DEFAULTS = {
     resources = { { name = "cpu", weight = 1 }, { name = "memory", weight = 1 } } },
 }
 
--- ---------------------------------------------------------------- what pods have
+-- ---------------------------------------------------------------- the shares of pods
 
--- What a pod has, by its annotation: { cpus, zones, exclusive }, or nil.
+-- The share in a pod's annotation: { cpus, zones, exclusive }, or nil.
 local function read_status(pod)
   local text = fields.annotation(pod, M.STATUS)
   local said = text and fields.json(text)
@@ -70,7 +69,7 @@ local function read_status(pod)
   return out
 end
 
--- What the pods of a Reservation, a list of what they have, leave of what it has itself.
+-- The part of a Reservation's share that its pods do not use; its_pods: the list of their shares.
 local function rest_of(own, its_pods)
   local left, zones = {}, {}
   for _, id in ipairs(own.cpus) do left[id] = true end
@@ -121,7 +120,7 @@ local function strategy_on(info, cycle)
   return fields.label(info.node, STRATEGY) or cycle.args.numa.numaScoringStrategy.type
 end
 
--- What the node has for a pod that uses the room, or none.
+-- The view of the node for a pod that uses the room, or nil.
 local function view_of(known, room, info, cycle)
   local rest = room and known.rests[room.uid]
   local key = rest and room.uid or ""
@@ -134,7 +133,7 @@ local function view_of(known, room, info, cycle)
   return view
 end
 
--- What the node has for a Reservation that takes what these pods have, and the processors among that.
+-- The view of the node for a Reservation that takes over these pods, and the pods' processors.
 local function view_without(known, owners, info, cycle)
   local theirs, placed, is_theirs = { cpus = {}, zones = {} }, {}, {}
   for _, entry in ipairs(owners) do
@@ -152,9 +151,9 @@ local function view_without(known, owners, info, cycle)
     theirs.cpus
 end
 
--- ---------------------------------------------------------------- what a pod wants
+-- ---------------------------------------------------------------- the wishes of a pod
 
--- The policy that a pod asks for, and whether it must hold; nil for none.
+-- The bind policy in a pod's annotation, and whether it is required; nil: there is none.
 local function policy_of(said, args)
   local function default(policy) return policy == "Default" and args.defaultCPUBindPolicy or policy end
   local preferred, required = said.preferredCPUBindPolicy or "", default(said.requiredCPUBindPolicy or "")
@@ -189,8 +188,8 @@ function M.prefilter(pod, cycle)
   return nil
 end
 
--- The policy for processors on a node: the pod's, or what the node asks for; `conflict` where they differ.
--- nil and why where the node asks for whole processors and the pod does not.
+-- The bind policy on a node: that of the node, or else the pod's; `conflict`: the pod requires another one.
+-- nil and the reason: the node needs whole processors, and the pod's request has a fraction.
 local function bind_on(info, known, want)
   local label = fields.label(info.node, BIND_POLICY)
   local of_node = OF_NODE[label]
@@ -205,7 +204,7 @@ local function bind_on(info, known, want)
   return out
 end
 
--- The policy for NUMA nodes on a node, "" for none; nil where the pod wants another.
+-- The NUMA policy on a node, "" for none; nil: the pod's policy differs from the node's.
 local function together_on(info, known, want)
   local policy = fields.label(info.node, TOPOLOGY_POLICY) or ""
   if policy == "" and known then policy = known.topology.policy end
@@ -215,7 +214,8 @@ end
 
 -- ---------------------------------------------------------------- scores
 
--- used: without the pod; cpu: what of it is used where that is not in `used`. All are lists of amounts.
+-- The score of these amounts with the request `asked`. used: without the pod; cpu: the used cpu, if it
+-- differs from used.cpu.
 local function score_of(strategy, used, asked, total, cpu)
   local sum, weights = 0, 0
   for _, one in ipairs(strategy.resources) do
@@ -231,7 +231,7 @@ local function score_of(strategy, used, asked, total, cpu)
   return weights > 0 and sum // weights or 0
 end
 
--- What a pod asks for on a node whose cpu is amplified: processors of its own count for more.
+-- The request of a pod on a node with amplified cpu: exclusive processors count for more.
 local function amplified(want, ratio)
   if not want.bind or not ratio or ratio <= 1 then return want.request end
   local out = lists.copy(want.request)
@@ -241,7 +241,8 @@ end
 
 -- ---------------------------------------------------------------- the plugin
 
--- Processors of their own count for more on a node whose cpu is amplified.
+-- Why a pod does not fit a node with amplified cpu, on which exclusive processors count for more; nil: it
+-- fits.
 local function fits_amplified(pod, info, view, want, cycle)
   local asked = want.request.cpu or 0
   if asked == 0 then return nil end
@@ -256,8 +257,8 @@ local function fits_amplified(pod, info, view, want, cycle)
   return asked > (info.allocatable.cpu or 0) - taken and "Insufficient amplified cpu" or nil
 end
 
--- What the pod would have of a view of the node: { cpus, zones, exclusive }, both empty for one that is not
--- told where; or nil and a list of reasons.
+-- The pod's share of a view: { cpus, zones, exclusive }, with empty lists for a pod without policies; or nil
+-- and a list of reasons.
 local function decide_of(view, pod, info, cycle)
   local known, want = known_of(info, cycle), cycle.numa
   local policy = together_on(info, known, want)
@@ -293,13 +294,13 @@ local function decide_of(view, pod, info, cycle)
   return out, reasons
 end
 
--- The same of a room or none.
+-- The same with the room, or nil.
 local function decide_in(room, pod, info, cycle)
   local known = known_of(info, cycle)
   return decide_of(known and view_of(known, room, info, cycle), pod, info, cycle)
 end
 
--- The same of a Reservation that takes what these pods have: all of their processors.
+-- The same for a Reservation that takes over these pods; it must get all of their processors.
 local function decide_for(owners, pod, info, cycle)
   local known = known_of(info, cycle)
   if not known then return decide_of(known, pod, info, cycle) end
@@ -317,7 +318,8 @@ function M.fits_owners(pod, owners, info, cycle)
   return not cycle.numa or decide_for(owners, pod, info, cycle) ~= nil
 end
 
--- Where the room cannot give what the pod asks for, the node alone does in v1.8.0; later that is refused.
+-- If the pod does not fit with its room, v1.8.0 allocates from the node alone; later versions refuse the
+-- node.
 local function decide(pod, info, cycle)
   local owners = pod.preallocates and reservation.owners(pod, info, cycle)
   if owners and #owners > 0 then return decide_for(owners, pod, info, cycle) end
@@ -329,14 +331,14 @@ local function decide(pod, info, cycle)
   return decide_in(nil, pod, info, cycle)
 end
 
--- A pod that wants a Reservation has its processors and NUMA nodes of that.
+-- A pod with an affinity to Reservations fits a room only if its share can come from the room.
 function M.fits_room(pod, room, info, cycle)
   if not cycle.affinity or not cycle.numa then return true end
   local known = known_of(info, cycle)
   return not known or not known.rests[room.uid] or decide_in(room, pod, info, cycle) ~= nil
 end
 
--- What the pod gets on a node that was not refused; nil in a scheduler without this plugin.
+-- The pod's share on the node, or nil and the reasons. nil without this plugin's prefilter.
 function M.allocate(pod, info, cycle)
   if not cycle.numa then return nil end
   local mine = cycle.on[info.name]
@@ -354,7 +356,7 @@ end
 
 function M.silent(_, cycle) return next(cycle.request) == nil end
 
--- What the NUMA nodes of a pod have, and what is taken of them; of the whole node for a pod that is in none.
+-- The total and the used amounts of the pod's NUMA nodes; of the whole node for a pod without NUMA nodes.
 local function sums(zones, view, pod, info, cycle)
   if #zones == 0 then return info.allocatable, reservation.taken(pod, info, cycle) end
   local total, used = {}, {}
@@ -369,8 +371,8 @@ local function sums(zones, view, pod, info, cycle)
   return total, used
 end
 
--- The part that stays free of the NUMA nodes where the pod is; of the whole node for one that is not told,
--- and under BestEffort, where upstream decides after the scores.
+-- The free part of the pod's NUMA nodes. For a pod without NUMA nodes, and under BestEffort, where upstream
+-- allocates after scoring, that of the whole node.
 function M.score(pod, info, cycle)
   local known, got = known_of(info, cycle), M.allocate(pod, info, cycle)
   local view = known and view_of(known, reservation.nominate(pod, info, cycle), info, cycle)
@@ -387,9 +389,9 @@ function M.score(pod, info, cycle)
   return score_of(cycle.args.numa.scoringStrategy, used, amplified(bound, ratio), total, cpu)
 end
 
--- ---------------------------------------------------------------- what the pod says
+-- ---------------------------------------------------------------- annotations
 
--- The texts of a pod's annotations, of its status and of what it asked for; nil for no change.
+-- The texts of the pod's annotations STATUS and SPEC; nil for one that does not change.
 function M.texts(got, pod)
   if not got or #got.cpus == 0 and #got.zones == 0 then return nil, nil end
   local parts = {}

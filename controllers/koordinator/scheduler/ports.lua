@@ -1,5 +1,5 @@
--- ports.lua - NodePorts: two pods of a node never listen on the same port of it. A port is taken for its
--- protocol and address; the address 0.0.0.0, or none, is all of them. Those of a Reservation's template are kept
+-- ports.lua - NodePorts: no two pods use the same host port of a node. A port belongs to its protocol and
+-- address; the address 0.0.0.0, or none, means all addresses. Those of a Reservation's template are kept
 -- for its pods.
 
 local fields = require "fields"
@@ -31,7 +31,7 @@ end
 local function always() return true end
 local function sidecar(container) return container.restartPolicy == "Always" end
 
--- Those of a pod; of init containers those that go on beside the others.
+-- The host ports of a pod, including those of sidecars.
 local function ports_of(pod)
   local out = {}
   add(out, dig(pod, "spec", "containers"), always)

@@ -1,13 +1,14 @@
--- preempt.lua - which pods must go so that one of higher priority fits a node, as Koordinator's ElasticQuota
--- and Kubernetes' DefaultPreemption decide, in this order:
+-- preempt.lua - the victims of preemption for a pod of higher priority. There are two ways, tried in this
+-- order, Koordinator's ElasticQuota and Kubernetes' DefaultPreemption:
 --
---   ElasticQuota        pods of the same quota, unless it is the default one or they say preemptible: false
+--   ElasticQuota        pods of the same quota, unless it is the default one or their label forbids it
 --   DefaultPreemption   any pods; not for a pod that its quota refuses
 --
--- On each node all that may go are taken away. Where the pod fits then, they are let back, those whose
--- PodDisruptionBudget allows no more first, then the more important first, as long as it still fits. Of the
--- nodes the best is the one with the fewest budgets broken, then with the least important of most important
--- victims, the least sum of priorities, the fewest victims, and the youngest.
+-- On each node all pods of lower priority that may be preempted are removed. If the pod fits then, they are
+-- added again while it still fits: first those whose eviction breaks a PodDisruptionBudget, then the others,
+-- the more important first. The rest are the victims. The best node has the fewest broken budgets, then the
+-- lowest highest priority among its victims, the lowest sum of priorities, the fewest victims, and the
+-- youngest.
 --
 -- state.budgets is a list of PodDisruptionBudgets.
 
@@ -24,11 +25,11 @@ local dig = fields.dig
 
 local M = {}
 
--- As Kubernetes: a tenth of the nodes, and no fewer than this, are looked at until that many would do.
+-- As in Kubernetes: the search stops after this many candidates, a tenth of the nodes and at least 100.
 local LEAST, PART = 100, 10
--- Priorities reach below zero: each victim counts for more than none.
+-- Added to each priority, which may be negative, so that every victim increases the sum.
 local OFFSET = 1 << 31
--- What no pod's going changes of a node.
+-- The plugins whose refusal no preemption changes.
 local LASTING = { NodeUnschedulable = true, TaintToleration = true, NodeAffinity = true,
   VolumeBinding = true }
 
@@ -39,7 +40,7 @@ local function started(pod, now)
   return text and kube.time(text):unix() or now
 end
 
--- The more important first: higher priority, then longer there.
+-- Sorts by importance: higher priority first, then the earlier start.
 local function by_importance(list, now)
   local ranks = {}
   for _, entry in ipairs(list) do
@@ -48,9 +49,9 @@ local function by_importance(list, now)
   order.sort(list, ranks)
 end
 
--- ---------------------------------------------------------------- who may go
+-- ---------------------------------------------------------------- preemptible pods
 
--- A function from a pod to whether `pod` may have it go.
+-- A function from another pod to whether `pod` may preempt it.
 local function default(pod)
   local own = M.priority(pod)
   return function(other) return M.priority(other) < own end
@@ -68,7 +69,7 @@ end
 
 -- ---------------------------------------------------------------- budgets
 
--- Splits entries into those whose going breaks a budget, and the others.
+-- Splits entries into those whose eviction breaks a budget, and the others.
 local function split(entries, budgets)
   local left, breaking, others = {}, {}, {}
   for _, budget in ipairs(budgets or {}) do
@@ -97,8 +98,8 @@ end
 
 -- ---------------------------------------------------------------- one node
 
--- Who must go from a node so that the pod fits: { info, victims = entries, broken = budgets that
--- are broken }, or nil. The state is as before.
+-- The victims on a node so that the pod fits: { info, victims = entries, broken = number of broken budgets },
+-- or nil. The state is unchanged afterwards.
 local function on_node(pod, info, state, args, may_go)
   local all = {}
   for _, entry in pairs(info.pods) do
@@ -154,13 +155,13 @@ local function best(pod, infos, state, args, o)
   return candidates[1]
 end
 
--- The node that a pod was promised, or nil.
+-- The nominated node of a pod, or nil.
 function M.nominated(pod)
   local name = dig(pod, "status", "nominatedNodeName") or ""
   return name ~= "" and name or nil
 end
 
--- Whether the pod waits for others to go from the node that it was promised.
+-- Whether a pod of lower priority is terminating on the pod's nominated node.
 function M.waits(pod, state)
   local info = state.sums[M.nominated(pod) or ""]
   for _, entry in pairs(info and info.pods or {}) do
@@ -170,7 +171,8 @@ function M.waits(pod, state)
   return false
 end
 
--- For a pod that `result` (of cycle.run) has no node for: { node, victims = pods }, or nil.
+-- The preemption for a pod without a node; result: that of cycle.run. Returns { node, victims = pods }, or
+-- nil.
 function M.find(pod, result, state, args)
   if dig(pod, "spec", "preemptionPolicy") == "Never" or pod.reserves then return nil end
   local ways = { within_quota(pod, state, args) }
@@ -186,13 +188,13 @@ function M.find(pod, result, state, args)
   return nil
 end
 
--- Counts what was found: the victims are gone, and their room is the pod's.
+-- Applies the preemption to the state: the victims are gone, and their resources are the pod's.
 function M.assume(state, pod, found)
   for _, victim in ipairs(found.victims) do snapshot.take_out(state, victim, found.node) end
   snapshot.hold(state, pod, found.node)
 end
 
--- Whether a victim of a decision before is there still.
+-- Whether a victim of an earlier decision still exists.
 function M.is_there(room, state)
   for key, uid in pairs(room.victims) do
     local info = state.sums[room.on and room.on[key] or room.node]
@@ -202,10 +204,10 @@ function M.is_there(room, state)
   return false
 end
 
--- The room for a pod that `result` has no node for, { node = its name, victims = { [pod key] = uid }, on =
--- { [pod key] = node name } where they are elsewhere, made = whether they were told }, which the state then
--- counts as the pod's; nil where there is none. While those of `old`, what was found before, are going,
--- nobody else goes.
+-- The room that preemption makes for a pod without a node: { node = its name, victims = { [pod key] = uid },
+-- on = { [pod key] = node name } of victims on other nodes, made = whether the victims were deleted }. The
+-- state then counts it as the pod's. nil: there is none. While victims of `old`, the earlier room, exist,
+-- there are no new ones.
 function M.room(pod, result, state, args, old)
   local room = old and M.is_there(old, state) and old
     or M.waits(pod, state) and { node = M.nominated(pod), victims = {}, made = true }

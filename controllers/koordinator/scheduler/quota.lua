@@ -1,6 +1,6 @@
--- quota.lua - the plugin ElasticQuota: whether the pod's quota has room for it, before any node is looked at.
--- The rules are those of elasticquota/admission.lua; state.quotas is an index of quotas (members.index), and
--- state.infos what tree.calculate says of each. Without them no pod has a quota.
+-- quota.lua - the plugin ElasticQuota: checks the pod's quota before any node. The rules are those of
+-- elasticquota/admission.lua. state.quotas is the index of quotas (members.index), and state.infos has the
+-- results of tree.calculate. Without them no pod has a quota.
 
 local admission = require "elasticquota.admission"
 local fields = require "fields"
@@ -19,7 +19,7 @@ function M.name_of(pod, state)
   return members.of_pod(state.quotas, fields.label(pod, keys.name), pod.metadata.namespace)
 end
 
--- Counts a pod as used by its quota and those above (plus), or takes that back.
+-- Adds a pod to the usage of its quota and of those above (plus), or subtracts it.
 function M.count(state, pod, plus)
   if not state.quotas then return end
   local change = plus and lists.add or lists.sub
@@ -37,8 +37,9 @@ function M.count(state, pod, plus)
   end
 end
 
--- args.quota: { runtime_quota = true, check_parents = false }, as enableRuntimeQuota and
--- enableCheckParentQuota. A quota that nobody made, as the default one of a new cluster, limits nothing.
+-- args.quota: { runtime_quota = true, check_parents = false }, the params enableRuntimeQuota and
+-- enableCheckParentQuota. A quota without an object, such as the default one of a new cluster, limits
+-- nothing.
 function M.prefilter(pod, cycle)
   local state, args = cycle.state, cycle.args.quota
   if pod.reserves or not state.quotas then return nil end

@@ -1,11 +1,11 @@
--- reservation.lua - Reservations: room on a node that is kept for pods which their owners select. What a
--- Reservation still holds counts as taken, for all pods but those that may have it. On each node a pod is
--- nominated to one Reservation: of those that it matches and fits into, the one with the least order, else
--- the one that it fills most.
+-- reservation.lua - Reservations: resources of a node (a room) for the pods that the owners of a Reservation
+-- select. For all other pods, the unused part of a room counts as taken. On each node a pod is nominated to
+-- one room: of those that it matches and fits, the one with the lowest order, or else the one that it fills
+-- most.
 --
--- A node's rooms are { object, uid, name, once, allocatable, allocated, pods }: allocated and pods are what
--- the pods on the node have of it. Processors and devices that a Reservation was given are held by the
--- plugins that gave them: numa.lua and deviceshare.lua.
+-- A room is { object, uid, name, once, allocatable, allocated, pods }: allocated and pods are the requests
+-- and the number of the pods on the node that use it. The processors and devices of a Reservation are in
+-- numa.lua and deviceshare.lua.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -33,7 +33,7 @@ local NO_OWNER = "node(s) no pod(s) to meet the pre-allocation requirements"
 
 -- ---------------------------------------------------------------- rooms
 
--- The Reservations that hold room, by node, for state.reservations_on.
+-- The available Reservations by node, for state.reservations_on.
 function M.index(reservations)
   local out = {}
   for _, reservation in ipairs(reservations) do
@@ -62,13 +62,13 @@ function M.rooms(reservations)
   return out
 end
 
--- Whether a room that is allocated once is given away, and holds nothing any more.
+-- Whether a room with allocateOnce is used, and holds nothing any more.
 function M.is_spent(room) return room.once and room.pods > 0 end
 
--- Whether a pod gets no more of what the room has than it still holds.
+-- Whether a pod may take only from the room what the room has, and nothing of it from the node.
 function M.is_restricted(room) return dig(room.object, "spec", "allocatePolicy") == "Restricted" end
 
--- What a room still holds, a place for one pod among it.
+-- The unused part of a room, with `pods` = 1.
 local function remaining(room)
   if M.is_spent(room) then return {} end
   local out = {}
@@ -77,7 +77,7 @@ local function remaining(room)
   return out
 end
 
--- Counts a pod in the room that it uses, or takes that back.
+-- Adds a pod to the room that it uses (plus), or removes it.
 function M.count(info, uid, request, plus)
   for _, room in ipairs(info.rooms) do
     if room.uid == uid then
@@ -88,7 +88,7 @@ function M.count(info, uid, request, plus)
   end
 end
 
--- ---------------------------------------------------------------- its own place
+-- ---------------------------------------------------------------- its own placement
 
 -- Whether a Reservation waits for a node from this scheduler.
 function M.is_waiting(object, scheduler)
@@ -103,11 +103,11 @@ local function said_by(object, what)
     dig(object, "metadata", what) or {})
 end
 
--- What a Reservation says as a pod would, in annotations.
+-- The annotations of a Reservation, in the form of a pod.
 function M.says(object) return { metadata = { annotations = said_by(object, "annotations") } } end
 
--- The pod for which it keeps room, as it would be scheduled. `reserves` marks it: it takes no other's room,
--- and counts in no quota. `preallocates` is the Reservation where it may take what its owners have already.
+-- The pod of a Reservation's template, for scheduling. `reserves` marks it: it uses no other room, and counts
+-- in no quota. `preallocates` is the Reservation, if it may take over the resources of running pods.
 function M.as_pod(object)
   local template = fields.copy(dig(object, "spec", "template")) or {}
   local said, meta = template.metadata or {}, object.metadata
@@ -129,7 +129,7 @@ local function condition(type, status, reason, message, now)
     lastTransitionTime = at }
 end
 
--- Its status on a node: it holds what its pod asks for.
+-- The status of a Reservation on a node: it holds the request of its pod.
 function M.placed(object, node, now)
   return { phase = "Available", nodeName = node,
     allocatable = lists.texts(lists.of(kube.requests(M.as_pod(object)))),
@@ -137,7 +137,7 @@ function M.placed(object, node, now)
       condition("Ready", "True", "Available", nil, now) } }
 end
 
--- Its status while no node will do; nil where it says so already.
+-- The status of a Reservation that fits no node; nil: it has that status already.
 function M.refused(object, message, now)
   for _, one in ipairs(dig(object, "status", "conditions") or {}) do
     local same = one.reason == "Unschedulable" and one.message == message
@@ -147,7 +147,7 @@ function M.refused(object, message, now)
     conditions = { condition("Scheduled", "False", "Unschedulable", message, now) } }
 end
 
--- ---------------------------------------------------------------- which pods a room is for
+-- ---------------------------------------------------------------- owners
 
 local function named(value, wanted) return wanted == nil or wanted == "" or value == wanted end
 
@@ -168,8 +168,8 @@ local function is_controlled(pod, ref)
   return false
 end
 
--- Whether one of the owners of a Reservation selects the pod; an owner who says nothing selects all. One that
--- does not read makes the Reservation nobody's.
+-- Whether one of the owners of a Reservation selects the pod; an empty owner selects all. An invalid owner
+-- makes the Reservation unusable.
 local function owned(reservation, pod)
   local found = false
   for _, owner in ipairs(dig(reservation, "spec", "owners") or {}) do
@@ -182,8 +182,8 @@ local function owned(reservation, pod)
   return found
 end
 
--- What the pod says about Reservations, read once a cycle: nil, or { name, as }, `as` being a pod that says
--- of nodes what this one says of Reservations.
+-- The pod's affinity to Reservations, parsed once a cycle: { name, as }, or nil. `as` is a pod whose node
+-- selector, affinity and tolerations are those of this pod for Reservations.
 local function affinity_of(pod)
   local text = fields.annotation(pod, AFFINITY)
   if text == nil then return nil end
@@ -200,8 +200,8 @@ end
 
 local NAMES = { resourceNames = fields.list_of "string" }
 
--- The resources of which the pod wants just what a Reservation has: a list, or nil for none; nil and why where
--- the annotation does not read.
+-- The resources of which the pod wants just what a Reservation has: a list, or nil for none; nil and why
+-- where the annotation does not read.
 local function exact_of(pod)
   local text = fields.annotation(pod, EXACT)
   if text == nil or text == "" then return nil end
@@ -238,7 +238,7 @@ local function matches(pod, room, info, wants)
   return not nodefit.repelling(as, like_node) and nodefit.selected(as, like_node)
 end
 
--- ---------------------------------------------------------------- whether it fits
+-- ---------------------------------------------------------------- fit
 
 local function held(info)
   local sum = {}
@@ -254,8 +254,8 @@ local function fits_node(info, asked, taken)
   return true
 end
 
--- A Reservation that is Restricted gives no more than it has of what it names; others may take from the node,
--- too.
+-- Whether the room has enough. Only a Restricted room limits a pod: to its unused part of the resources that
+-- it restricts. With other rooms a pod may also take from the node.
 local function fits_room(room, asked)
   if not M.is_restricted(room) then return true end
   local text = fields.annotation(room.object, RESTRICTED)
@@ -280,7 +280,7 @@ local function order_of(room)
   return n and n ~= 0 and n or math.huge
 end
 
--- How full the room is with the pod, from 0 to 100: the mean of its resources.
+-- The usage of the room with the pod, from 0 to 100: the mean over its resources.
 local function fill(room, asked)
   local sum, n = 0, 0
   for name, all in pairs(room.allocatable) do
@@ -299,7 +299,7 @@ local function better(a, b, asked)
   return a.name < b.name
 end
 
--- What all plugins with this function say of the pod and `theirs`: the room's, or what its owners have.
+-- Whether plugin[name](pod, theirs, ...) holds for all plugins that have this function.
 local function agree(name, pod, theirs, info, cycle)
   for _, plugin in ipairs(cycle.args.plugins) do
     if plugin[name] and not plugin[name](pod, theirs, info, cycle) then return false end
@@ -329,7 +329,7 @@ end
 
 -- ---------------------------------------------------------------- pre-allocation
 
--- The pods of the node that may have the room, { entry, request, fill }, those first that fill it most.
+-- The pods of the node that may use the room, { entry, request, fill }, those that fill it most first.
 local function candidates(room, info)
   local out = {}
   for _, entry in pairs(info.pods) do
@@ -351,8 +351,8 @@ local function candidates(room, info)
   return out
 end
 
--- Of the candidates those with whose part the node has room: the first that does, or, where the policy says
--- so, several together.
+-- The candidates whose resources let the Reservation fit the node: the first one that suffices, or several
+-- together, if the policy allows it.
 local function owners_of(pod, info, cycle)
   local room = M.rooms({ pod.preallocates })[1]
   room.allocatable = cycle.request
@@ -374,8 +374,8 @@ local function owners_of(pod, info, cycle)
   return { entries = {} }
 end
 
--- The pods of the node that a Reservation is to be for, as entries of info.pods: what they have counts as its
--- own there.
+-- The pods of the node that a Reservation takes over, as entries of info.pods; their resources count as its
+-- own.
 local function preallocated(pod, info, cycle)
   local mine = cycle.on[info.name]
   if not mine.preallocated then mine.preallocated = owners_of(pod, info, cycle) end
@@ -386,9 +386,9 @@ function M.owners(pod, info, cycle)
   return pod.preallocates and preallocated(pod, info, cycle).entries or {}
 end
 
--- ---------------------------------------------------------------- what is taken
+-- ---------------------------------------------------------------- taken resources
 
--- What is taken of a node, for this pod: by pods, and by the rooms that it may not have.
+-- The resources of a node that are taken for this pod: by other pods, and by rooms that it does not use.
 function M.taken(pod, info, cycle)
   local own = pod.preallocates and preallocated(pod, info, cycle)
   if own and own.taken then return own.taken end
@@ -415,7 +415,7 @@ end
 
 function M.agrees(pod, cycle) return cycle.affinity == nil and pod.preallocates == nil end
 
--- A pod with an affinity to Reservations goes nowhere else.
+-- A pod with an affinity to Reservations fits only nodes where it has a room.
 function M.filter(pod, info, cycle)
   if pod.preallocates and fields.label(pod, REQUIRED) == "true" and #M.owners(pod, info, cycle) == 0 then
     return { NO_OWNER }
@@ -435,7 +435,7 @@ function M.score(pod, info, cycle)
   return fill(room, cycle.request)
 end
 
--- The node of the least order comes before all others; then the best has 100.
+-- The node with the room of the lowest order gets the highest score; then the scores are scaled to 100.
 function M.normalize(given, cycle)
   local names, first = {}, nil
   for name in pairs(given) do names[#names + 1] = name end

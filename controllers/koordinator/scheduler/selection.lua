@@ -1,4 +1,4 @@
--- selection.lua - which pods a term of an affinity or a constraint of a spread means.
+-- selection.lua - the pods that a term of an affinity or a constraint of a spread matches.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -7,9 +7,9 @@ local dig = fields.dig
 
 local M = {}
 
--- A function from labels to whether they are selected; an absent selector selects nothing, one that does not
--- read neither. `keys` (matchLabelKeys) want what the pod itself says, `unlike` (mismatchLabelKeys) anything
--- else.
+-- A function from labels to whether they are selected; an absent or invalid selector selects nothing. The
+-- labels in `keys` (matchLabelKeys) must equal the pod's own, those in `unlike` (mismatchLabelKeys) must
+-- differ.
 function M.labels(selector, pod, keys, unlike)
   local ok, compiled = pcall(kube.selector, selector)
   if selector == nil or not ok then return function() return false end end
@@ -26,8 +26,8 @@ function M.labels(selector, pod, keys, unlike)
   end
 end
 
--- A function from a namespace to whether a term means it: those that it names, those that its selector
--- selects, or the pod's own where it says neither.
+-- A function from a namespace to whether a term matches it: the named ones, those that the namespace selector
+-- selects, or, with neither, the pod's own.
 local function namespaces(term, pod, known)
   local named, selector, own = {}, term.namespaceSelector, pod.metadata.namespace
   for _, name in ipairs(term.namespaces or {}) do named[name] = true end
@@ -41,7 +41,7 @@ local function namespaces(term, pod, known)
   end
 end
 
--- A function from a pod to whether a term of `pod` means it. known: { [namespace] = labels }.
+-- A function from another pod to whether a term of `pod` matches it. known: { [namespace] = labels }.
 function M.term(term, pod, known)
   local labels = M.labels(term.labelSelector, pod, term.matchLabelKeys, term.mismatchLabelKeys)
   local within = namespaces(term, pod, known)

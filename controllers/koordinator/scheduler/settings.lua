@@ -1,5 +1,5 @@
--- settings.lua - what a deployment sets of the scheduler, and what it reads beside pods, nodes, quotas and
--- Reservations.
+-- settings.lua - the params of the scheduler, and the kinds that it reads in addition to pods, nodes, quotas
+-- and Reservations.
 
 local cluster = require "scheduler.cluster"
 local cycle = require "scheduler.cycle"
@@ -19,7 +19,7 @@ local M = {}
 local READS = { cluster.METRIC, cluster.BUDGET, gang.KIND, deviceshare.KIND, numa.KIND, cluster.NAMESPACE,
   volumes.CLAIM, volumes.VOLUME, volumes.CLASS, volumelimits.NODE, volumelimits.ATTACHMENT }
 
--- For `reads`, with more kinds: of ConfigMaps those of Koordinator's namespace.
+-- The kinds for `reads`, with those in `more`; ConfigMaps only of Koordinator's namespace.
 function M.reads(more)
   local out = table.move(more or {}, 1, #(more or {}), #READS + 1, { table.unpack(READS) })
   out[cluster.CONFIG_MAP] = { selector = { namespaces = { whole.NAMESPACE } } }
@@ -28,17 +28,17 @@ end
 
 M.PARAMS = kube.merge(inputs.PARAMS, {
   schedulerName = "koord-scheduler",
-  percentageOfNodesToScore = 0,    -- how many that fit are enough, of more than 100; 0: as Kubernetes
+  percentageOfNodesToScore = 0,    -- the search ends after so many fitting nodes; 0: as in Kubernetes
   weights = cycle.WEIGHTS,         -- of the plugins' scores
   loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
   deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
   numa = numa.DEFAULTS,            -- NodeNUMAResourceArgs
-  disableDefaultQuotaPreemption = true, -- but pods of the default quota for others of it
-  enable_runtime_quota = true,     -- false: max is the limit of a quota, and not its runtime
-  check_parent_quota = false,      -- the quotas above need room, too
+  disableDefaultQuotaPreemption = true, -- no preemption between pods of the default quota
+  enable_runtime_quota = true,     -- false: the limit of a quota is its max instead of its runtime
+  check_parent_quota = false,      -- the quotas above are checked, too
 })
 
--- The args of a cycle, out of params.
+-- The args of a cycle from the params.
 function M.args(params)
   params = fields.copy(params)
   return cycle.args {

@@ -1,4 +1,4 @@
--- snapshot.lua - the cluster as a scheduling cycle sees it. The state is a plain table:
+-- snapshot.lua - the state of the cluster for a scheduling cycle, a plain table:
 --
 --   { pods_on = { [node name] = list of pods }, metrics = { [node name] = NodeMetric }, now = seconds,
 --     quotas = index of members.index, infos = results of tree.calculate,
@@ -6,8 +6,8 @@
 --     devices = { [node name] = Device },
 --     templates = of parts of NPUs, { [model] = { [name] = list of amounts } } (deviceshare.lua),
 --     topologies = { [node name] = NodeResourceTopology },
---     got = { [pod key] = { uid, devices, numa } } of pods that do not say so themselves yet,
---     requests = { [pod key] = what it asks for } where that is known,
+--     got = { [pod key] = { uid, devices, numa } } of pods whose annotations lack them yet,
+--     requests = { [pod key] = request } of pods whose request is known,
 --     namespaces = { [name] = labels } for affinities that select namespaces,
 --     volumes = { claims, volumes, classes } by key or name (volumes.lua), { limits, attached } by node
 --       (volumelimits.lua),
@@ -27,13 +27,13 @@ local reservation = require "scheduler.reservation"
 
 local M = {}
 
--- Whether a pod takes nothing any more.
+-- Whether a pod has ended, and uses nothing any more.
 function M.ended(pod)
   local phase = fields.dig(pod, "status", "phase")
   return phase == "Succeeded" or phase == "Failed"
 end
 
--- What becomes of a node has another stamp, so that what was said of it before is known to be old.
+-- Clears the plugins' caches of a node, and gives it a new stamp, which outdates the results for it.
 function M.renew(info)
   info.load, info.devices, info.numa, info.ports, info.volumes = nil, nil, nil, nil, nil
   info.stamp = {}
@@ -48,7 +48,7 @@ local function request_of(state, pod)
   return state.requests and state.requests[pods.key(pod)] or lists.of(kube.requests(pod))
 end
 
--- How many pods of a node have terms about other pods, for affinity.lua: most clusters have none.
+-- Counts the pods of a node with affinity terms, for affinity.lua; most clusters have none.
 local function count_minding(state, info, pod, n)
   local affinity = fields.dig(pod, "spec", "affinity")
   if affinity == nil or affinity.podAffinity == nil and affinity.podAntiAffinity == nil then return end
@@ -57,7 +57,7 @@ local function count_minding(state, info, pod, n)
   state.minding[info.name] = left > 0 and left or nil
 end
 
--- Counts an entry of a node, or takes that back; n is 1 or -1.
+-- Adds an entry to the sums of a node (n = 1), or removes it (n = -1).
 local function count(state, info, entry, n)
   local pod = entry.pod
   local request = request_of(state, pod)
@@ -129,16 +129,15 @@ function M.inherit(state, before, changed)
   if next(minding) then state.minding = minding end
 end
 
--- Counts a pod on a node, in its quota, and with what it got (cycle.got), although the API server does not
--- say so yet.
+-- Counts a pod on a node and in its quota, with its result of cycle.got, before the API server shows it.
 function M.assume(state, pod, node, got)
   M.put_back(state, entry_of(pod, state.now, got or {}), node)
 end
 
--- Counts a pod on a node, and in no quota: it will be there when others are gone.
+-- Counts a pod on a node, and in no quota: it will be bound there after its victims are gone.
 function M.hold(state, pod, node) count(state, M.info(state, node), entry_of(pod, state.now, {}), 1) end
 
--- Takes a newer NodeMetric of a node.
+-- Replaces the NodeMetric of a node.
 function M.report(state, metric)
   state.metrics = state.metrics or {}
   local name = metric.metadata.name
@@ -150,8 +149,7 @@ function M.report(state, metric)
   end
 end
 
--- Takes a pod from its node and its quota. Returns its entry, which put_back takes, or nil when it is not
--- there.
+-- Removes a pod from its node and its quota. Returns its entry, for put_back; nil: it is not on the node.
 function M.take_out(state, pod, node)
   local info = M.info(state, node)
   local entry = info.pods[pods.key(pod)]
@@ -166,8 +164,8 @@ function M.put_back(state, entry, node)
   quota.count(state, entry.pod, true)
 end
 
--- Keeps room on a node for a Reservation that was just put there, although the API server does not say so
--- yet. owners: the pods there that use it from now on, as entries of info.pods.
+-- Counts a Reservation on a node before the API server shows it. owners: the pods that it takes over, as
+-- entries of info.pods.
 function M.reserve(state, object, node, owners)
   local info, name = M.info(state, node), node.metadata.name
   local placed = { metadata = object.metadata, spec = object.spec,

@@ -1,8 +1,8 @@
--- spread.lua - PodTopologySpread: pods of a kind spread evenly over domains, the nodes with one value of the
--- label topologyKey.
+-- spread.lua - PodTopologySpread: similar pods spread evenly over domains. A domain is the set of nodes with
+-- one value of the label topologyKey.
 --
---   DoNotSchedule    refuses a node where count(domain) + 1 − least count of a domain > maxSkew
---   ScheduleAnyway   scores Σ count(domain) · log(domains + 2) + maxSkew − 1, the least being best
+--   DoNotSchedule    refuses a node if count(domain) + 1 − lowest count of a domain > maxSkew
+--   ScheduleAnyway   scores Σ count(domain) · log(domains + 2) + maxSkew − 1; the lowest is best
 
 local fields = require "fields"
 local nodefit = require "lib.nodefit"

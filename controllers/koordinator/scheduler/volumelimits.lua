@@ -1,12 +1,12 @@
--- volumelimits.lua - NodeVolumeLimits: how many volumes of each CSI driver a node takes, as its CSINode says.
--- cycle.state.volumes (volumes.lua) has for it, beside the claims of pods that are on nodes,
+-- volumelimits.lua - NodeVolumeLimits: the limit of a node for volumes of each CSI driver, from its CSINode.
+-- cycle.state.volumes (volumes.lua) has these fields for it, and the claims of pods on nodes:
 --
 --   limits = { [node name] = { [driver] = count } }
---   attached = { [node name] = { [volume of a driver] = driver } }, what is attached there
+--   attached = { [node name] = { [volume of a driver] = driver } }
 --
--- A volume counts once, however many pods use it, and as long as it is attached. One that is not made yet
--- counts for its class's provisioner. A volume without a driver (spec.csi) does not count. Without limits
--- nothing is checked.
+-- A volume counts once, however many pods use it, and as long as it is attached. A volume that does not exist
+-- yet counts for the provisioner of its class. A volume without a driver (spec.csi) does not count. Without
+-- limits nothing is checked.
 
 local fields = require "fields"
 local volumes = require "scheduler.volumes"
@@ -40,7 +40,7 @@ local function add(out, volume)
   if driver and handle then out[driver .. "/" .. handle] = driver end
 end
 
---- { [node name] = { [volume of a driver] = driver } } of VolumeAttachments; volume_of(name) gives a
+--- { [node name] = { [volume of a driver] = driver } } of VolumeAttachments; volume_of(name) returns a
 --- PersistentVolume.
 function M.attached(attachments, volume_of)
   local out = {}
@@ -69,7 +69,7 @@ local function add_pod(out, pod, known)
   end
 end
 
--- What is on a node: kept until the node changes.
+-- The volumes on a node; cached until the node changes.
 local function on_node(info, known)
   if not info.volumes then
     info.volumes = fields.copy(dig(known, "attached", info.name)) or {}

@@ -1,15 +1,15 @@
--- volumes.lua - VolumeBinding and VolumeZone: the nodes where a pod's volumes can be. cycle.state.volumes has
+-- volumes.lua - VolumeBinding and VolumeZone: the nodes that can use a pod's volumes. cycle.state.volumes has
 --
 --   { claims = { ["namespace/name"] = PersistentVolumeClaim }, volumes = { [name] = PersistentVolume },
 --     classes = { [name] = StorageClass } }
 --
---   a claim that has a volume    only nodes that the volume's affinity, and its zone, allow
---   one that binds at once       no node, until it has one
---   one that waits for its pod   nodes that its class's allowedTopologies mean; the claim is told the node
---                                before the pod is bound, and its provisioner makes the volume there
+--   a claim with a volume          nodes in the volume's node affinity and zone
+--   a claim with immediate binding no node, until it has a volume
+--   a claim that waits for its pod nodes in its class's allowedTopologies; the scheduler writes the node into
+--                                  the claim before it binds the pod, and the provisioner creates the volume
 --
--- A claim that waits, of a class without a provisioner, needs a volume to be chosen among those that are
--- there, which this scheduler does not do: no node. Without cycle.state.volumes nothing is checked.
+-- A waiting claim of a class without a provisioner needs an existing volume, which this scheduler does not
+-- choose: no node fits. Without cycle.state.volumes nothing is checked.
 
 local fields = require "fields"
 local nodefit = require "lib.nodefit"
@@ -32,7 +32,7 @@ local ZONES = {
   ["failure-domain.beta.kubernetes.io/region"] = "topology.kubernetes.io/region",
 }
 
--- The names of a pod's claims, and whether each is made for the pod (an ephemeral volume).
+-- The names of a pod's claims; own: the claim is created for the pod (an ephemeral volume).
 function M.claims_of(pod)
   local out = {}
   for _, volume in ipairs(dig(pod, "spec", "volumes") or {}) do
@@ -61,8 +61,8 @@ function M.class_name(claim)
   return fields.annotation(claim, CLASS_BETA) or dig(claim, "spec", "storageClassName") or ""
 end
 
--- What is known of the volumes of some pods, for cycle.state.volumes. get(kind, namespace or name, name)
--- reads an object.
+-- Reads the claims, volumes and classes of some pods, for cycle.state.volumes. get(kind, namespace or name,
+-- name) reads an object.
 function M.known(pods, get)
   local known = { claims = {}, volumes = {}, classes = {} }
   for _, pod in ipairs(pods) do
@@ -78,8 +78,8 @@ function M.known(pods, get)
   return known
 end
 
--- What a pod's volumes ask of nodes: { volumes = list of PersistentVolumes, waiting = list of
--- { claim, class }, lost = whether a volume is not there }; or nil and why no node will do.
+-- The volumes of a pod: { volumes = list of PersistentVolumes, waiting = list of { claim, class }, lost =
+-- whether a volume does not exist }; or nil and the reason why no node fits.
 local function read(pod, known)
   local out = { volumes = {}, waiting = {} }
   for _, one in ipairs(M.claims_of(pod)) do
@@ -114,7 +114,7 @@ local function in_zone(volume, labels)
   return true
 end
 
--- A node without any label of a zone is of a cluster that has none.
+-- Whether a node has a label of a zone; without one, the cluster has no zones.
 local function has_zone(labels)
   for key in pairs(ZONES) do
     if labels[key] ~= nil then return true end
@@ -174,7 +174,7 @@ function M.filter(_, info, cycle)
   return nil
 end
 
--- The claims of a pod that wait for it: they are to be told its node.
+-- The claims of a pod that wait for its node.
 function M.waiting_of(pod, known)
   local out, mine = {}, read(pod, known)
   for i, one in ipairs(mine and mine.waiting or {}) do out[i] = one.claim end

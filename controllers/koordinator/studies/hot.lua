@@ -1,5 +1,5 @@
--- hot.lua - a scenario for lownodeload.lua: demand rises where it was not foreseen. Half an hour after the
--- start the apps on one node want `factor` times as much as before, and an hour later those on another node.
+-- hot.lua - a scenario for lownodeload.lua: unexpected demand. Half an hour after the start, the apps on one
+-- node use `factor` times as much as before; an hour later those on another node do.
 
 local function rise(node)
   return function(s)

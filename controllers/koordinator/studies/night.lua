@@ -1,5 +1,6 @@
--- night.lua - nodes lend more at night: of Koordinator's colocation strategy cpuReclaimThresholdPercent is
--- `night` from hour `from` to hour `to` (UTC) and `day` for the rest. The node resource policy does the rest.
+-- night.lua - nodes lend more at night. It sets cpuReclaimThresholdPercent of Koordinator's colocation
+-- strategy to `night` from hour `from` to hour `to` (UTC), and to `day` otherwise. noderesource.lua acts on
+-- it.
 --
 --   kubelua run controllers/koordinator/studies/night.lua --param night=80
 
@@ -8,7 +9,7 @@ local kube = require "kubelua"
 local CONFIG = "colocation-config"
 local HOUR, DAY = 3600, 86400
 
--- The percent at a moment, and the seconds until it changes.
+-- The percentage at a time, and the seconds until it changes.
 local function plan(now, params)
   local from, to = params.from * HOUR, params.to * HOUR
   local into_night = (now - from) % DAY

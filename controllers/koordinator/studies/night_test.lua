@@ -1,4 +1,4 @@
--- night_test.lua - the percent of each hour, and that what else the strategy says stays.
+-- night_test.lua - the percentage follows the hour, and the rest of the strategy stays.
 
 local kube = require "kubelua"
 

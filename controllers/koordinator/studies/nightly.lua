@@ -1,5 +1,5 @@
--- nightly.lua - a scenario for night.lua: a day's reports are made at night. They are all asked for at
--- midnight, and small jobs come all day.
+-- nightly.lua - a scenario for night.lua: 20 large jobs arrive at midnight, the start, and 4 small ones every
+-- half an hour.
 
 return {
   at = {

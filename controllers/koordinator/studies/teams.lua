@@ -1,5 +1,5 @@
--- teams.lua - a scenario for elastic quotas: two teams want more than there is. Search sends jobs all the
--- time, ads many at once, each hour. `search` and `ads` are the weights by which they share.
+-- teams.lua - a scenario for elastic quotas: two teams request more than the cluster has. Search sends 3 jobs
+-- every 10 minutes, ads 9 jobs every hour. `search` and `ads` are the teams' weights.
 
 local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local PREFIX = "quota.scheduling.koordinator.sh/"

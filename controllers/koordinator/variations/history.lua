@@ -1,5 +1,5 @@
--- history.lua - the last samples under a name, of cpu and memory, for predictors. Memory of this worker:
--- after a reload it begins anew, and until there are enough nobody predicts.
+-- history.lua - the last samples of cpu and memory under a name, for predictors. They are in the memory of
+-- the worker, and lost at a reload; with fewer than LEAST samples, the peak is the current usage.
 
 local M = {}
 
@@ -7,7 +7,8 @@ M.LEAST, M.MOST = 10, 120 -- samples; a report comes each minute
 
 local known = {}
 
--- Takes a sample of a time once, and returns the peaks as { cpu, memory }, at least `used`: whole numbers.
+-- Adds the sample of a time, once, and returns the predicted peaks as { cpu, memory }: whole numbers, at
+-- least `used`.
 function M.peak(name, used, at, predictor)
   local h = known[name] or { at = -math.huge, cpu = {}, memory = {} }
   known[name] = h

@@ -1,4 +1,5 @@
--- midbelowbatch.lua - mid never exceeds batch: where little is idle now, little is promised to mid pods.
+-- midbelowbatch.lua - mid resources never exceed batch resources: a node with little idle now offers little
+-- to mid pods.
 
 local batch = require "batchresource"
 local mid = require "midresource"

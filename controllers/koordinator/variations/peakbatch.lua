@@ -1,5 +1,5 @@
--- peakbatch.lua - batch = capacity - margin - system - the peak that is predicted of high-priority pods, in
--- place of what they use now. Policy usage alone asks for what is used.
+-- peakbatch.lua - batch = capacity - margin - system - the predicted peak of high-priority pods, instead of
+-- their current usage. It affects only the policy "usage".
 
 local batch = require "batchresource"
 local history = require "variations.history"
@@ -8,7 +8,7 @@ local predictors = require "variations.predictors"
 
 local PREDICTOR = predictors.maximum(predictors.n_sigma(3), predictors.percentile(0.98))
 
-local place_of, at -- the node whose places are calculated: itself first, then its zones
+local place_of, at -- the node of the current calculation, and its time; places: the node, then its zones
 local calculate, left = batch.calculate, batch.left
 
 function batch.left(strategy, place)

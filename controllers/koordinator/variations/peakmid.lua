@@ -1,5 +1,5 @@
--- peakmid.lua - mid from our own prediction, not from the agent's prodReclaimable: what prod pods ask for
--- above the peak that is predicted of them.
+-- peakmid.lua - mid resources from our own prediction instead of the agent's prodReclaimable: the requests of
+-- prod pods less their predicted peak.
 
 local amounts = require "amounts"
 local fields = require "fields"

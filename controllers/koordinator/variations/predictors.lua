@@ -1,9 +1,8 @@
--- predictors.lua - how high use will go, by the samples of the last time: each predictor is a function of a
--- list of numbers, the newest last.
+-- predictors.lua - predictors of peak usage. Each is a function of a list of samples, the newest last.
 
 local M = {}
 
--- Mean and n sample deviations.
+-- The mean plus n sample deviations.
 function M.n_sigma(n)
   return function(samples)
     local sum, squares = 0, 0
@@ -23,7 +22,7 @@ function M.percentile(part)
   end
 end
 
--- The highest of what several say.
+-- The highest prediction of several predictors.
 function M.maximum(...)
   local all = { ... }
   return function(samples)

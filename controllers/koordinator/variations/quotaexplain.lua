@@ -1,4 +1,4 @@
--- quotaexplain.lua - each quota says how its runtime came about, in an annotation: a line for each resource.
+-- quotaexplain.lua - explains the runtime of each quota in an annotation, with a line for each resource.
 
 local fields = require "fields"
 local lists = require "lib.lists"
@@ -20,7 +20,7 @@ local function line(q, info, parent, all, name)
 end
 
 function tree.calculate(input)
-  local infos, below = calculate(input), {} -- by parent: what its children got and weigh together
+  local infos, below = calculate(input), {} -- by parent: the sum of its children's runtimes and weights
   for _, q in ipairs(input.quotas) do
     below[q.parent] = below[q.parent] or { runtime = {}, weight = {} }
     lists.accumulate(below[q.parent].runtime, infos[q.name].runtime)

@@ -1,5 +1,5 @@
--- smoothed.lua - batch resources that rise slowly and fall at once: of what is more than the node has now a
--- part is given at a time, and a rise of less than RISE is left for later.
+-- smoothed.lua - batch resources rise slowly and fall at once: each calculation adds the part STEP of a rise,
+-- and ignores a rise of less than RISE.
 
 local batch = require "batchresource"
 local cpunormalization = require "cpunormalization"
@@ -7,10 +7,10 @@ local fields = require "fields"
 local kube = require "kubelua"
 local prepare = require "prepare"
 
-local STEP = 0.3   -- of the rise that is given at a time
-local RISE = 0.05  -- of what the node has: less is not a rise
+local STEP = 0.3   -- the part of a rise
+local RISE = 0.05  -- the part of the node's current amount
 
--- What the node had before third parties took theirs and processors were normalized, or nil.
+-- The node's current amount, before third parties took their part and without normalization, or nil.
 local function before(node, name)
   local text = fields.annotation(node, prepare.ORIGIN)
   local has = fields.dig(text and fields.json(text), "resources", name)

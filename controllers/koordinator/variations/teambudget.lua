@@ -1,11 +1,11 @@
--- teambudget.lua - a team has a budget of evictions: a bucket of tokens for each value of the label `team`,
--- beside those of the workload and the namespace.
+-- teambudget.lua - each team has a budget of evictions: a token bucket for each value of the label `team`, in
+-- addition to those of the workload and the namespace.
 
 local fields = require "fields"
 local limits = require "podmigrationjob.limits"
 
 local LABEL = "team"
-local MOST, WINDOW, BURST = 6, 3600, 2 -- evictions in so many seconds, and at once
+local MOST, WINDOW, BURST = 6, 3600, 2 -- 6 evictions in 3600 s, at most 2 at once
 
 local original = limits.buckets
 

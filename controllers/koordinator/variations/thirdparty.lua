@@ -1,5 +1,5 @@
--- thirdparty.lua - a node's batch resources are split between Kubernetes and a third party (Hadoop YARN):
--- what is not the other's by SHARE is ours even when it takes less. An annotation tells the other its part.
+-- thirdparty.lua - splits a node's batch resources between Kubernetes and a third party (Hadoop YARN). SHARE
+-- of them is the third party's, also while it uses less; an annotation has the amounts.
 
 local amounts = require "amounts"
 local batch = require "batchresource"

@@ -1,11 +1,12 @@
--- timeofday.lua - by day a node lends less: between two hours the reclaim percents of its strategy are lower.
+-- timeofday.lua - nodes lend less by day: between two hours, the reclaim percentages of the strategy are
+-- lower.
 
 local fields = require "fields"
 local lists = require "lib.lists"
 local plan = require "plan"
 
 local FROM, TO = 8, 20    -- UTC, hours
-local CPU, MEMORY = 40, 50 -- percent at most in that time
+local CPU, MEMORY = 40, 50 -- the highest percentages in that time
 
 local original = plan.calculate
 

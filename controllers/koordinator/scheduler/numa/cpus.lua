@@ -4,9 +4,9 @@ local fields = require "fields"
 
 local M = {}
 
-local MOST = 99999 -- a number of a processor beyond this is a mistake
+local MOST = 99999 -- a higher number of a processor is invalid
 
--- The set that a text names, and how many it has; nil when it does not read. Nothing is the empty set.
+-- The set in a text, and its size; nil: the text is invalid. nil and "" are the empty set.
 function M.parse(text)
   local set, n = {}, 0
   if text == nil or text == "" then return set, n end
@@ -29,7 +29,7 @@ end
 -- The ids of a set, ascending.
 M.list = fields.names
 
--- The text of a list that ascends.
+-- The text of an ascending list.
 function M.text(list)
   local parts, i = {}, 1
   while i <= #list do

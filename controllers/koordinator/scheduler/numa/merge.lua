@@ -1,7 +1,7 @@
--- merge.lua - where in a node a pod is to be, out of where each of its resources could be. A hint is
--- { mask = bits of NUMA nodes, preferred, score }; a policy decides whether the best is good enough:
+-- merge.lua - merges the hints of a pod's resources into the NUMA nodes of the pod. A hint is { mask = bits
+-- of NUMA nodes, preferred, score }; the policy decides which result is accepted:
 --
---   BestEffort      always; when resources cannot be together, anywhere
+--   BestEffort      any; all NUMA nodes, if the resources cannot be together
 --   Restricted      all resources in the same NUMA nodes
 --   SingleNUMANode  all resources in one NUMA node
 
@@ -32,8 +32,8 @@ local function narrower(a, b)
   return a < b
 end
 
--- Whether pods that want NUMA nodes for themselves can be there. status: { [NUMA node] = "idle", "single" (of
--- pods that have that one alone) or "shared" }.
+-- Whether the mask is allowed for a pod with exclusive NUMA nodes. o.status: { [NUMA node] = "idle", "single"
+-- (its pods have only this one) or "shared" }.
 local function exclusive_ok(mask, o)
   if o.exclusive ~= "Required" then return true end
   local bits = M.bits(mask)
@@ -43,7 +43,7 @@ local function exclusive_ok(mask, o)
   return true
 end
 
--- One hint of each resource as one: where all of them can be.
+-- Merges one hint of each resource: the NUMA nodes that all of them have.
 local function combine(permutation, o)
   local mask, preferred, widest = o.all, true, 0
   for _, hint in ipairs(permutation) do
@@ -78,8 +78,8 @@ local function each_permutation(all, at, chosen, f)
   end
 end
 
--- Only where all resources are in the same NUMA nodes is anything preferred, so those are looked at first,
--- and the others when no such place is.
+-- Only permutations with equal masks can be preferred, so these are tried first, and all others only if none
+-- is.
 local function best_of(all, o)
   local best = { mask = o.all, preferred = false, score = 0 }
   for _, first in ipairs(all[1] or {}) do
@@ -97,7 +97,7 @@ local function best_of(all, o)
   return best
 end
 
--- A mask as upstream prints it: bits, at least two, and pairs of them.
+-- A mask as upstream prints it: binary, padded to an even number of digits.
 local function show(mask)
   local digits, width = "", 2
   for shift = 2, 60, 2 do
@@ -122,8 +122,8 @@ local function summary(names, hints)
 end
 
 -- hints: { [resource] = list of hints }, an empty list for a resource that fits nowhere. o: { policy, all =
--- mask of the node's NUMA nodes, exclusive = "Required" or other, status }. Returns the mask; nil where there
--- is nothing to choose; or false and a list of reasons.
+-- mask of the node's NUMA nodes, exclusive = "Required" or other, status }. Returns the mask; nil: the pod
+-- needs no particular NUMA nodes; or false and a list of reasons.
 function M.merge(hints, o)
   local names, all, reasons = {}, {}, {}
   for name in pairs(hints) do names[#names + 1] = name end
@@ -132,7 +132,7 @@ function M.merge(hints, o)
     all[i] = hints[name]
     if #hints[name] == 0 then reasons[#reasons + 1] = "Unsatisfied NUMA " .. name end
   end
-  if #names == 0 then -- anywhere will do
+  if #names == 0 then -- no resource depends on NUMA nodes
     if o.policy ~= "BestEffort" and not exclusive_ok(o.all, o) then return false, { UNALIGNED } end
     return o.policy ~= "SingleNUMANode" and o.all or nil
   end

@@ -1,17 +1,17 @@
--- place.lua - what a pod gets of a node's NUMA nodes: amounts of each, and processors of its own.
+-- place.lua - allocates amounts of NUMA nodes and exclusive processors to a pod.
 --
--- A view is what a node has, and what its pods have of it:
+-- A view has the resources of a node and the allocations of its pods:
 --   { topology, ratio = amplification of cpu, zones = list of { node, resources },
 --     free = { [NUMA node] = list }, available = set of processors,
 --     allocated = { [id] = exclusive policy of its pod }, status, strategy,
 --     preferred = set of processors that are taken first, or nil,
---     limit = nil, or the most that a pod may have: { n = processors, free = { [NUMA node] = list } or
+--     limit = nil, or the most that a pod may get: { n = processors, free = { [NUMA node] = list } or
 --       nil } }
--- A want is what a pod asks for:
---   { request = list of amounts, bind = whether processors of its own,
+-- A want is the request of a pod:
+--   { request = list of amounts, bind = whether it gets exclusive processors,
 --     policy = "FullPCPUs" or "SpreadByPCPUs", required = whether the policy must hold, exclusive,
---     n = how many }
--- What comes out is { cpus = ids, zones = list of { node, resources } }.
+--     n = number of processors }
+-- The result is { cpus = ids, zones = list of { node, resources } }.
 
 local lists = require "lib.lists"
 local merge = require "scheduler.numa.merge"
@@ -37,7 +37,7 @@ local function amplified(zones, ratios)
   return out
 end
 
--- Whose pods a NUMA node has: of pods with processors in one node alone, or in several, too.
+-- { [NUMA node] = "idle", "single" (its pods have processors only there) or "shared" }.
 local function statuses(topology, placed)
   local single, shared, out = {}, {}, {}
   for _, one in ipairs(placed) do
@@ -65,9 +65,9 @@ local function give(view, room, limited)
   end
 end
 
--- placed: list of { cpus, zones, exclusive } of the node's pods and Reservations, of the latter what their
--- pods do not have, and all = their processors. room: nil, or the one of them whose rest the view gives away;
--- limited: and no more than that. ratios: of the node, for zones whose topology says none.
+-- placed: the shares { cpus, zones, exclusive } of the node's pods, and those of its Reservations without
+-- their pods' shares, with all = all their processors. room: nil, or one of the latter, which the view may
+-- allocate from; limited: and only from it. ratios: of the node, for a topology without ratios.
 function M.view(topology, placed, ratios, strategy, room, limited)
   local all = topology.ratios or ratios or {}
   local view = { topology = topology, ratio = all.cpu, free = {}, available = {}, allocated = {}, under = {},
@@ -104,14 +104,14 @@ end
 
 -- ---------------------------------------------------------------- processors
 
--- What a view has under a required policy, found once: { set = processors, free = by NUMA node }.
+-- The resources of a view under a required policy, cached: { set = processors, free = by NUMA node }.
 local function under(view, want)
   if not want.required then return { set = view.available, free = view.free } end
   view.under[want.policy] = view.under[want.policy] or {}
   return view.under[want.policy]
 end
 
--- Those of whole free cores, or the first free one of each core.
+-- The processors that the policy allows: those of whole free cores, or the first free one of each core.
 local function allowed(view, want)
   local known = under(view, want)
   if known.set then return known.set end
@@ -133,7 +133,7 @@ local function allowed(view, want)
   return out
 end
 
--- Whether a required policy holds: each core as a whole, or one processor of each.
+-- Whether the ids satisfy a required policy: whole cores, or one processor of each core.
 local function holds(view, want, ids)
   if not want.required then return true end
   local cores, n = {}, 0
@@ -158,7 +158,7 @@ local function some_of(view, want, set, n)
     bind = want.policy, exclusive = want.exclusive, strategy = view.strategy }
 end
 
--- Those that are preferred first; nil when there are not enough.
+-- n processors of the set, preferred ones first; nil: there are not enough.
 local function some(view, want, set, n)
   local first, rest, known = {}, {}, 0
   for id in pairs(view.preferred or {}) do
@@ -172,7 +172,7 @@ local function some(view, want, set, n)
   return more and table.move(more, 1, #more, #out + 1, out)
 end
 
--- The processors of a pod, in the NUMA nodes that it was given (all where it was given none); or nil and why.
+-- The processors of a pod in its NUMA nodes (in all, if it has none); or nil and the reason.
 local function processors(view, want, zones)
   local set, out = allowed(view, want), {}
   if #zones == 0 then
@@ -194,7 +194,7 @@ end
 
 -- ---------------------------------------------------------------- amounts
 
--- What is free, and of processors under a required policy no more than those it allows.
+-- The free amounts by NUMA node; under a required policy, cpu is limited to the processors that it allows.
 local function trimmed(view, want)
   local known = under(view, want)
   if known.free then return known.free end
@@ -210,15 +210,15 @@ local function trimmed(view, want)
   return out
 end
 
--- The part of an amount that one of n NUMA nodes gets: whole processors or whole cores where they are bound.
+-- The part of an amount for one of n NUMA nodes; exclusive processors or cores are not divided.
 local function part(view, want, name, amount, n)
   if name ~= "cpu" or not want.bind then return amount // n end
   local per_core = want.required and want.policy == "FullPCPUs" and view.topology.per_core or 1
   return -(-amount // MILLI) // per_core // n * per_core * MILLI
 end
 
--- Each resource evenly over the NUMA nodes of a mask, those with the least of it first: what one lacks the
--- next give. Returns a list of { node, resources }; or nil and why.
+-- Divides each resource evenly among the NUMA nodes of a mask, those with the least of it first: the next
+-- ones make up for what they lack. Returns a list of { node, resources }; or nil and a list of reasons.
 local function distribute(view, want, mask)
   local free, by_node, out, reasons = trimmed(view, want), {}, {}, {}
   local known = {}
@@ -263,7 +263,7 @@ local function allocate_of(view, want, mask)
   return out
 end
 
--- The view with no more than its limit in NUMA nodes.
+-- The view with its NUMA nodes reduced to the limit.
 local function limited(view)
   local free = view.limit.free
   if not free then return view end
@@ -274,8 +274,7 @@ local function limited(view)
   return view.within
 end
 
--- What a pod gets in the NUMA nodes of a mask, nil for a pod that is not told where; or nil and a list of
--- reasons.
+-- The pod's share in the NUMA nodes of a mask (nil: without NUMA nodes); or nil and a list of reasons.
 function M.allocate(view, want, mask)
   local out, reasons = allocate_of(view, want, mask)
   if not out or not view.limit then return out, reasons end
@@ -285,7 +284,7 @@ end
 
 -- ---------------------------------------------------------------- hints
 
--- All masks of some NUMA nodes, the smaller first.
+-- All masks of one or more NUMA nodes, those with fewer nodes first.
 local function masks(zones)
   local out = {}
   local function add(from, mask, n)
@@ -317,8 +316,8 @@ local function lacks(view, mask, name)
   return false
 end
 
--- Where in the node each resource could be: { [resource] = list of hints }. score(used, total) of the NUMA
--- nodes of a mask.
+-- The hints of each resource: { [resource] = list of hints }. score(used, total) scores the NUMA nodes of a
+-- mask.
 local function hints(view, want, policy, score)
   local out, least, trim = {}, {}, { zones = view.zones, free = trimmed(view, want) }
   for _, mask in ipairs(masks(view.zones)) do
@@ -344,7 +343,7 @@ local function hints(view, want, policy, score)
   return out
 end
 
--- What a pod gets where a policy decides in which NUMA nodes; or nil and a list of reasons.
+-- The pod's share under a NUMA policy; or nil and a list of reasons.
 function M.admit(view, want, policy, exclusive, score)
   if #view.zones == 0 then return nil, { "node(s) missing NUMA resources" } end
   local all = 0

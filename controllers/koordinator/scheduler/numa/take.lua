@@ -1,18 +1,18 @@
--- take.lua - which processors a pod gets of those that are free.
+-- take.lua - chooses processors for a pod among the free ones.
 --
---   FullPCPUs      whole cores: in one NUMA node, else in one socket, else where most are free
+--   FullPCPUs      whole cores: in one NUMA node, else in one socket, else in the sockets with the most free
 --   SpreadByPCPUs  one processor of each core first: in one NUMA node, else in one socket, else anywhere
 --
--- Of several nodes or sockets with room the one with the most free is taken (LeastAllocated), or the one with
--- the least (MostAllocated). A pod that is exclusive by cores or by nodes (PCPULevel, NUMANodeLevel) is kept
--- from those of other such pods as long as there are others.
+-- Among nodes or sockets with enough free processors, LeastAllocated takes the one with the most,
+-- MostAllocated the one with the fewest. An exclusive pod (PCPULevel, NUMANodeLevel) avoids the cores or
+-- nodes of other exclusive pods of the same level while others suffice.
 
 local M = {}
 
 local function by_id(a, b) return a < b end
 
--- What the search knows: { topology, free = { [id] = cpu }, n = how many are missing, out = ids, exclusive,
--- cores, nodes = { [id] = true } of exclusive pods, most = whether the fullest comes first }.
+-- The state of the search: { topology, free = { [id] = cpu }, n = number of missing processors, out = ids,
+-- exclusive, cores, nodes = { [id] = true } of exclusive pods, most = whether the fullest comes first }.
 local function begin(o)
   local acc = { topology = o.topology, free = {}, n = o.n, out = {}, exclusive = o.exclusive or "",
     cores = {}, nodes = {}, most = o.strategy == "MostAllocated" }
@@ -39,7 +39,7 @@ end
 local function core_closed(acc, cpu) return acc.exclusive == "PCPULevel" and acc.cores[cpu.core] end
 local function node_closed(acc, cpu) return acc.exclusive == "NUMANodeLevel" and acc.nodes[cpu.node] end
 
--- The free processors that `closed` does not keep back, by { core, node, socket }: { [number] = ids }.
+-- The free processors for which closed(cpu) is false, as { core, node, socket }, each { [number] = ids }.
 local function index(acc, closed)
   local out = { core = {}, node = {}, socket = {} }
   for id, cpu in pairs(acc.free) do
@@ -62,7 +62,7 @@ local function before(acc, a, b)
   return a > b
 end
 
--- Lists of ids in the order of what ranks(group) says, a list of numbers; the group's number is the last.
+-- The groups, sorted by ranks(number), a list of counts, and then by their number.
 local function ordered(acc, groups, ranks)
   local order, rank = {}, {}
   for number in pairs(groups) do
@@ -106,7 +106,7 @@ end
 
 local function never() return false end
 
--- Closed nodes are left out first, and taken when nothing else is there.
+-- Nodes of other exclusive pods are tried last.
 local function full(acc)
   local topology = acc.topology
   if acc.n <= topology.per_node then
@@ -122,7 +122,7 @@ local function full(acc)
       if #ids >= acc.n then return take(acc, ids, 1, acc.n) end
     end
   end
-  -- Across sockets: all of the large ones, and then cores of the small ones.
+  -- Across sockets: first whole sockets, the largest first, then cores of the smallest others.
   local place, left = {}, {}
   for i, ids in ipairs(sockets) do place[ids] = i end
   table.sort(sockets, function(a, b)
@@ -201,7 +201,7 @@ local function together(acc)
   end
 end
 
--- All that are free, those of sockets of which some are taken already first.
+-- All free processors, those of sockets with already taken ones first.
 local function anywhere(acc, exclusive)
   local known = index(acc, function(cpu)
     return exclusive and (core_closed(acc, cpu) or node_closed(acc, cpu))

@@ -1,11 +1,11 @@
--- topology.lua - what a NodeResourceTopology says of a node:
+-- topology.lua - parses a NodeResourceTopology into
 --   { cpus = { [id] = { id, core, node, socket } }, n_cpus, per_core, per_node, per_socket
 --     reserved = set of processors that no pod gets
 --     zones = list of { node, resources = list of amounts }, by node
 --     policy      of the kubelet: "", "BestEffort", "Restricted" or "SingleNUMANode"
---     full_only   whether the kubelet gives whole cores only
---     ratios      amplification by resource, nil where it says none }
--- What does not read is as if it were not there.
+--     full_only   whether the kubelet allocates only whole cores
+--     ratios      amplification by resource, or nil }
+-- Invalid annotations count as absent.
 
 local cpus = require "scheduler.numa.cpus"
 local fields = require "fields"
@@ -19,8 +19,8 @@ M.RATIOS = "node.koordinator.sh/resource-amplification-ratio"
 local PREFIX = "node.koordinator.sh/"
 local POLICIES = { BestEffort = "BestEffort", Restricted = "Restricted",
   SingleNUMANodePodLevel = "SingleNUMANode" }
-local SOCKET = 16 -- bits of a core's number: sockets count their cores anew
-local ZONES = 63  -- as many fit in a mask
+local SOCKET = 16 -- bits of a core's number, which is unique only within its socket
+local ZONES = 63  -- the number of zones that fit into a mask
 
 local function json_of(object, name)
   local text = fields.annotation(object, name)
@@ -49,7 +49,8 @@ local function add_all(into, text)
   for id in pairs(cpus.parse(text) or {}) do into[id] = true end
 end
 
--- Those of the kubelet's own pods, of the kubelet, of the node's reservation and of the system's pods.
+-- The reserved processors: those of the kubelet's pods, of the kubelet, of the node's reservation and of
+-- SYSTEM pods.
 local function reserved(object, kubelet)
   local out, system = {}, json_of(object, PREFIX .. "system-qos-resource")
   for _, pod in ipairs(json_of(object, PREFIX .. "pod-cpu-allocs")) do
@@ -82,7 +83,7 @@ local function zones_of(object, out)
   return zones
 end
 
--- { [resource] = ratio } of an annotation; nil for none, nil and why when it does not read.
+-- { [resource] = ratio } in the annotation; nil: it is absent; nil and the reason: it is invalid.
 function M.ratios(object)
   local text = fields.annotation(object, M.RATIOS)
   if text == nil then return nil end

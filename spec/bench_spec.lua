@@ -140,7 +140,7 @@ describe("what is built before `make bench`", function()
   end
 end)
 
--- The programs of bench/ are built when somebody measures; what they are made of changes every day.
+-- bench/ is compiled only for measurements, while the code that it uses changes every day.
 if (os.getenv "KL_VARIANT" or "release") == "release" then
   describe("bench/", function()
     it("has programs of ours that compile", function()

@@ -36,9 +36,9 @@ local function unpacked(file)
   return dir
 end
 
--- What runs a program of another architecture.
+-- The emulators of other architectures.
 local QEMU = { amd64 = "qemu-x86_64", arm64 = "qemu-aarch64" }
--- What `fmt` says, in a root of its own.
+-- The output of the command `fmt` in its own root directory.
 local function in_root(root, fmt, ...)
   local said, code
   for _, change in ipairs { "unshare -r chroot", "chroot" } do
@@ -62,7 +62,7 @@ local function ran(words)
   return out
 end
 
--- An image in an OCI layout: its files, unpacked, and what is said of it.
+-- An image in an OCI layout: its unpacked files, and its configuration.
 local function image_of(layout, manifest_digest)
   local function blob(digest) return layout .. "/blobs/sha256/" .. digest:match ":(%x+)$" end
   local manifest = json.decode(process.read(blob(manifest_digest)))
@@ -95,7 +95,8 @@ describe("make dist", function()
     assert.equal("", (sh("cd %s && sha256sum --quiet -c SHA256SUMS", DIST)))
   end)
 
-  -- Some files, for all of them take minutes: each has messages or asserts, which could carry a path.
+  -- Only some files, since all of them take minutes: each has messages or asserts, which could contain a
+  -- path.
   it("compiles to the same bytes in another directory", function()
     local dir = process.tmpname ".elsewhere"
     local objects = { "core/base/log.o", "core/value/json.o", "bindings/state/state.o" }
@@ -127,7 +128,7 @@ describe("make dist", function()
     end
     local dir = tarballs[machine]
     assert.matches("^kubelua %d", sh("env -i %s/bin/kubelua --version", dir))
-    -- By a link on the way, in a project of its own; a script in a process of its own, too.
+    -- Through a symbolic link, in its own project; also a script in its own process.
     local project = process.tmpname ".project"
     sh("mkdir -p %s && ln -s $(realpath %s)/bin/kubelua %s/kubelua", project, dir, project)
     process.write(project .. "/apart.lua", [[
@@ -201,7 +202,7 @@ describe("make dist", function()
     end
   end)
 
-  -- Other people's tools are the judges of what an image is.
+  -- The tools of others verify the image.
   it("has images that skopeo copies and umoci unpacks", function()
     local both = process.tmpname ".images"
     sh("skopeo copy -q --insecure-policy --all oci-archive:%s dir:%s",

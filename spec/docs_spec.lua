@@ -6,7 +6,7 @@ local process = require "support.process"
 
 local function read(path) return assert(process.read(path), path) end
 
--- Every text in quotes of the C sources, those that stand one after the other as one.
+-- Every string of the C sources; adjacent strings are joined.
 local function texts()
   local all = process.run "cat core/*/*.c bindings/*/*.c"
   return (all:gsub('"%s*\n%s*"', ""):gsub('\\"', '"'))
@@ -26,7 +26,7 @@ describe("docs/troubleshooting.md", function()
   end)
 end)
 
--- What a page tells to type is a command with options that it has. `help CMD` is the program's own list.
+-- The commands on pages exist and have the shown options. `help CMD` lists them.
 describe("commands on pages", function()
   local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
   local known = {}
@@ -44,7 +44,7 @@ describe("commands on pages", function()
     return known[command]
   end
 
-  -- Words of a shell line up to what ends the command; nil for what stands in a comment or in quotes.
+  -- The words of a shell line up to the end of the command; nil for a comment or a quoted text.
   local function commands(line)
     local out = {}
     line = line:gsub("%s#.*$", ""):gsub("%b''", "X"):gsub('%b""', "X")

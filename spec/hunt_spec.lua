@@ -25,7 +25,7 @@ describe("hostile scripts, made by chance,", function()
   it("hurt neither the process nor other controllers nor the machine", function()
     local out = hunt(("--seed 1 --programs %d --staged %d"):format(PROGRAMS, STAGED))
     assert.equal(PROGRAMS, number(out, "programs"))
-    -- They are worth something only as long as most of them run and reach the API.
+    -- The programs are useful only while most of them run and reach the API.
     assert.truthy(number(out, "loaded") > PROGRAMS / 2, out)
     assert.truthy(number(out, "replayed") > PROGRAMS / 100, out)
     -- keys that ran in virtual time, of the one program in STAGED that runs on the stage
@@ -50,7 +50,7 @@ describe("hostile scripts, made by chance,", function()
 end)
 
 describe("the hunter", function()
-  -- What would make the hunt worthless is an oracle that sees nothing.
+  -- An oracle that finds nothing would make the hunt worthless.
   it("says which program did harm, made smaller", function()
     local generator = process.write(process.tmpname ".lua", [[
       return function(seed)

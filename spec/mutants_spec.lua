@@ -122,7 +122,7 @@ describe("the specs of a place", function()
 end)
 
 describe("a run", function()
-  -- Its runner runs each spec as a script: one that raises has failed.
+  -- Its runner runs each spec as a script, which fails by raising.
   local RUNNER = [[
     for _, path in ipairs { table.unpack(arg, 6) } do
       if not pcall(dofile, path) then print("FAILED  " .. path) os.exit(1) end

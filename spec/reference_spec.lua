@@ -10,7 +10,7 @@ local kube = require "kubelua"
 local reference = require "reference"
 local servers = require "support.servers"
 
--- How a value stands behind "-->".
+-- The text of a value behind "-->".
 local SHOW = [[
 local function show(x)
   local kind = type(x)
@@ -32,7 +32,7 @@ local function claims(text)
     if code then
       n = n + 1
       local whole = code
-      -- statements that stand above are complete; the shortest tail that is an expression is it
+      -- the statements above are complete, so the shortest tail that is an expression is the right one
       local first = #open + 1
       while not load("return " .. whole) and first > 1 do
         first = first - 1
@@ -111,7 +111,7 @@ return require "kubelua".controller {
     t:stop()
   end)
 
-  -- An informer that holds what there is.
+  -- An informer that has all existing objects.
   local function synced(kind)
     local f = kube.informers(c)
     local informer = f:informer(kind)

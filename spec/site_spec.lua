@@ -8,7 +8,7 @@ local lfs = require "lfs"
 local process = require "support.process"
 local site = require "site"
 
--- As the generator makes anchors of headings (pymdownx.slugs, lower case).
+-- The anchors that the generator makes from headings (pymdownx.slugs, lower case).
 local function anchors(text)
   local out, fenced = {}, false
   for line in (text .. "\n"):gmatch "(.-)\n" do

@@ -7,7 +7,7 @@ local ours = core.bounds()
 local SLOW = os.getenv "KL_VARIANT" ~= "release" and 10 or 1
 local CASES = SLOW > 1 and 10000 or sizes.of { short = 25000, long = 100000 }
 
--- What a call gives or raises, as a text. A function that is in no library has no name in messages.
+-- The results or the error of a call, as a text. Messages have no name for a function outside of libraries.
 local function shown(v)
   if type(v) == "string" then return ("%q"):format(v) end
   return type(v) == "table" and "a table" or tostring(v)
@@ -19,7 +19,7 @@ local function outcome(f, ...)
   return (table.concat(r, " | ", 1, r.n):gsub(" to '[^']*'", ""))
 end
 
--- Numbers from a seed, on every machine the same.
+-- Random numbers from a seed, the same on every machine.
 local function numbers(seed)
   local state = seed
   return function(n)
@@ -103,8 +103,8 @@ describe("patterns", function()
     end
   end)
 
-  -- Built at run time, so that no two are the same string, and then some of them again: some are kept and
-  -- some are made anew.
+  -- Built at run time, so each is a new string; then some again, which are partly found in the cache and
+  -- partly made anew.
   it("are found again when others took their place", function()
     for round = 1, 3 do
       for i = 1, 300 do
@@ -162,10 +162,10 @@ describe("string.rep", function()
 end)
 
 describe("tables", function()
-  -- What an operation does to a table, and gives or raises.
+  -- The effect of an operation on a table, with its results or error.
   local function effect(f, make, ...)
     local t = make()
-    -- Of remove's two arguments old interpreters name the wrong one.
+    -- Old interpreters name the wrong argument of table.remove.
     local said = outcome(f, t, ...):gsub("#%d %(position", "(position")
     local keys = {}
     for k, v in next, type(t) == "table" and t or {} do keys[#keys + 1] = shown(k) .. "=" .. shown(v) end

@@ -297,7 +297,7 @@ describe("kube.connect", function()
     end
     collectgarbage()
     collectgarbage()
-    -- Who has been joined may still be on the kernel's list for a moment.
+    -- The kernel may list a joined thread for a moment.
     wait.until_true(10, "as many threads as before", function() return threads() <= before end)
   end)
 end)

@@ -106,7 +106,8 @@ local HEAD = 'local kube = require "kubelua"\n'
 local TAIL = '\nreturn kube.controller { name = "good", resource = "v1/ConfigMap", reconcile = function() \z
   end }\n'
 
--- Each took a function of the host, a file or the runtime's own work. None may load, or do anything.
+-- Each of these once reached a function of the host, a file or the work of the runtime. None may load, or
+-- have an effect.
 local LOADS = {
   { "asks kube's metatable for connect", "getmetatable(kube).__index(kube, 'connect')",
     "attempt to index a boolean value" },
@@ -160,7 +161,7 @@ describe("a script that", function()
     end)
   end
 
-  -- The runtime has its own: what it says of the controller is the same, and it says so.
+  -- Replacing these globals does not affect the runtime: its output about the controller stays the same.
   local REPLACED = [[
     local function forever() while true do end end
     for _, library in ipairs { string, table, math, utf8, os, coroutine } do

@@ -3,8 +3,7 @@ local process = require "support.process"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
--- What a program beside controllers gets of the library is what a state before it compiled. The files are the
--- same text.
+-- A program beside controllers gets the chunks that an earlier state compiled; the files have the same text.
 local PROGRAM = [[
   local function shape(f)
     local i, lines, out = debug.getinfo(f, "SL"), {}, {}

@@ -255,7 +255,7 @@ describe("a draft", function()
       assert(first == nil and second == nil)
       insert(n.spec.first, "x") insert(n.spec.second, "y")
     end))
-    -- what is nil for another reason, beside an absent field that was read
+    -- a value that is nil for another reason, beside a read of an absent field
     assert.error_matches(function()
       edit(function(n)
         local other = {}

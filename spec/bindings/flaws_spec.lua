@@ -189,7 +189,7 @@ end
 return { c("flaws", "10s"), c("brief", "20ms") }
 ]===]
 
--- What is tried, and what its key ends with.
+-- The name of an attempt, and the error of its key.
 local EXPECTED = {
   plain = "cpu budget of 20ms spent", concat = "a metatable of a script may not have __concat: Lua",
   ["concat later"] = "attempt to concatenate a table value",

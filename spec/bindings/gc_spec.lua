@@ -15,7 +15,7 @@ end
 describe("the library", function()
   it("holds when everything is collected every few instructions", function() torture "calls 25" end)
 
-  -- Refusing memory once is what makes Lua collect inside of an allocation; the sanitizers' host can do that.
+  -- Lua collects inside an allocation when memory is refused once; the sanitizers' host can do that.
   it("holds when everything is collected at each allocation", function()
     torture("calls", "KUBELUA_GC_STRESS=1")
   end)

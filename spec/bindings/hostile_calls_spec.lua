@@ -8,10 +8,10 @@ local process = require "support.process"
 local sizes = require "support.sizes"
 
 local BUILD = os.getenv "KL_BUILD" or "build"
--- Keys for all functions: a budget that is spent ends one of them.
+-- The number of keys for all functions; a spent budget ends a key.
 local PARTS = sizes.of { short = 85, long = 255, sanitized = 85 }
 
--- A file of objects that are called so.
+-- A file of objects with these names.
 local function objects(kind, names)
   local out = {}
   for _, name in ipairs(names) do
@@ -29,7 +29,7 @@ local function keys(places)
   return names
 end
 
--- The objects are reconciled, or mapped; then a key is asked for what it has always done.
+-- The objects are reconciled or mapped; then an ordinary key must still work.
 local function attack(reconciled, mapped)
   local maps, others = keys(reconciled), keys(mapped)
   maps[#maps + 1], others[#others + 1] = "sound", "quiet"
@@ -50,7 +50,7 @@ describe("a C function that is called as nobody would", function()
       assert.equal(0, code, out:sub(-4000))
       assert.truthy(n, out:sub(-4000))
       assert.truthy(tonumber(n) > 240, n)
-      -- The keys of the first places are this worker's; a few spend their budgets, more in a sanitized build.
+      -- The first keys are of this worker; a few spend their budgets, more in a sanitized build.
       local share = os.getenv "KL_VARIANT" == "asan" and 0.75 or 0.9
       local most = case[1][1] == "full" and 0 or #keys(case[1]) * share
       assert.truthy(tonumber(whole) >= most, whole)

@@ -21,8 +21,8 @@ local function check(...)
   return process.run(("%s check %s"):format(process.quote(KUBELUA), table.concat(words, " ")))
 end
 
---- Checks a script of this text in a directory of its own; files: further ones by name. {path} in what
---- comes out is its path.
+--- Checks a script with this text in its own directory; files: further files by name. {path} in the output
+--- stands for its path.
 local function checked(text, files)
   local d = dir()
   for name, content in pairs(files or {}) do
@@ -34,7 +34,7 @@ local function checked(text, files)
   return out:gsub(d:gsub("%p", "%%%0") .. "/", ""), code
 end
 
--- ThreadSanitizer has four bytes of its own for each, and time may run out before memory does.
+-- ThreadSanitizer adds four bytes to each byte, so the time may end before the memory.
 local WATCHED = os.getenv "KL_VARIANT" == "tsan"
 
 local function refuses(text, parts, files)
@@ -47,7 +47,7 @@ local function refuses(text, parts, files)
   return out
 end
 
---- A sound controller but for the given lines.
+--- A valid controller with the given lines.
 local function spec(lines)
   return ([[
 local kube = require "kubelua"
@@ -742,7 +742,7 @@ describe("a command that looks at a script", function()
   local server, commands
   lazy_setup(function()
     server = servers.embedded {}
-    -- In a pattern of string.format, so its own marks are doubled.
+    -- It goes into a format of string.format, so its % are doubled.
     local kubeconfig = process.quote(server.kubeconfig):gsub("%%", "%%%%")
     commands = { "sim %s --set none=1,2", "check %s", "rbac %s", "explain %s --kubeconfig " .. kubeconfig }
   end)
@@ -765,7 +765,7 @@ describe("a command that looks at a script", function()
 
   it("ends where loading takes too long", function()
     local script = process.write(dir() .. "/x.lua", "while true do end")
-    -- Each takes two seconds of the processor, in the same loader.
+    -- Each takes two seconds of the processor, and all use the same loader.
     for i = 1, sizes.of { short = 1, long = #commands } do
       local words = commands[i]
       local out, code = process.run(KUBELUA .. " " .. words:format(process.quote(script)))

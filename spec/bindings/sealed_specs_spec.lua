@@ -82,7 +82,7 @@ local endless = setmetatable({}, { __index = function(_, k) return {} end,
   __len = function() return math.maxinteger end, __pairs = function() return function() return 1, 1 end end })
 ]]
 
--- Its own numbers: the same in every Lua and every run.
+-- Its own random numbers: the same in every Lua and every run.
 local function random(seed)
   local x = seed * 2654435761 % 2 ^ 32
   return function(n)
@@ -94,14 +94,14 @@ end
 local function pick(draw, list) return list[draw(#list)] end
 
 local WAYS = {
-  -- What it is given.
+  -- Changes the argument of kube.controller or kube.webhook.
   function(draw, base)
     local key, value = pick(draw, KEYS), pick(draw, VALUES)
     return base:gsub("^kube%.(%a+) {", function(what)
       return ("kube.%s(with({"):format(what)
     end):gsub("}$", ("}, %q, %s))"):format(key, value))
   end,
-  -- A part of what it is given.
+  -- Changes a part of the argument.
   function(draw, base)
     local n = draw(select(2, base:gsub("[{,=] ['\"%d]", "")))
     local i = 0
@@ -110,11 +110,11 @@ local WAYS = {
       if i == n then return before .. " " .. pick(draw, VALUES) end
     end))
   end,
-  -- What it returned.
+  -- Changes the result.
   function(draw, base)
     return ("after(%s, %q, %s)"):format(base, pick(draw, KEYS), pick(draw, VALUES))
   end,
-  -- What the script returns of it.
+  -- Changes what the script returns.
   function(draw, base)
     local whole = { "{ c, %s }", "{ %s, c }", "{ { c, %s } }", "{ c, c, %s }",
       "setmetatable({ c }, { __index = %s })", "setmetatable({}, getmetatable(c)), %s",
@@ -143,7 +143,7 @@ end
 return %s
 ]]
 
--- ThreadSanitizer takes many times as long, and finds nothing of this.
+-- With ThreadSanitizer this takes many times as long, and finds nothing.
 local MANY, AT_ONCE = os.getenv "KL_VARIANT" == "tsan" and 40 or 400, 40
 
 describe("kubelua check", function()
@@ -164,7 +164,7 @@ describe("kubelua check", function()
         table.concat(files, " ")))
       assert.is_true(code == 0 or code == 1, ("status %s:\n%s"):format(code, out:sub(-2000)))
       assert.is_nil(out:find("Sanitizer", 1, true), out:sub(-4000))
-      -- Each file says something: what it describes, or why it is refused.
+      -- Each file has an output: its description, or the reason of its rejection.
       for seed = first, first + AT_ONCE - 1 do
         local said = out:find(("%s/%d.lua"):format(dir, seed), 1, true) or out:find("controller x", 1, true)
           or out:find("webhook x", 1, true)

@@ -155,7 +155,7 @@ describe("a view", function()
   end)
 
   it("frees the value with the last view", function()
-    -- what fields are called is remembered
+    -- the names of fields are cached
     local known = kube.decode '{"spec":{"number":1,"items":[1]}}'.spec.items
     assert.equal(1, known[1])
     known = nil                                                                   -- luacheck: ignore 311

@@ -33,7 +33,7 @@ local function input(used)
         nodeUsage = { resources = { cpu = used + 1000 .. "m", memory = "2Gi" } } } } } }
 end
 
--- The node as the original would have written it, if it decided as we do, but for some figures.
+-- The node with the original's writes, if it decides like ours, except for some figures.
 local function written(one, others)
   local decided = plan.calculate(one)
   for name, n in pairs(prepare.prepare(one.node, decided).resources) do

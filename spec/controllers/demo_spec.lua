@@ -142,7 +142,7 @@ describe("the demo cluster", function()
       if not resources["kubernetes.io/batch-cpu"] then
         nothing[#nothing + 1] = name
       else
-        -- No node of the demo has devices: these are withdrawn, which is false.
+        -- No node of the demo has devices, so these resources are removed: their value is false.
         for resource, n in pairs(resources) do assert.is_true(not n or n > 0, name .. " " .. resource) end
       end
       if next(decided.zones) then in_zones = in_zones + 1 end

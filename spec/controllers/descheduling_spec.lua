@@ -31,7 +31,7 @@ local function names(moves)
   return table.concat(out, " ")
 end
 
--- A cluster by chance: some nodes of some kind, with pods.
+-- A random cluster: nodes of several kinds, with pods.
 local function cluster()
   local nodes, pods_on = {}, {}
   for i = 1, math.random(2, 6) do
@@ -230,7 +230,7 @@ describe("dear nodes to leave", function()
         gone[move.pod] = true
         assert.is_true(kind[move.node] ~= "k3")
       end
-      -- All that leaves fits into what is open below the dearest level, taken together.
+      -- The moved pods together fit into the free resources of the cheaper nodes.
       local sum, room = {}, { cpu = 0, memory = 0 }
       for pod_gone in pairs(gone) do lists.accumulate(sum, lists.of(kube.requests(pod_gone))) end
       for _, one in ipairs(nodes) do

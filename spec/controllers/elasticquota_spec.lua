@@ -82,7 +82,7 @@ describe("muldiv", function()
       local b = math.random(0, math.maxinteger >> math.random(0, 40))
       local q, r = share.muldiv(a, b, c)
       assert.is_true(r >= 0 and r < c)
-      -- a*b = q*c + r: equal modulo 2^64, and near each other as floats, is equal.
+      -- a*b = q*c + r: two numbers that are equal modulo 2^64 and close as floats are equal.
       assert.equal(a * b, q * c + r)
       assert.is_true(math.abs(a * 1.0 * b - (q * 1.0 * c + r)) <= a * 1.0 * b * 1e-12 + 1)
     end
@@ -374,7 +374,7 @@ describe("revoking", function()
   end)
 
   it("looks, as Koordinator does, only at what the last pod set aside asked for", function()
-    -- With cpu-only "low" set aside memory is no longer compared, so nobody is taken for it.
+    -- Without "low", which has only cpu, memory is no longer compared, so no pod is revoked for it.
     local pods = { pod("low", { cpu = "1" }, { priority = 1 }),
       pod("high", { cpu = "1", memory = "9" }, { priority = 9 }) }
     assert.same({ "low" }, names(pods, { cpu = 1000, memory = 1 }))
@@ -413,7 +413,7 @@ describe("over random trees", function()
     return list
   end
 
-  -- Up to 12 quotas, each below the root or an earlier one. `soft`: all lend, so that nothing is fixed.
+  -- Up to 12 quotas, each below the root or an earlier quota. `soft`: all lend, so no minimum is fixed.
   local function random_tree(soft)
     local quotas, pods = {}, {}
     for i = 1, math.random(1, 12) do
@@ -500,9 +500,9 @@ describe("over random trees", function()
     end)
   end)
 
-  -- Rounding by remainders is not monotone by itself (the Alabama paradox): one more unit in all can cost
-  -- somebody one unit a round. So one of a level may lose as many units as the level has rounds, and the
-  -- level as a whole none.
+  -- Rounding by remainders is not monotone (the Alabama paradox): one more unit in total can cost a quota one
+  -- unit in a round. So one quota of a level may lose as many units as the level has rounds, and the level as
+  -- a whole none.
   local SLACK = 13
 
   it("with more to divide nobody gets less, but for rounding, and the level never", function()

@@ -5,7 +5,7 @@ local fixtures = require "support.fixtures"
 local kube = require "kubelua"
 local process = require "support.process"
 
--- Runs one file's text; returns the numbers, the unknown calc and all that was said.
+-- Runs the text of one file; returns the numbers, the unknown calculation and the output.
 local function run(text)
   local said = {}
   local passed, failed, unknown = fixtures.run("mine.json", text, function(line) said[#said + 1] = line end)
@@ -29,8 +29,8 @@ local VALID = [[{"calc": "colocation_strategy",
   "cases": [{"name": "%s", "input": {"op": "isColocationStrategyValid",
     "strategy": {"degradeTimeMinutes": 15}}, "expect": {"valid": %s}}]}]]
 
--- Decisions are written by `kubelua sim --bisect` (spec/lua/bisect_spec.lua), not by Koordinator; its
--- functions answer the others at random inputs (koordinator_differential_spec.lua).
+-- `kubelua sim --bisect` writes decisions (spec/lua/bisect_spec.lua), not Koordinator;
+-- koordinator_differential_spec.lua compares the others with its functions at random inputs.
 local OURS = { decision = true, low_node_load_passes = true, numa = true, pod_webhook = true }
 
 -- Calls fn with each calculation of Koordinator's that a policy knows, and the text of its cases.
@@ -41,7 +41,7 @@ local function each_calculation(fn)
   end
 end
 
--- How many cases there are of them.
+-- The number of their cases.
 local function known_cases()
   local total = 0
   each_calculation(function(_, text) total = total + #kube.decode(text, { duplicates = "last" }).cases end)

@@ -112,7 +112,7 @@ local function metric(pods)
   return {
     metadata = { name = "n" },
     status = {
-      -- Far from the limit in minutes, since the Go functions look at a clock of their own.
+      -- Far from the limit in minutes, since the Go functions use their own clock.
       updateTime = chance(95) and "2025-12-31T23:59:30Z" or "2025-12-31T23:00:00Z",
       nodeMetric = { nodeUsage = usage(64, 256), systemUsage = usage(8, 16) },
       podsMetric = next(reports) and reports or nil,
@@ -307,7 +307,7 @@ end
 
 -- ---------------------------------------------------------------- LowNodeLoad
 
-local THRESHOLDS = { { "cpu", 90 }, { "memory", 90 }, { "pods", 40 } } -- a name, and how often it is there
+local THRESHOLDS = { { "cpu", 90 }, { "memory", 90 }, { "pods", 40 } } -- a name, and its frequency in percent
 
 local function low_and_high()
   local low, high = {}, {}
@@ -334,7 +334,7 @@ end
 
 local function zone_selector() return { matchLabels = { zone = pick { "a", "b" } } } end
 
--- Thresholds and the like, of the args themselves or of a pool.
+-- Adds thresholds to the args or to a pool.
 local function add_thresholds(pool, percent, prod)
   pool.nodeSelector = maybe(20, zone_selector)
   pool.resourceWeights = maybe(30, function()
@@ -360,8 +360,8 @@ local function balance_args()
       return { { name = "s", selector = { matchLabels = { ["koordinator.sh/qosClass"] = "BE" } } } }
     end) }, 60)
   for i = 1, random(args.lowThresholds and 0 or 1, 2) do
-    -- The original fills in thresholds that pools share, so that their kind must be the same; and refuses
-    -- those of prod pods that are above a pool's own.
+    -- The original copies shared thresholds into pools, so they must be of the same kind; and it rejects prod
+    -- thresholds above the pool's own.
     args.nodePools[i] = add_thresholds({ name = "pool" .. i, useDeviationThresholds = deviation }, 90,
       args.prodHighThresholds ~= nil)
   end
@@ -385,7 +385,7 @@ end
 local function balanced_pod(i, name)
   local p = pod(i)
   p.metadata.name, p.spec.nodeName = "p" .. i, name
-  -- The last that decides who goes first; of equal ones the original takes any.
+  -- The last criterion of the order; among equal pods the original takes any.
   p.metadata.creationTimestamp = ago(60 * i)
   p.metadata.ownerReferences = maybe(90, function()
     return { { apiVersion = "apps/v1", kind = pick { "ReplicaSet", "ReplicaSet", "ReplicaSet", "DaemonSet" },
@@ -448,7 +448,7 @@ local function pairs_of(most)
   return some(out)
 end
 
--- From keys that are there to keys that are not, so that no copy is copied.
+-- From existing keys to new keys, so that no copy is copied again.
 local function mapping()
   return some { a = maybe(50, pick, { "copy-a", "copy" }), b = maybe(50, pick, { "copy-b" }) }
 end
@@ -542,8 +542,8 @@ end
 
 local NUMA_POLICIES = { "BestEffort", "Restricted", "SingleNUMANode" }
 
--- What nodes are: processors by core, NUMA node and socket, and the resources of each NUMA node. Of more than
--- two the original takes shares in another order (docs/koordinator.md).
+-- A machine: processors by core, NUMA node and socket, and the resources of each NUMA node. With more than
+-- two the original allocates shares in another order (docs/koordinator.md).
 local function machine()
   local o = { nodes = pick { 1, 2, 2, 2 }, cores = random(1, 6), threads = pick { 1, 2, 2 },
     per_socket = pick { 1, 1, 2 } }
@@ -584,7 +584,7 @@ local function bind_spec()
     preferredCPUExclusivePolicy = maybe(40, pick, { "PCPULevel", "NUMANodeLevel", "None" }) })
 end
 
--- What a pod there has: processors that no other has, or parts of NUMA nodes.
+-- The share of a pod: processors of its own, or parts of NUMA nodes.
 local function numa_pod(i, o, free)
   local status, wanted = {}, { cpu = "1", memory = "1Gi" }
   if chance(50) then
@@ -640,7 +640,7 @@ end
 
 -- ---------------------------------------------------------------- the comparison
 
--- What the Go functions say, in order.
+-- The answers of the Go functions, in order.
 local function ask(calc, inputs)
   local lines, answers = {}, {}
   for i, input in ipairs(inputs) do
@@ -661,7 +661,8 @@ end
 local function expected(input, answer)
   local plain = kube.copy(answer)
   local s = input.strategy or {}
-  -- Its words name the wrong one of two sums here (docs/koordinator.md); the number is of the right one.
+  -- The original's text names the wrong one of two sums here (docs/koordinator.md); the number is that of the
+  -- right one.
   if s.batchMemoryThresholdPercent and s.memoryCalculatePolicy ~= "request" and plain.messages then
     plain.messages["kubernetes.io/batch-memory"] = nil
   end
@@ -672,8 +673,8 @@ local function expected(input, answer)
   return plain
 end
 
--- How often a case is asked again that was answered otherwise than by us: what the original leaves to chance
--- (the order of a Go map) has more than one answer.
+-- The number of repetitions of a case with a different answer: where the original depends on the order of a
+-- Go map, it has several answers.
 local LOOKS = 100
 
 local function differ(calc, make, by_chance)
@@ -703,7 +704,7 @@ local function differ(calc, make, by_chance)
   assert.equal("", table.concat(wrong, "\n"))
 end
 
--- Whether the program is of these sources.
+-- Whether the program was built from these sources.
 local function knows(calc)
   local out = process.run(("echo '{\"calc\":\"%s\"}' | %s"):format(calc, GO))
   return not out:find("no such calculation", 1, true)

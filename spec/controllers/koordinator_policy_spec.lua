@@ -56,7 +56,7 @@ local function report(name, cpu, memory, class)
   return { namespace = "ns", name = name, podUsage = usage(cpu, memory), priority = class }
 end
 
--- Everything given away and nothing kept, so that what is left is capacity minus what the case is about.
+-- Nothing is reserved, so the result is capacity minus the quantity under test.
 local STRATEGY = { enable = true, cpuReclaimThresholdPercent = 100, memoryReclaimThresholdPercent = 100,
   degradeTimeMinutes = 15,
   resourceDiffThreshold = 0.1, updateTimeThresholdSeconds = 300 }
@@ -97,7 +97,7 @@ describe("a NodeMetric", function()
       assert.is_true(decided.resets["kubernetes.io/" .. name], name)
     end
     assert.matches("degradedByBatchResource", decided.messages["kubernetes.io/batch-cpu"]())
-    -- The two ratios have no configuration here: they fail by name and spoil nothing.
+    -- The two ratios have no configuration here: they are reported as failed, and the rest is correct.
     assert.equal(2, #failed)
     assert.matches("^cpu normalization: ", failed[1])
   end)
@@ -268,7 +268,7 @@ describe("a pod", function()
     assert.equal(once, reads)
     assert.same({ "koord-batch", "koord-prod" }, { version("2", "read-once", "BE").class, first.class })
     assert.equal("koord-batch", version("1", "another one", "BE").class)
-    assert.equal("koord-prod", version("1", nil, "LS").class) -- nobody can tell its versions apart
+    assert.equal("koord-prod", version("1", nil, "LS").class) -- without a resourceVersion nothing is cached
     assert.equal("koord-batch", version("1", nil, "BE").class)
   end)
 
@@ -308,7 +308,7 @@ describe("a pod", function()
     assert.equal("koord-free", class(nil, 3999))
     assert.equal("koord-batch", class(nil, 4500))
     assert.equal("koord-prod", class({ ["koordinator.sh/qosClass"] = "SYSTEM" }, 2000))
-    -- A class that nobody knows counts as none, whatever the priority.
+    -- An unknown class counts as none, whatever the priority.
     assert.equal("koord-batch", class({ ["koordinator.sh/priority-class"] = "gold" }, 9500))
     assert.equal("koord-prod", class(nil, nil, { cpu = "1" }))
   end)
@@ -511,7 +511,7 @@ describe("mid resources", function()
     strategy.midUnallocatedPercent = 50
     local list = { pod_of("a", "LS", res("4", "0")), pod_of("b", "BE", res("4", "0")) }
     assert.equal(4000, mid { strategy = strategy, pods = list, nodeMetric = metric("1", "0") })
-    -- Only prod host applications take from it; mid ones are what it is for.
+    -- Only prod host applications reduce mid resources; mid ones use them.
     local app = { name = "h", usage = usage("2", "0"), priority = "koord-prod" }
     assert.equal(3000, mid { strategy = strategy, pods = list, nodeMetric = metric("1", "0", app) })
     app.priority = "koord-mid"
@@ -746,7 +746,7 @@ describe("the plan of a node", function()
     assert.same(apart, fields.merge(decided.resources, {}))
     assert.equal(4000, decided.resources["kubernetes.io/batch-cpu"])
     assert.is_nil(input.read)
-    -- The next plan reads anew.
+    -- The next plan reads the pods again.
     plan.calculate(input)
     assert.same({ a = 2, b = 2 }, reads)
   end)

@@ -15,7 +15,7 @@ local CASES = sizes.of { short = 400, long = 1500 }
 
 local GI = 1024 * 1024 * 1024
 
--- A pod with what it asks for and uses: more { qos, class, priority, evictable, annotations, cpu, memory }.
+-- A pod with its request and usage: more { qos, class, priority, evictable, annotations, cpu, memory }.
 local function pod(name, more)
   more = more or {}
   local labels = { ["koordinator.sh/qosClass"] = more.qos, ["koordinator.sh/priority-class"] = more.class }
@@ -28,7 +28,7 @@ local function pod(name, more)
     status = { phase = more.phase or "Running" } }
 end
 
--- What the agent knows of a node of 10 cores and 10Gi. used: { [pod name] = { cpu, memory } }.
+-- The agent's knowledge of a node with 10 cores and 10Gi. used: { [pod name] = { cpu, memory } }.
 local function known(threshold, list, used, more)
   more = more or {}
   local amounts, reports = more.allocatable or { cpu = "10", memory = "10Gi" }, {}

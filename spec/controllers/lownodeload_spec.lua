@@ -201,7 +201,7 @@ describe("over random clusters", function()
   local CASES = sizes.of { short = 250, long = 1000 }
   local POOL = { lowThresholds = { cpu = 40, memory = 50 }, highThresholds = { cpu = 70, memory = 80 } }
 
-  -- Nodes with pods; metrics() measures what is where now.
+  -- Nodes with pods; metrics() returns their current usage.
   local function cluster()
     local c = { nodes = {}, pods_on = {}, used = {} }
     for i = 1, math.random(2, 8) do
@@ -235,7 +235,7 @@ describe("over random clusters", function()
       detectors = { node = {}, prod = {} }, evictable = victims.evictable }
   end
 
-  -- Puts the pods where a scheduler would: on the node of the targets that has most room for them.
+  -- Moves the pods like a scheduler: to the target node with the most free resources.
   local function carry_out(c, result)
     for _, move in ipairs(result.moves) do
       for i, p in ipairs(c.pods_on[move.node]) do
@@ -278,7 +278,7 @@ describe("over random clusters", function()
         taken[move.node] = taken[move.node] or {}
         table.insert(taken[move.node], move.pod)
       end
-      -- Without the last pod that left, each of them was still over.
+      -- Before the last eviction, each of them was still above its threshold.
       for name, list in pairs(taken) do
         local last = list[#list]
         for i, p in ipairs(c.pods_on[name]) do

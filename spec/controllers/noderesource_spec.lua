@@ -101,7 +101,7 @@ describe("the node resource controller", function()
   local script, world, ctx, node
 
   before_each(function()
-    -- Loaded anew each time: what a script remembers belongs to one worker of one generation.
+    -- Loaded for each test: the state of a script belongs to one worker of one generation.
     script = dofile "controllers/koordinator/noderesource.lua"
     world = fresh_world()
     ctx, node = context(world), world.objects[NODE].n

@@ -63,7 +63,7 @@ local function has(text, zones)
     numaNodeResources = zones }) }
 end
 
--- The text of the processors that a pod gets, or why it gets none.
+-- The processors that a pod gets, as text; or the reason why it gets none.
 local function given(p, o)
   local result = cycle.run(p, { node(o) }, state(o))
   if not result.node then return (result.message:match "available: 1 (.*)%.$" or result.message) end

@@ -31,7 +31,7 @@ local function job(name, of, more)
   return j
 end
 
--- What there is, as arbitration asks for it.
+-- The world of the arbitration.
 local function world(list, replicas, kind)
   local owner = { metadata = { uid = "web-uid" }, spec = { replicas = replicas } }
   return {
@@ -256,7 +256,7 @@ describe("arbitration", function()
       holds(settings.maxMigratingGlobally, "all")
       holds(settings.maxMigratingPerNode, "n1", "n2", "n3")
       holds(settings.maxMigratingPerNamespace, "ns1", "ns2")
-      -- The least that always holds for one workload, whatever is asked for.
+      -- The limit of a workload, whatever is requested.
       local most = limits.most(replicas, settings.maxMigratingPerWorkload)
       holds(most, "all")
       local away = after.all
@@ -435,7 +435,7 @@ describe("a step of a job", function()
     fails("ForbiddenMigratePod", running(), { pod = p, reservation = r })
   end)
 
-  -- A history: the job takes steps while chance moves everything else.
+  -- A history: the job takes steps while everything else changes at random.
   local function history()
     local mode = math.random(3) == 1 and "EvictDirectly" or nil
     local j = job("j", "p")
@@ -493,7 +493,7 @@ describe("a step of a job", function()
         end
         if j.status.phase == "Succeeded" then assert.equal("Complete", j.status.status) end
         if j.status.phase == "Failed" then assert.is_truthy(j.status.reason) end
-        -- A second look at the same moment changes nothing and does nothing more.
+        -- A second step at the same time changes nothing, and has no action.
         local again = step.step { job = j, now = now, default_mode = "ReservationFirst", pod = there.pod,
           reservation = there.reservation, bound_pod = there.bound }
         if again and not out.reserve and not out.evict then

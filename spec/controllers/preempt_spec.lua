@@ -39,7 +39,7 @@ local function budget(allowed, labels, more)
   return b
 end
 
--- The names of the victims, sorted, and of the node; nil where nobody goes.
+-- The sorted names of the victims, and the node; nil: there is no preemption.
 local function victims(p, nodes, state, args)
   args = cycle.args(args)
   state.now = NOW
@@ -60,7 +60,7 @@ describe("preemption on a node", function()
     assert.equal("c", (victims(pod("p", 100, 2), { n }, on)))
     assert.equal("b c", (victims(pod("p", 100, 3), { n }, on)))
     assert.equal("a b c", (victims(pod("p", 100, 4), { n }, on)))
-    -- Of two of the same priority the one that came later goes.
+    -- Of two pods with the same priority, the later one is preempted.
     local young = pod("young", 5, 2, { started = "2025-12-31T12:00:00Z" })
     assert.equal("young",
       (victims(pod("p", 100, 2), { n }, { pods_on = { n = { young, pod("old", 5, 2) } } })))
@@ -162,7 +162,7 @@ describe("preemption within a quota", function()
     local n = node("n", 20)
     local s = state { pod("a", 5, 4, in_quota "red"), pod("b", 1, 4, in_quota "blue") }
     assert.equal("a", (victims(pod("p", 100, 2, in_quota "red"), { n }, s)))
-    -- A quota that is full is no reason for others to go.
+    -- A full quota does not cause preemption outside of it.
     s = state { pod("a", 500, 4, in_quota "red"), pod("b", 1, 4, in_quota "blue") }
     assert.is_nil(victims(pod("p", 100, 2, in_quota "red"), { n }, s))
   end)

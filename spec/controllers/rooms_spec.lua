@@ -65,7 +65,7 @@ local function using(uid, annotations)
   return annotations
 end
 
--- A Reservation on the node that pods of the app "web" may have.
+-- A Reservation on the node for pods of the app "web".
 local function room(name, requests, annotations, spec)
   local template = pod(name, requests)
   spec = spec or {}
@@ -83,7 +83,7 @@ end
 
 local function run(p, m, rooms, pods, args) return cycle.run(p, { m.node }, state(m, rooms, pods), args) end
 
--- The text of the processors that a pod gets, or why it gets none; and the name of its Reservation.
+-- The processors that a pod gets, as text, or the reason why it gets none; and the name of its Reservation.
 local function processors(...)
   local result = run(...)
   if not result.node then return (result.message:match "available: 1 (.*)%.$" or result.message) end
@@ -226,7 +226,8 @@ describe("a Reservation that pre-allocates", function()
     return p
   end
 
-  -- The names of the pods that it is for, or why it is nowhere; the result and the state.
+  -- The names of the pods that the Reservation takes over, or the reason why it fits nowhere; the result and
+  -- the state.
   local function place_it(object, pods, rooms)
     local all = state(m, rooms, pods)
     local result = cycle.run(reservation.as_pod(object), { m.node }, all)
@@ -256,7 +257,7 @@ describe("a Reservation that pre-allocates", function()
         { there("q", { cpu = "2" }, has "0-1", "other") })))
     assert.equal("Insufficient cpu",
       (place_it(waits { cpu = "15" }, { there("o", { cpu = "2" }, has "0-1", "other") })))
-    -- A pod that asks for more than the Reservation, or has another one's room, is not for it.
+    -- A pod with a larger request, or with another Reservation, is not taken over.
     assert.equal("Insufficient cpu",
       (place_it(waits { cpu = "8" }, { there("q", { cpu = "10" }, has "0-9") })))
     local used = room("s", { cpu = "8" }, has "0-7")
@@ -294,7 +295,7 @@ end)
 describe("laws of rooms:", function()
   local CASES = sizes.of { short = 60, long = 600 }
 
-  -- Adds what Reservations have left of their processors and devices: { [id] = uid }, { [minor] = percent }.
+  -- Adds the unused processors and devices of Reservations: { [id] = uid }, { [minor] = percent }.
   local function add_rests(info, owner, used)
     for _, one in ipairs(info.rooms) do
       local says, taken, left = one.object.metadata.annotations, {}, {}

@@ -13,7 +13,7 @@ local MID_CPU = "kubernetes.io/mid-cpu"
 local OWN = { "plan", "prepare", "batchresource", "midresource", "elasticquota.", "podmigrationjob.",
   "variations." }
 
--- A policy's module of its own, with a variation or without: what a variation replaces stays with it.
+-- A fresh copy of a policy's module, with or without a variation, whose replacements stay in the copy.
 local function fresh(name, variation)
   for loaded in pairs(package.loaded) do
     for _, own in ipairs(OWN) do
@@ -109,7 +109,7 @@ describe("predictors", function()
     assert.equal(9, predictors.maximum(function() return 9 end, predictors.percentile(1)) { 1, 8 })
   end)
 
-  -- Reports of a pod that uses much in every tenth minute; returns what is left in the last one.
+  -- Runs reports of a pod with high usage in every tenth minute; returns the last result.
   local function run(module, name)
     local cpu
     for minute = 1, 41 do
@@ -133,7 +133,7 @@ describe("predictors", function()
   it("are mid's measure in place of the agent's", function()
     local original, peak = fresh "midresource", fresh("midresource", "peakmid")
     assert.equal(6000, run(original, MID_CPU))
-    -- Before there are samples it is what is asked for and not used.
+    -- Without samples it is the request minus the usage.
     assert.equal(7000, peak.calculate(input(1000)).resources[MID_CPU])
     local is = run(peak, MID_CPU)
     assert.is_true(is < 1000, is)

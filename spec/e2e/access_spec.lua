@@ -10,7 +10,7 @@ local servers = require "support.servers"
 local RBAC = "/apis/rbac.authorization.k8s.io/v1"
 local NS = "access-spec"
 
-local answers = {}   -- of each server, by what was asked
+local answers = {}   -- the answers of each server, by request
 
 local function embedded(more)
   local tokens = process.write(process.tmpname ".csv",
@@ -40,7 +40,7 @@ end
 
 local function user(name) return { kind = "User", apiGroup = "rbac.authorization.k8s.io", name = name } end
 
--- What does not depend on the server's age and address.
+-- The parts of an answer that do not depend on the server's age and address.
 local function plain(r)
   local b = r.body
   if type(b) == "table" then
@@ -179,7 +179,7 @@ local function ask_server(s)
       { user = "system:serviceaccount:" .. NS .. ":runner", resourceAttributes = attributes })),
     eve = status(review(admin, "subjectaccessreviews", { user = "eve", resourceAttributes = attributes })),
     master = status(review(admin, "selfsubjectaccessreviews", { resourceAttributes = attributes })),
-    -- not /version, which two bindings allow: the real server names either
+    -- not /version: two bindings allow it, and the real server names either one
     path = status(review(admin, "subjectaccessreviews", { user = "x", groups = { "system:authenticated" },
       nonResourceAttributes = { path = "/api", verb = "get" } })),
     no_path = status(review(admin, "subjectaccessreviews", { user = "x",

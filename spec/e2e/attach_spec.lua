@@ -38,7 +38,7 @@ servers.each(function(name, start_server)
     end)
     after_each(function() if run:alive() then controller.finish(run) end end)
 
-    -- Output and status of lines that are typed.
+    -- Types lines; returns the output and the status.
     local function type_in(...)
       local file = process.write(process.tmpname ".lua", table.concat({ ... }, "\n") .. "\n")
       return process.run(("XDG_RUNTIME_DIR=%s %s attach < %s"):format(process.quote(dir), KUBELUA,

@@ -69,7 +69,7 @@ local function requests()
   }
 end
 
--- What two servers cannot have alike.
+-- Removes what differs between two servers.
 local function scrub(event)
   for _, key in ipairs { "auditID", "requestReceivedTimestamp", "stageTimestamp" } do
     assert(type(event[key]) == "string", key .. " is not there")
@@ -93,7 +93,7 @@ end
 
 local LAST = "/api/v1/namespaces/default/configmaps/last"
 
--- The events of the requests, when the last of them is there.
+-- Waits for the last of the requests' events, and returns them all.
 local function events(path)
   local list
   wait.until_true(30, "the last request is in the audit log", function()
@@ -177,7 +177,7 @@ servers.only_real(function(_, real)
   end)
 end)
 
--- A policy of admission whose words go into the log: one that refuses says when it is heard.
+-- An admission policy with messages for the log; a policy that rejects shows when the server knows it.
 local function policies()
   local group = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
   local list = {}
@@ -197,8 +197,8 @@ local function policies()
     { expression = "object.metadata.name == 'x'" } },
     { { key = "who", valueExpression = "' it is ' + object.metadata.name" },
       { key = "none", valueExpression = "null" } })
-  -- One alone audits: kube-apiserver asks the bindings of a policy in the order of a map, and the first word
-  -- stays.
+  -- Only one audits: kube-apiserver evaluates the bindings of a policy in the order of a map, and keeps the
+  -- first message.
   binding("b1", "one", { "Audit", "Warn" })
   binding("b2", "one", { "Warn" })
   policy("two", { { expression = "object.metadata.name != 'refused'" } })

@@ -18,7 +18,7 @@ local function script(name, kind)
   return process.write(process.tmpname ".lua", SCRIPT:format(name, kind))
 end
 
--- Runs until it ends by itself; returns its output and exit status.
+-- Runs a command to its end; returns its output and exit status.
 local function ends(...)
   local words = { KUBELUA }
   for _, word in ipairs { ... } do words[#words + 1] = word end
@@ -183,7 +183,7 @@ servers.each(function(name, start)
       p:wait_for_log(20, "asleep")
       p:signal "TERM"
       p:wait_for_log(20, "stopping")
-      -- Signals of one burst count as one wish, so it takes another one a moment later.
+      -- Signals in one burst count once, so the second one is sent later.
       wait.until_true(20, "the end", function()
         p:signal "TERM"
         return not p:alive()

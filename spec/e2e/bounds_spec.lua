@@ -56,7 +56,7 @@ local WAYS = {
   { "format", "return ('%99999s'):format 'x'", "invalid conversion" },
 }
 
--- Whose key it is: to use up all memory takes a while, too.
+-- The controller of a key: using up all memory takes a while, too.
 local function by(way)
   return (way[3] == MEMORY or way[3] == DEEP or way[3] == COLLIDE) and "memory" or "bounds"
 end

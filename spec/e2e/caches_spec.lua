@@ -11,8 +11,7 @@ local kube = require "kubelua"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
--- The runtime asks at least every 30 s for a kind that it misses, and on a busy machine the server is late
--- with what it says.
+-- The runtime asks for a missing kind at least every 30 s, and on a busy machine the server answers late.
 local PATIENCE = 90
 
 local CRD = "apiextensions.k8s.io/v1/CustomResourceDefinition"
@@ -37,7 +36,7 @@ local function metrics(run)
   return address and process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)) or ""
 end
 
--- What a metric of informers says: { ["v1/ConfigMap (labels a=b)"] = 3 }.
+-- The values of a metric of informers: { ["v1/ConfigMap (labels a=b)"] = 3 }.
 local function informers(run, metric)
   local found = {}
   for kind, n in metrics(run):gmatch(('\nkubelua_informer_%s{kind="([^"]+)"} (%%S+)'):format(metric)) do
@@ -51,7 +50,7 @@ servers.each(function(server_name, start)
     local server, client, ns, run
     local begin = controller.frame("caches", start, function(s, c, n) server, client, ns = s, c, n end)
 
-    -- A script whose `say(ctx, text)` is heard by `heard`.
+    -- Starts a script; `heard` returns the text of its `say(ctx, text)`.
     local function started(text, ...)
       run = begin(([[
         local kube = require "kubelua"
@@ -341,7 +340,7 @@ servers.each(function(server_name, start)
       end)
       crd.spec.scope = "Cluster"
       client:apply(crd)
-      local admin = kube.connect { kubeconfig = server.kubeconfig }      -- one that knows of no other scope
+      local admin = kube.connect { kubeconfig = server.kubeconfig }      -- a client without a cached scope
       wait.until_true(60, "an object of it", function()
         return kube.try(admin.create, admin, { kind = widget, name = "b" })
       end)

@@ -30,7 +30,7 @@ local PROPERTIES = {
     more = list(30, text(2)) }),
 }
 
--- A rule of the object above, and what one evaluation costs at most.
+-- A rule for the object above, and the highest cost of one evaluation.
 local COSTS = {
   { "self.i > 1", 3 }, { "self.i == self.j", 4 }, { "self.i != 3 && self.j < 4", 5 },
   { "self.d < 1.5 || self.b", 5 }, { "self.b ? self.s == 'a' : self.t == 'b'", 5 },
@@ -134,7 +134,8 @@ local function with(schema, ...)
   return copy
 end
 
--- How often a rule of this cost is needed to exceed the limit a little, and by what factor it does.
+-- The number of repetitions of a rule with this cost that just exceeds the limit, and the factor by which it
+-- does.
 local function repeated(cost)
   local times = math.ceil(1.2 * LIMIT / cost)
   return times, ("%fx"):format(cost * times / LIMIT)

@@ -7,8 +7,8 @@ local both = require "support.both"
 local DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
 local POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 
--- Each text has its own mistake, or several: ANTLR's parser skips what is too many, imagines what is missing,
--- and goes on.
+-- Each text has one mistake or several: ANTLR's parser skips superfluous tokens, inserts missing ones, and
+-- continues.
 local TEXTS = {
   "Foo{", "Foo{a", "Foo{a:", "Foo{a: 1", "Foo{a: 1,", "Foo{,}", "Foo{1: 2}", "a.b.{c: 1}", "self.",
   "self.(1)", "self..a", "self. ", "self.true", "self.1", "self.?", "self.?(1)", "self.`a`", "`a`", ".(",
@@ -63,7 +63,7 @@ both.describe("policies whose expressions are none", function(ns)
     rows[#rows + 1] = policy(ns, { auditAnnotations = { { key = "k", valueExpression = text } } }, 422,
       "an annotation: " .. text)
   end
-  -- What a policy may cost is not estimated when it is made: its budget is that of an evaluation.
+  -- The cost of a policy is not estimated at its creation; only its evaluation has a budget.
   local loops = "true"
   for i = 1, 6 do loops = ("object.metadata.labels.all(l%d, %s)"):format(i, loops) end
   rows[#rows + 1] = policy(ns, { validations = { { expression = loops } } }, 201, "a cost without a bound")

@@ -63,7 +63,7 @@ servers.each(function(name, start)
     end
 
     local seen = {}
-    -- The newest request that nobody has looked at yet.
+    -- The newest request that was not approved yet.
     local function requested(m)
       assert.equal("requested", m:poll())
       for _, csr in ipairs(c:list(CSR)) do
@@ -75,7 +75,7 @@ servers.each(function(name, start)
       error "nobody asked for a certificate"
     end
 
-    -- Signs what is asked for as it is, for some days.
+    -- Signs the request unchanged, for some days.
     local function sign(csr, days, with)
       local dir = with or ca
       local file = process.write(process.tmpname ".csr", kube.base64_decode(csr.spec.request))
@@ -136,11 +136,11 @@ servers.each(function(name, start)
       local pair = process.read(m.path)
       assert.equal(certificate.cert .. certificate.key, pair)
 
-      -- Another process finds it, and asks for nothing.
+      -- Another process finds the certificate, and requests none.
       local again = manager { dir = opts.dir, cn = "system:node:spec", ips = { "fd00::1" } }
       assert.equal("idle", again:poll())
       assert.equal(certificate.cert, again:certificate().cert)
-      -- One that wants more asks at once, and has the old one meanwhile.
+      -- A process that needs more names requests a certificate at once, and uses the old one meanwhile.
       local more = manager { dir = opts.dir, cn = "system:node:spec",
         dns = { "spec.example", "new.example" } }
       requested(more)
@@ -164,7 +164,7 @@ servers.each(function(name, start)
       assert.not_equal(first.key, second.key)
       assert.equal(second.cert .. second.key, process.read(m.path))
       assert.equal("2\n", sh("ls -A " .. opts.dir .. " | wc -l"))
-      -- Past its end there is none.
+      -- After its end there is no certificate.
       skew.by = second.not_after - os.time() + 1
       assert.is_nil(m:certificate())
       requested(m)

@@ -42,7 +42,7 @@ servers.only_real(function(name, start)
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
       server:wait_established("crd/podmonitors.monitoring.coreos.com")
       client:create { kind = "v1/Namespace", name = "apps" }
-      -- The spec's user in the place of the service account, of which nobody here would make a token.
+      -- The spec's user replaces the service account, since no controller here creates its token.
       server:must_kubectl("create", "clusterrolebinding", "chart-nobody", "--clusterrole", "apps-demo",
         "--user", "nobody")
       server:must_kubectl("create", "rolebinding", "chart-nobody", "-n", "apps", "--role", "demo", "--user",
@@ -50,7 +50,7 @@ servers.only_real(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    -- The chart's text with these words of helm, or its complaint and status.
+    -- The rendered chart with these arguments of helm, or the error and the status.
     local function rendered(words)
       return process.run(("%s template demo deploy/chart -n apps --kube-version 1.34.3 %s 2>&1"):format(helm,
         words))
@@ -114,9 +114,9 @@ servers.only_real(function(name, start)
       assert.is_nil(text:find("dashboard-token", 1, true), text)
     end)
 
-    -- Waits until the server lets the spec's user do what these roles say, then runs the Deployment's words
-    -- as that user. `scripts` is where /controllers is; the API server reaches the webhooks by their
-    -- address in place of the Service.
+    -- Waits until the spec's user has the rights of these roles, then runs the Deployment's command as that
+    -- user. `scripts` replaces /controllers; the API server reaches the webhooks by their address instead of
+    -- the Service.
     local function run_as_nobody(made, scripts, ...)
       for _, role in ipairs { made.ClusterRole, made.Role } do
         for _, rule in ipairs(role.rules) do
@@ -184,7 +184,7 @@ servers.only_real(function(name, start)
         local o = client:create { kind = "v1/ConfigMap", namespace = "apps", name = "hooked-" .. i }
         return o("metadata.labels.hooked") == "yes" or not first:alive() and error(first:log(), 0)
       end)
-      -- Another replica, for which the certificate does not last long enough: it writes the Secret.
+      -- Another replica finds that the certificate ends too soon, and writes the Secret.
       local before = client:get("v1/Secret", "apps", "demo-webhook-tls")
       local second = run_as_nobody(made, dir .. "/", "--webhook-cert-life", "8760h")
       second:wait_for_log(60, "the webhook is registered with the API server")

@@ -31,7 +31,7 @@ widgets.each("claim-spec", function(t)
     local _, err = kube.try(t.client.adopt, t.client, other, adopted)
     assert.same({ "already_owned", true }, { err.kind,
       err.message:find("is already controlled by Widget owner", 1, true) ~= nil })
-    -- Not its own: nothing. By what was read before: somebody was faster.
+    -- An object of another owner is not released; with an old version, the release conflicts.
     assert.equal(adopted.metadata.resourceVersion, t.client:release(other, adopted).metadata.resourceVersion)
     t.client:patch(adopted, { data = { a = "1" } })
     _, err = kube.try(t.client.release, t.client, owner, adopted)
@@ -57,7 +57,7 @@ widgets.each("claim-spec", function(t)
     _, err = kube.try(t.client.adopt, t.client, owner, orphan)
     assert.same({ "not_adoptable", true }, { err.kind,
       err.message:find("is gone and can no longer adopt", 1, true) ~= nil })
-    t.widget "owner"                     -- another of that name
+    t.widget "owner"                     -- another owner with that name
     _, err = kube.try(t.client.adopt, t.client, owner, orphan)
     assert.equal("not_adoptable", err.kind)
     local elsewhere = t.client:create { kind = "v1/ConfigMap", namespace = "default",
@@ -99,7 +99,7 @@ widgets.each("claim-spec", function(t)
     assert.same({ "owner", "owner", "zzz" }, { controller "orphan", controller "mine", controller "taken" })
     assert.is_nil(controller "stranger")
     assert.is_nil(controller "lost")
-    -- A label that goes takes the object out.
+    -- Removing a label releases the object.
     t.client:patch(t.client:get("v1/ConfigMap", t.ns, "mine"), { metadata = { labels = { app = "y" } } })
     t.await("owner", "it let go", function(o)
       return table.concat(kube.copy(o("status.claimed") or {}), " ") == "orphan"

@@ -68,7 +68,7 @@ spec:
       properties: { spec: { type: object, properties: { size: { type: integer } } } } } }
 ]]
 
--- Ages move between two commands, and so do the widths that they make.
+-- Removes ages, which change between two commands, and the column widths that depend on them.
 local function still(out)
   return (out:gsub("%f[%w]%d+[smhd]%d*[smhd]?%f[%W]", "AGE"):gsub("[ \t]+", " "):gsub(" \n", "\n"))
 end
@@ -124,7 +124,7 @@ servers.each(function(name, start)
         { "get", "pod", "a", "-o", "jsonpath={.spec.containers[0].env[0].name}={..image}" },
       } do
         local said = table.concat(words, " ")
-        -- On a server that others use a row may come or go between the two.
+        -- On a shared server, a row may appear or disappear between the two commands.
         wait.until_true(10, said, function()
           return assert.equal(still(s:must_kubectl("-n", ns, table.unpack(words))),
             still(must(table.unpack(words)))) and true

@@ -69,7 +69,7 @@ describe("envtest starts and stops", function()
     local out, code = process.run(("%s apiserver --envtest %s"):format(kubelua, dir))
     assert.equal(0, code, out)
     assert.equal("TestEnvtest", run({ "TestEnvtest" }, { KUBEBUILDER_ASSETS = dir }))
-    -- once more over the links that are there, and not over what is not ours
+    -- once more over its own links, and not over files of others
     out, code = process.run(("%s apiserver --envtest %s"):format(kubelua, dir))
     assert.equal(0, code, out)
     process.run(("rm %s/etcd && echo x >%s/etcd"):format(dir, dir))

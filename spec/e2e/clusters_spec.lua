@@ -11,7 +11,7 @@ local function cluster(name, s)
     s.ca and (", certificate-authority: %q"):format(s.ca) or "")
 end
 
--- One kubeconfig of both, with contexts "east" and "west".
+-- A kubeconfig with the contexts "east" and "west".
 local function kubeconfig(east, west)
   return process.write(process.tmpname ".kubeconfig", table.concat {
     "apiVersion: v1\nkind: Config\nclusters:\n", cluster("east", east), cluster("west", west),

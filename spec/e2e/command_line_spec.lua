@@ -134,7 +134,7 @@ describe("man pages", function()
 end)
 
 describe("completion", function()
-  -- What each of them makes of a line whose end is the cursor.
+  -- The completions of each shell for a line with the cursor at its end.
   local shells = {
     bash = function(line)
       local words = {}
@@ -143,7 +143,7 @@ describe("completion", function()
       return shell("bash --norc", ("eval \"$(kubelua completion bash)\"\nCOMP_WORDS=(%s)\nCOMP_CWORD=%d\n\z
         _kubelua\nprintf '%%s\\n' \"${COMPREPLY[@]}\"\n"):format(table.concat(words, " "), #words - 1))
     end,
-    -- zsh's line editor wants a terminal: its functions that show are ours here, all else is its own.
+    -- zsh's line editor needs a terminal: its output functions are replaced here, all else is original.
     zsh = function(line)
       local words = {}
       for w in (line .. "\0"):gsub(" %z", " ''"):gsub("%z", ""):gmatch "%S+" do words[#words + 1] = w end

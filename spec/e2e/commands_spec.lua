@@ -54,10 +54,10 @@ local STATUS = {
   ["kubectl get configmap old"] = 1,
 }
 
--- A prompt shows itself to a terminal only; here it reads the end of its input.
+-- A prompt appears only on a terminal; here the command reads the end of its input.
 local PROMPTS = { ["kubelua shell"] = true, ["kubelua attach"] = true }
 
--- What a page shows of these is of a cluster with a history; beginnings of commands.
+-- The output on the page is from a cluster with a history; beginnings of commands.
 local OF_ANOTHER_CLUSTER = { "kubelua sim noderesource.lua", "kubelua replay hello.tape hello-next.lua" }
 
 -- ---------------------------------------------------------------- what pages show
@@ -113,7 +113,7 @@ end
 
 -- ---------------------------------------------------------------- running one
 
--- A line without what differs from run to run.
+-- A line without the parts that differ from run to run.
 local function bones(line)
   return (line:gsub("^%d[%d-]+T[%d:.]+Z ", ""):gsub('%b""', '""'):gsub("%f[%w]%d[%w.:]*",
     "N"):gsub("N%-[%w-]+", "N")
@@ -122,7 +122,7 @@ local function bones(line)
     :gsub("%s+", " "))
 end
 
--- Whether a line of what was said begins as the page has it.
+-- Whether a line of the output begins like the one on the page.
 local function shows(said, expected)
   local with = bones(expected)
   for line in said:gmatch "[^\n]+" do
@@ -154,7 +154,7 @@ end
 
 function Page:write(name, text) process.write(self.dir .. "/" .. name, text) end
 
--- Nobody can count on the ports of the page being free here.
+-- Replaces the ports on the page, which may be in use here.
 function Page:with_ports(command)
   return (command:gsub("127%.0%.0%.1:(%d+)", function(port)
     self.ports[port] = self.ports[port] or servers.free_port()
@@ -173,7 +173,7 @@ function Page:must(command)
   return said
 end
 
--- What a program that goes on says when it works.
+-- The output of a long-running program once it works.
 local READY = { { "kubelua apiserver", "serving http" }, { "kubelua watch", "watching " },
   { "kubelua", "controller is running" }, { "kubelua", "the webhook is registered" } }
 
@@ -193,7 +193,7 @@ function Page:spawn(command)
   return p
 end
 
--- Ends programs whose command has that beginning; a page starts the next one where the last one was.
+-- Ends programs whose command begins like that; a page starts the next one in its place.
 function Page:finish(beginning)
   local stay = {}
   for _, p in ipairs(self.running) do
@@ -205,7 +205,7 @@ function Page:finish(beginning)
   self.running = stay
 end
 
--- Commands whose answer takes a moment, since a controller or a process has to come first.
+-- Commands that are repeated until their answer is right, since a controller or a process must act first.
 local POLLED = { "kubelua get", "kubelua why", "kubelua shadow", "curl", "grep", "kubectl" }
 
 function Page:run(command)
@@ -244,7 +244,7 @@ end
 
 local CARD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: card, labels: {hello: world}}\n"
 
--- A script with a slip, on the lines that cli.md names.
+-- A script with a mistake, on the lines that cli.md names.
 local function dns()
   local lines = { [1] = 'local kube = require "kubelua"', [3] = "return kube.controller {",
     [4] = '  name = "dns", resource = "v1/Service",', [13] = "  reconcile = function(o, ctx)",
@@ -278,7 +278,7 @@ kind: Node
 metadata: {name: a}
 status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32Gi}}
 ]])
-  -- `dev` has a server of its own, which has no card
+  -- `dev` has its own server, without the card
   return { ["kubelua why cm card"] = function()
     page:finish "kubelua dev"
     page:spawn "kubelua run controllers/hello.lua"
@@ -311,7 +311,7 @@ PREPARE["docs/changing-logic.md"] = function(page)
   page:must "cp controllers/hello.lua . && sed 's/Hello/Hi/' hello.lua > hello-next.lua"
   page:must "kubelua apply -f namespaces.yaml"
   page:write("card.yaml", CARD)
-  local function wake() -- the shadow waits for what somebody changes
+  local function wake() -- the shadow waits for a change
     page:write("more.yaml", (namespaces():gsub("labels: {", "labels: {woken: by-hand, ")))
     page:must "kubelua apply -f more.yaml"
   end
@@ -387,7 +387,7 @@ PREPARE["deploy/README.md"] = function(page)
   return {}
 end
 
--- What a command says otherwise where it is run here.
+-- The expected text of a command, adapted to this run.
 local function here(page, text)
   text = text:gsub("localhost:", "127.0.0.1:"):gsub("/run/user/1000/kubelua/4711", "kubelua/*")
   if text:find "%-%-webhook%-service" then text = text .. " --webhook-listen 127.0.0.1:0" end

@@ -22,7 +22,7 @@ local function runtime_dir()
   return dir
 end
 
--- One run of kubelua with a directory for sockets of its own.
+-- Starts kubelua with its own directory for sockets.
 local function start(server, dir, namespace, ...)
   local run = controller.start_with({ "XDG_RUNTIME_DIR=" .. dir }, server, SCRIPT:format(namespace), ...)
   run:wait_for_log(60, "controller is running")
@@ -89,7 +89,7 @@ servers.each(function(name, start_server)
 
     it("refuses another user, by its mode and by who it is", function()
       if not is_root() then return pending "only root can be somebody else" end
-      -- others may not look into a spec's directory
+      -- other users may not read a spec's directory
       local dir = process.run "mktemp -d /tmp/kubelua-control.XXXXXX":gsub("%s+$", "")
       finally(function() process.run("rm -rf " .. process.quote(dir)) end)
       local run, socket = start(server, dir, ns)
@@ -164,7 +164,7 @@ describe("the directory of control sockets", function()
     assert.equal("", names(dir))
   end)
 
-  -- Only root can give a directory away.
+  -- Only root can change the owner of a directory.
   if is_root() then
     it("is not searched when another user owns it, who would learn params and scripts", function()
       local dir = runtime_dir()

@@ -43,7 +43,7 @@ servers.each(function(name, start)
     it("is read in each version", function()
       make("v1", "a", { size = "3x4" })
       local a = get(p2 .. "/a")
-      assert.same({ width = 3, height = 4 }, a.spec)                    -- a default is of what is written
+      assert.same({ width = 3, height = 4 }, a.spec)                    -- defaults are of the written version
       assert.equal(gizmos.group .. "/v2", a.apiVersion)
       assert.same({ converted = "v2" }, a.metadata.labels)
       assert.equal(1, a.metadata.generation)                            -- the webhook may not change that
@@ -51,7 +51,7 @@ servers.each(function(name, start)
         hook.calls(), 1, true)
       assert.same({ size = "3x4" }, get(p1 .. "/a").spec)
       assert.is_nil(get(p1 .. "/a").metadata.labels)
-      assert.equal("", (hook.calls():gsub("[^\n]+/v2 a\n", "")))         -- what is stored needs no webhook
+      assert.equal("", (hook.calls():gsub("[^\n]+/v2 a\n", "")))  -- the stored version needs no webhook
     end)
 
     it("is written in each version, and the writer sees what was kept", function()
@@ -165,7 +165,7 @@ servers.each(function(name, start)
       assert.equal(404, api:get(p1 .. "/b").code)
     end)
 
-    -- What the webhook does, and what a read says of it; %1 is the group.
+    -- The behaviour of the webhook, and the message of a read; %1 is the group.
     local WRONG = {
       fail = "%1/v1, Kind=Gizmo failed: no way to %1/v2",
       silent = "%1/v1, Kind=Gizmo failed: response.result.status was 'Failed', not 'Success'",
@@ -228,7 +228,7 @@ servers.each(function(name, start)
         local r = api:get(p2 .. "/x")
         local want = "conversion webhook for " .. text:gsub("%%1", gizmos.group)
         assert.same({ 500, want, nil }, { r.code, r.body.message, r.body.reason }, what)
-        assert.equal(500, api:delete(p2 .. "/x").code)                  -- it is not deleted unseen
+        assert.equal(500, api:delete(p2 .. "/x").code)  -- an unreadable object stays
         assert.equal(200, api:delete(p1 .. "/x").code)
       end
       make("v1", "x", { size = "1x1" }, { ["do"] = "uid" })

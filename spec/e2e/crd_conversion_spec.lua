@@ -63,7 +63,7 @@ servers.each(function(name, start)
         return client:create { kind = kind(version), namespace = ns, name = called, spec = spec }
       end
       local n = 0
-      -- a server takes a moment to see what its definition says now
+      -- a server needs a moment to notice the changed definition
       wait.until_true(60, "the kind", function()
         n = n + 1
         local ok, o = pcall(make, "v1beta1", "probe" .. n, { address = "web:8080" })

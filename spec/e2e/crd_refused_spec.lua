@@ -9,7 +9,8 @@ local servers = require "support.servers"
 
 local CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
 
--- The schema of a field, or the whole, and the causes; none: it is taken. @ is where the schema stands.
+-- The schema of a field, or the whole, and the causes; without causes it is accepted. @ is the path of the
+-- schema.
 local FIELDS = {
   { "{}", "@.properties[spec].type: Required value: must not be empty for specified object fields" },
   { [[{"type":"array"}]], "@.properties[spec].items: Required value: must be specified" },

@@ -9,7 +9,7 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
--- Who the server says we are.
+-- The user that the server sees.
 local function whoami(c)
   local review = c:create { apiVersion = "authentication.k8s.io/v1", kind = "SelfSubjectReview",
     metadata = {} }
@@ -30,7 +30,7 @@ local function configmap(name)
     data = {} }
 end
 
--- The names of what a watch brings next, until `name`.
+-- The names in the next events of a watch, up to `name`.
 local function up_to(next_event, name)
   local seen = {}
   repeat
@@ -41,7 +41,7 @@ local function up_to(next_event, name)
   return seen
 end
 
--- A watch that stands: on the first object of a story.
+-- A running watch, which has received the first object of a story.
 local function standing_watch(c, name)
   c:apply(configmap(name))
   local next_event, _, _, closing = c:watch("v1/ConfigMap",
@@ -75,7 +75,7 @@ end
 
 local function port_of(url) return tonumber(url:match ":(%d+)$") end
 
--- How many of our connections to the server were not there before.
+-- The number of our new connections to the server.
 local function new_connections(before, server)
   local n = 0
   for port in pairs(identities.connections(port_of(server.url))) do
@@ -214,7 +214,7 @@ servers.only_real(function(name, start)
       local user, runs = identities.plugin(("[ $N = 1 ] && cat %s || cat %s"):format(first, second))
       c = connect(identities.kubeconfig(s, user))
       c:resource "authentication.k8s.io/v1/SelfSubjectReview"
-      assert.equal("plugin-second", whoami(c).username)       -- discovery went as the first
+      assert.equal("plugin-second", whoami(c).username)       -- discovery used the first one
       assert.equal("plugin-second", whoami(c).username)
       assert.equal(2, runs())
     end)
@@ -240,7 +240,7 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       local path = identities.kubeconfig(s, user)
       local words = { KUBELUA, "get", "namespace", "default", "--kubeconfig", path }
       for i, word in ipairs(words) do words[i] = process.quote(word) end
-      -- `script` is a terminal; what it reads is typed there.
+      -- `script` provides a terminal; its input is typed there.
       local out = process.run(("echo sesame | timeout 60 script -qec %s /dev/null"):format(
         process.quote(table.concat(words, " "))))
       assert.truthy(out:find("the word?", 1, true), out)

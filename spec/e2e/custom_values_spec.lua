@@ -70,7 +70,7 @@ local KIND = "may have mixed case, but should otherwise match: a DNS-1035 label 
     character "
   .. "(e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 
--- A field, its value, and the causes; none: it is taken.
+-- A field, its value, and the causes; without causes it is accepted.
 local CASES = {
   { "pattern", "abcd" },
   { "pattern", "ABCD",
@@ -159,7 +159,7 @@ servers.each(function(name, start)
       s:stop()
     end)
 
-    -- The causes of what is said to one field, sorted: the real one walks Go's maps.
+    -- The causes for one field, sorted, since the real server iterates over Go's maps.
     local function causes(field, value)
       local r = api:post(("/apis/%s/v1/namespaces/default/values?dryRun=All"):format(group),
         { apiVersion = group .. "/v1", kind = "Value", metadata = { name = "it" },
@@ -213,7 +213,7 @@ servers.each(function(name, start)
       s:wait_established("crd", olds)
       local function warning(version)
         local found
-        -- The real one begins to serve a kind in its own time.
+        -- The real server needs a moment to serve a new kind.
         wait.until_true(30, "the kind is served", function()
           found = api:get(("/apis/%s/%s/namespaces/default/olds"):format(group, version))
           return found.code == 200

@@ -22,7 +22,7 @@ local SCRIPT = [[
   }
 ]]
 
--- The least contrast of a text on the page with what is behind it, as WCAG counts it, and the text.
+-- The lowest contrast of a text on the page with its background, by WCAG, and the text.
 local LEAST_CONTRAST = [[
   const light = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4 };
   const parts = s => s.match(/[\d.]+/g).map(Number);
@@ -198,7 +198,7 @@ servers.each(function(name, start)
       page:type(browser.keys.enter)
       page:until_true(5, "document.activeElement.querySelector('details').open")
       page:until_true(10, "document.activeElement.querySelector('svg rect')")
-      -- What has the focus keeps it while new pictures come.
+      -- The focus stays while the page is redrawn.
       local heard = page:eval "return document.querySelector('.figures').textContent"
       create("c", { ask = "yes" })
       page:until_true(30, ("document.querySelector('.figures').nextElementSibling.textContent + \z
@@ -271,7 +271,7 @@ servers.each(function(name, start)
       assert.truthy(post():find " 401$")
       assert.truthy(post "-H 'Authorization: Bearer correct-horse-battery-stapl'":find(
         "wrong token", 1, true))
-      -- What objects hold is no more for everybody than a change is.
+      -- The contents of objects need the same rights as changes.
       for _, path in ipairs { "v1/list?kind=v1/ConfigMap", "v1/object?kind=v1/ConfigMap&key=a",
         "v1/params?controller=answers" } do
         local said = process.run(("curl -s -w ' %%{http_code}' %s"):format(process.quote(url .. path)))

@@ -26,7 +26,7 @@ local function start(dir, more)
   return s, new_api(s)
 end
 
---- The command fails at its start; what it said.
+--- The output of a command that fails at its start.
 local function refused(dir)
   local out, code = process.run(("%s apiserver --listen 127.0.0.1:0 --data %s 2>&1"):format(
     os.getenv "KUBELUA" or "build/kubelua", process.quote(dir)))
@@ -98,7 +98,7 @@ describe("objects on disk", function()
     local second = api:post("/api/v1/namespaces/default/services",
       { metadata = { name = "b" }, spec = { ports = { port } } }).body
     assert.not_equal(service.spec.clusterIP, second.spec.clusterIP)
-    -- A watch goes on where nothing of its resource was missed, and is told 410 where that is not known.
+    -- A watch continues if its resource has no missed events, and gets 410 if that is unknown.
     local made = api:post(MAPS, map "two").body
     local events = api:watched(MAPS .. "?resourceVersion=" .. early)
     assert.equal("ADDED", events[1].type)
@@ -126,7 +126,7 @@ describe("objects on disk", function()
     local s, api = start(dir)
     assert.equal(201, api:post(MAPS, map "before").code)
     s:stop()
-    -- A limit of the size of files stands for the disk.
+    -- A limit of the file size simulates a full disk.
     local boot = process.write(process.tmpname ".sh",
       ("ulimit -f 1024\nexec %s \"$@\"\n"):format(os.getenv "KUBELUA" or "build/kubelua"))
     local listen = "127.0.0.1:" .. servers.free_port()
@@ -150,7 +150,7 @@ describe("objects on disk", function()
       assert.same(kept, there)
     end
     check(full)
-    -- A definition that could not be kept is not served either.
+    -- A definition that could not be stored is not served.
     local big = { apiVersion = CRD.apiVersion, kind = CRD.kind,
       metadata = { name = CRD.metadata.name, annotations = { a = ("x"):rep(200000) } }, spec = CRD.spec }
     assert.equal(500, full:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", big).code)

@@ -10,8 +10,8 @@ local process = require "support.process"
 
 local DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
 local DIR = "build/assets/definitions"
--- spec/realserver/definitions/modules has them; `make versions` fetches them. Those that take the real one
--- seconds are in the long form only (make soak).
+-- spec/realserver/definitions/modules lists them; `make versions` fetches them. Those that take the real
+-- server seconds run only in the long form (make soak).
 local SETS = { "koordinator", "karpenter", "cert-manager" }
 if (os.getenv "KL_LONG" or "") ~= "" then
   SETS = { "gateway-api", "cert-manager", "argo-workflows", "prometheus-operator", "cluster-api",

@@ -56,8 +56,7 @@ for _, pod in ipairs(loaded.Pod) do
 end
 local known = settings.sync(settings.new(), loaded.ConfigMap[1])
 
--- What the policy decides about a node with what its agent reports at a tick; `cpu_share` of the batch
--- processors.
+-- The policy's decision about a node with its agent's report at a tick; `cpu_share` of the batch processors.
 local function offered(node, tick, cpu_share)
   local name, now = node.metadata.name, tick * PERIOD
   local metric, strategy = metrics[name], colocation.strategy(known.colocation.cfg, node)
@@ -87,7 +86,7 @@ local function offers(row)
   return table.concat(cells, ", ")
 end
 
--- The offers that are right for a node anywhere between two moments.
+-- The offers of a node that are right at some time between two moments.
 local function right_between(node, from, to, cpu_share)
   local right = {}
   for tick = from // PERIOD - 1, to // PERIOD + 1 do right[offers(offered(node, tick, cpu_share))] = true end
@@ -219,8 +218,7 @@ describe("`make demo` with nobody watching, on controllers of its own", function
     assert.truthy(said and said:find "ran [^\n]* ago" and said:find "listed %d+ v1/Pod", text)
   end)
 
-  -- Of other nodes a fresh generation writes what the one that runs leaves for later, where their agents have
-  -- just reported.
+  -- For other nodes, a new generation writes small differences that the running one leaves for later.
   it("shows what another version would do", function()
     local said = text:match "%$ kubelua shadow next%.lua %-%-all\n(.*)"
     assert.truthy(said and said:find "%d+ same, %d+ differs?, 0 fail", text)
@@ -248,7 +246,7 @@ describe("`make demo` on a terminal", function()
 
   local since -- when the policy that runs was saved
 
-  -- As an editor saves: aside, then renamed over.
+  -- Saves like an editor: a new file, renamed over the old one.
   local function save(text)
     process.write(module() .. "~", text)
     assert(os.rename(module() .. "~", module()))
@@ -266,9 +264,9 @@ return M
 ]]))
   assert(n == 1, "batchresource.lua ends with `return M`")
 
-  -- Whether every node carries what is right, with this share of the batch processors. A new generation
-  -- writes each node once, and then again when the difference is worth it, so what was right since it was
-  -- saved may stand.
+  -- Whether every node has the right resources, with this share of the batch processors. A new generation
+  -- writes each node once, and again only after a relevant change, so any value that was right since the save
+  -- is accepted.
   local function all_right(cpu_share)
     for _, node in ipairs(loaded.Node) do
       local got = offers(cluster.rows({ client:get("v1/Node", node.metadata.name) }, {})[1])
@@ -294,7 +292,7 @@ return M
     end)
     for _, row in pairs(rows) do
       local before, after = tonumber(row.before[1]), tonumber(row.after[1])
-      -- Usage swings by a part of what pods use, which is less than half of what these nodes offer.
+      -- The usage varies by less than half of what these nodes offer.
       if before and after and before > 5000 and after < 0.75 * before then smaller = smaller + 1 end
     end
     assert.is_true(smaller >= 10, p:log())
@@ -306,7 +304,7 @@ return M
     local line = select(2, original:gsub("\n", "")) + 2
     p:wait_for_log(30, "the new script was refused; the old one keeps running")
     p:wait_for_log(5, ("batchresource.lua:%d:"):format(line))
-    -- The agents' next reports are answered by the policy that was there.
+    -- The old policy handles the next reports.
     local metric = client:get("slo.koordinator.sh/v1alpha1/NodeMetric", "general-01")
     wait.until_true(30, "two more reports", function()
       local newer = client:get("slo.koordinator.sh/v1alpha1/NodeMetric", "general-01")

@@ -76,14 +76,14 @@ servers.only_real(function(name, start)
 
     it("gives rights that are enough: the policy converges with them and is refused nothing", function()
       server:must_kubectl("apply", "-f", YAML)
-      -- The spec's user instead of the service account: there is nobody here who would make its token.
+      -- The spec's user replaces the service account, since no controller here creates its token.
       local role, cluster_role = manifests.Role.metadata, manifests.ClusterRole.metadata.name
       server:must_kubectl("create", "clusterrolebinding", "spec-nobody", "--clusterrole", cluster_role,
         "--user", "nobody")
       server:must_kubectl("create", "rolebinding", "spec-nobody", "-n", role.namespace, "--role", role.name,
         "--user", "nobody")
 
-      -- The Deployment's own words, but for where things are.
+      -- The Deployment's command, with other paths.
       local words = { KUBELUA, name = "kubelua run as nobody" }
       for _, arg in ipairs(manifests.Deployment.spec.template.spec.containers[1].args) do
         arg = arg:gsub("^/controllers/", "controllers/koordinator/"):gsub("0%.0%.0%.0:%d+", "127.0.0.1:0")

@@ -29,7 +29,7 @@ servers.each(function(name, start)
     local s, c
 
     lazy_setup(function()
-      s = start { empty = true }                -- a stale group would puzzle others: kubectl, for one
+      s = start { empty = true } -- a stale group would disturb other specs
       c = kube.connect { kubeconfig = s.kubeconfig }
     end)
     lazy_teardown(function()
@@ -40,7 +40,7 @@ servers.each(function(name, start)
     it("has the names of built-in kinds that a script is loaded with", function()
       local kinds, n = require "kubelua.kinds", 0
       local function is(word, kind)
-        -- Events are of two groups, and the first one counts.
+        -- Two groups have Events, and the first one counts.
         local full = c:resource(word)
         assert.equal(("%s%s/%s"):format(full.group ~= "" and full.group .. "/" or "", full.version,
           full.kind),

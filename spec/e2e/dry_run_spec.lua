@@ -9,7 +9,7 @@ widgets.each("dry-run-spec", function(t)
     return n
   end
 
-  -- Every object of the namespace that a script might have touched, with its version.
+  -- Every object of the namespace that the script might change, with its version.
   local function versions()
     local out = {}
     for _, kind in ipairs { t.KIND, "v1/ConfigMap", "v1/Secret", "events.k8s.io/v1/Event", "v1/Event",

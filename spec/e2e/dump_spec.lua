@@ -43,7 +43,7 @@ local function fill(api)
       containers = { { name = "c", image = "i:1" } } } } } }).code)
 end
 
--- The objects of our namespace in a dump, by "Kind/name", without what has to differ.
+-- The objects of our namespace in a dump, by "Kind/name", without the parts that must differ.
 local function ours(text)
   local out = {}
   for _, o in ipairs(assert(json.decode(text)).items) do

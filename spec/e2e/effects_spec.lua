@@ -21,7 +21,7 @@ widgets.each("effects-spec", function(t)
     return all
   end
 
-  -- Lines that have all these words, decoded.
+  -- The lines with all these words, decoded.
   local function lines(words)
     local out = {}
     for line in text():gmatch "([^\n]+)\n" do

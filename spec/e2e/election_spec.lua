@@ -41,8 +41,7 @@ servers.each(function(name, start)
     end
 
     it("hand over at once when the leader says goodbye", function()
-      -- A lease that outlives a busy machine's worst moments, and a standby that would ask again in 30 s at
-      -- the earliest.
+      -- A lease that is long enough for a busy machine, and a standby whose next request comes after 30 s.
       local first, second, leader = one_of_two_leads("polite", "60s", "40s", "30s")
       controller.ask(client, ns, 1, 5)
       controller.await_answers(client, ns, 5, 20, answer)
@@ -70,7 +69,8 @@ servers.each(function(name, start)
       controller.finish(second)
     end)
 
-    -- One table, three ways to lead; each says in the object of its name who looked at it.
+    -- A script with three ways to lead; each controller writes the identity of its process into the object
+    -- with its name.
     local function three(mine, identity, without_own)
       local function one(called, more)
         return ([[kube.controller { name = "%s", resource = "v1/ConfigMap", namespaces = { %q }, %s
@@ -112,7 +112,7 @@ servers.each(function(name, start)
       end)
       assert.equal("0", said("everywhere").second)
       assert.is_nil(said("usual")("second"))
-      -- A reload without the controller gives its lease away; the other replica still wants it.
+      -- A reload without the controller releases its lease, and the other replica takes it.
       process.write(first.script_path, three(mine, "first", true))
       wait.until_true(30, "the second one has the lease of the one that is gone", function()
         return said("alone")("second")

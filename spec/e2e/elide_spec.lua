@@ -12,8 +12,8 @@ widgets.each("elide-spec", function(t)
     return address and process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)) or ""
   end
 
-  -- Requests that write, by the client's own count, and writes that were left out. The Lease and Events
-  -- have other methods, or are not here.
+  -- The numbers of sent and of elided writes, from the client's metrics. The Lease and Events use other
+  -- methods, or do not occur here.
   local function counts()
     local text, sent = metrics(), 0
     for method, n in text:gmatch '\nrest_client_requests_total{[^}]*method="(%u+)"[^}]*} (%d+)' do
@@ -25,7 +25,7 @@ widgets.each("elide-spec", function(t)
 
   local touches = 0
 
-  -- One more run, which says so; returns what it sent and what it left out.
+  -- One more run, which reports itself; returns the numbers of sent and of elided writes.
   local function round(name)
     touches = touches + 1
     local word = ("touch-%dx"):format(touches)
@@ -36,8 +36,8 @@ widgets.each("elide-spec", function(t)
     return sent_now - sent, elided_now - elided
   end
 
-  -- Rounds until one sends nothing and leaves out at least `least` writes: caches and answers have met by
-  -- then.
+  -- Repeats rounds until one sends nothing and elides at least `least` writes: then the caches have caught up
+  -- with the answers.
   local function quiet(name, least)
     local sent, elided
     local ok, why = pcall(wait.until_true, SECONDS, "a round without a write", function()
@@ -73,7 +73,7 @@ widgets.each("elide-spec", function(t)
     quiet("w", 2)
     t.client:delete("v1/ConfigMap", t.ns, "b")
     t.await("w", "b is back", function() return t.client:get("v1/ConfigMap", t.ns, "b") end)
-    -- What is wanted changes.
+    -- The desired state changes.
     t.client:patch(t.get "w", { spec = { n = 2 } })
     t.await("w", "both have it", function()
       return t.client:get("v1/ConfigMap", t.ns, "a").data.n == "2"

@@ -224,7 +224,7 @@ servers.each(function(name, start)
       local _, err = kube.try(c.patch, c, e, { regarding = { name = "other" } })
       assert.truthy(err.message:find('involvedObject: Invalid value: {"Kind":"ConfigMap"', 1, true),
         err.message)
-      -- By the old API the same object may still be changed, and one without an eventTime asks for less.
+      -- The old API still allows changes of the object, and needs fewer fields when eventTime is absent.
       assert.equal("new", c:patch(c:get("v1/Event", ns, e.metadata.name), { message = "new" }).message)
       local core = { apiVersion = "v1", kind = "Event", metadata = { namespace = ns, generateName = "old-" },
         involvedObject = { namespace = ns, name = "m" } }

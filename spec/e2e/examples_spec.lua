@@ -51,7 +51,7 @@ describe("the gallery", function()
   end
 end)
 
--- What is to be seen of each example on a cluster, after its sample was applied: true, or what is there.
+-- The visible effect of each example on a cluster after its sample was applied: true, or the current state.
 local SEEN = {
   ["configmap-generator"] = function(c)
     return c:get("v1/ConfigMap", "default", "motd")("data.content") == "good morning"
@@ -105,7 +105,7 @@ servers.each(function(server_name, start)
         if exists(crd) then crds[#crds + 1] = crd end
         more[#more + 1] = script(name)
       end
-      -- its webhooks look at every pod: nobody else's server
+      -- its webhooks see every pod, so the server is its own
       server = start { empty = true, crds = crds }
       client = controller.client(server)
       for _, word in ipairs { "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto", "--control",

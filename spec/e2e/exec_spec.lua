@@ -92,8 +92,8 @@ servers.only_real(function(name, start)
       it("falls back to v4, which has no way to end standard input", function()
         assert.same({ stdout = "out\n", stderr = "err\n", code = 3 },
           c:exec(pod, { "sh", "-c", "echo out; echo err >&2; exit 3" }, main { protocol = V4.protocol }))
-        -- One line and no more: v4 is proxied byte by byte, and who still writes when the command ends has
-        -- the proxy cut off its last words.
+        -- Only one line: v4 is proxied byte by byte, and if a client still writes when the command ends, the
+        -- proxy cuts off the command's last output.
         local s <close> = c:exec_stream(pod, { "sh", "-c", "read x; echo $x" },
           main { protocol = V4.protocol, stdin = true })
         s:write "hey\n"
@@ -311,7 +311,7 @@ servers.only_real(function(name, start)
     describe("port_forward", function()
       local echo, port
 
-      -- A server on a port of the "pod": sends what it gets, in capitals, until it reads "bye".
+      -- A server on a port of the "pod" that returns its input in upper case until it reads "bye".
       lazy_setup(function()
         local probe = assert(socket.bind("127.0.0.1", 0))
         port = select(2, probe:getsockname())

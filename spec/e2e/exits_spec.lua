@@ -35,9 +35,9 @@ local FILES = {
   ["changed.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { n: '2' }\n",
 }
 
--- Status by status, a line of the shell in the directory of these files; $NS is a namespace that has the
--- ConfigMap a, $S the socket of a process that runs ok.lua, $T what it recorded. Of 2 for a mistake one is
--- tried for all.
+-- By status, a shell command in the directory of these files; $NS is a namespace with the ConfigMap a, $S the
+-- socket of a process that runs ok.lua, $T its recording. One mistake with status 2 is tried for all
+-- commands.
 local CASES = {
   check = { [0] = "$K check ok.lua", [1] = "$K check broken.lua" },
   reload = { [0] = "$K reload --socket $S",
@@ -76,11 +76,11 @@ local CASES = {
   apiserver = { [1] = "$K apiserver --load nothing" },
 }
 
--- What is said elsewhere: long runs end with 0 below and in stop_spec, pods' logs and commands are in
--- stream_cli_spec on a kubelet.
+-- Tested elsewhere: long runs end with 0 below and in stop_spec, logs and commands of pods are in
+-- stream_cli_spec with a kubelet.
 local ELSEWHERE = { run = true, apiserver = true, logs = true, exec = true }
 
--- Their output is not about anything, is made of files, or is what somebody else wrote.
+-- Their output has no data, consists of files, or was written by others.
 local NO_JSON = { run = true, dev = true, apiserver = true, attach = true, shell = true, init = true,
   annotations = true, gen = true, dump = true, logs = true, exec = true, completion = true }
 
@@ -165,7 +165,7 @@ servers.each(function(server_name, start)
                 :gsub("; ", " >/dev/null; ")
               local out, code = shell("( " .. line .. " ) 2>/dev/null")
               assert.equal(status, code, line .. out)
-              -- What could not be asked at all says so on stderr alone.
+              -- A command that cannot reach the server writes only to stderr.
               if status == 0 or out ~= "" then parsed(out, c.name == "watch") end
             end
           end

@@ -48,7 +48,7 @@ servers.each(function(name, start)
       local maps, secrets = report.informers[1], report.informers[2]
       assert.equal("v1/ConfigMap", maps.kind)
       assert.equal("v1/Secret", secrets.kind)
-      -- A real server puts its certificate authority into each namespace, perhaps.
+      -- A real server may add its certificate authority to each namespace.
       assert.is_true(maps.objects >= 3)
       assert.is_true(maps.bytes > 6000, tostring(maps.bytes))
       assert.is_true(maps.parts.data > 0.7)

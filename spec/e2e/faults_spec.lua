@@ -60,7 +60,7 @@ describe("the endpoint of faults", function()
   it("is heeded by clients as kube-apiserver's failures are", function()
     a:post(PATH, { rules = { { verb = "create", error = "throttled", retryAfter = 1, times = 2 },
       { verb = "get", path = "/api/v1/*", latency = { mean = "5ms" } } } })
-    s:must_kubectl("create", "configmap", "patient") -- waits for a second, twice
+    s:must_kubectl("create", "configmap", "patient") -- waits twice for a second
     assert.equal("patient", s:must_kubectl("get", "configmap", "patient", "-o", "jsonpath={.metadata.name}"))
     local seen = hits(a)
     assert.equal(2, seen[1])
@@ -89,7 +89,7 @@ servers.only_real(function(_, real)
         answers[i] = { a:get("/api/v1/namespaces/default/configmaps/gone"),
           a:post("/api/v1/namespaces", { metadata = { name = "default" } }) }
         for k, r in ipairs(answers[i]) do answers[i][k] = { code = r.code, body = r.body } end
-        answers[i][2].body.details = nil -- whoever orders a failure by its code gives none
+        answers[i][2].body.details = nil -- a failure that is ordered by its code has none
         s:stop()
       end
       local found = {}

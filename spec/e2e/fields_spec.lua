@@ -10,7 +10,7 @@ servers.each(function(server_name, start)
     local client, ns, run
     local begin = controller.frame("fields", start, function(_, c, n) client, ns = c, n end)
 
-    -- Runs a controller of ConfigMaps; what report(ctx, text) was given is the answer.
+    -- Runs a controller of ConfigMaps; returns the text of its report(ctx, text).
     local function asked(spec, body, ...)
       run = begin(([[
         local kube = require "kubelua"

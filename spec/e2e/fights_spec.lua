@@ -82,7 +82,7 @@ servers.each(function(name, start)
       assert.matches("its own writes triggered it %d+ times in a row", event("WriteLoop", "bad").note)
       assert.equal(1, metric(p, "kubelua_write_loops_total", "counter"))
       assert.equal(1, metric(p, "kubelua_slowed_keys", "counter"))
-      -- It goes slower and slower: a handful of runs, where there were hundreds in a second.
+      -- It slows down: a handful of runs instead of hundreds in a second.
       local function seen()
         return tonumber(client:get("v1/ConfigMap", ns, "bad")("metadata.annotations", "example.com/seen"))
       end
@@ -95,7 +95,7 @@ servers.each(function(name, start)
         end)
       end
       assert.is_true(seen() - before < 10, ("it went from %d to %d"):format(before, seen()))
-      -- Logic that does not do it starts with a clean slate.
+      -- Logic without the fight starts without delays.
       process.write(p.script_path .. ".new", (COUNTER:gsub('== "bad"', '== "nobody"')))
       assert(os.rename(p.script_path .. ".new", p.script_path))
       wait.until_true(30, "the slate is clean", function()

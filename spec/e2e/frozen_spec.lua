@@ -16,7 +16,7 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
--- Pairs of replicas, each with a lease of its own, frozen side by side: a round takes as long as a lease.
+-- Pairs of replicas, each with its own lease, are frozen in parallel: a round takes as long as a lease.
 local PAIRS = sizes.of { short = 3, long = 10, sanitized = 4 }
 local FREEZES = sizes.of { short = 6, long = 200, sanitized = 16 }
 
@@ -56,7 +56,7 @@ local function pair_start(server, client)
   for _, name in ipairs { "ledger", "board" } do
     client:create { kind = "v1/ConfigMap", namespace = self.ns, name = name }
   end
-  -- Everything that becomes of the two, from here on.
+  -- All changes of the two objects from now on.
   self.watch = process.spawn { KUBELUA, "get", "v1/ConfigMap", "-n", self.ns, "--kubeconfig",
     server.kubeconfig, "--watch", "--output",
     "jsonpath={.metadata.name} {.metadata.resourceVersion} {.data.epoch} {.data.writer} {.data.n}\n",
@@ -99,7 +99,7 @@ function Pair:thaw()
   end)
 end
 
---- What the server took, in the order in which it did: lists of { rv, epoch, writer } by object.
+--- The accepted writes in their order: lists of { rv, epoch, writer } by object.
 function Pair:history()
   local seen = { ledger = {}, board = {} }
   for name, rv, epoch, writer in self.watch:log():gmatch "(%a+) (%d+) (%d+) (%a) %d+\n" do

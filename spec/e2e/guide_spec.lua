@@ -84,7 +84,7 @@ servers.each(function(server_name, start)
       if server then server:stop() end
     end)
 
-    -- Nobody can count on the ports of the page being free here.
+    -- Replaces the ports on the page, which may be in use here.
     local function with_ports(command)
       return (command:gsub("127%.0%.0%.1:(%d+)", function(port)
         ports[port] = ports[port] or servers.free_port()

@@ -77,7 +77,7 @@ servers.each(function(server_name, start)
     end)
     lazy_teardown(function() if s then s:stop() end end)
 
-    -- What Helm prints; it must succeed.
+    -- The output of Helm, which must succeed.
     local function helm(...)
       local words = { "env", "HOME=" .. process.quote(process.tmpdir()), HELM, "--kubeconfig",
         process.quote(s.kubeconfig), "-n", ns }
@@ -87,7 +87,7 @@ servers.each(function(server_name, start)
       return out
     end
 
-    -- What the release has: replicas, text, port; nil where the object is gone.
+    -- The state of the release: replicas, text, port; nil: the object is gone.
     local function state()
       local deploy = api:get(("/apis/apps/v1/namespaces/%s/deployments/a"):format(ns)).body
       local map = api:get(("/api/v1/namespaces/%s/configmaps/a-words"):format(ns)).body

@@ -51,7 +51,7 @@ servers.each(function(name, start)
       return o
     end
 
-    -- Something that another client does a little later, while this state waits: a shell is another process.
+    -- Another client's action a little later, while this state waits: a shell is another process.
     local function soon(...) process.spawn { "sh", "-c", ..., name = "soon" } end
     local function kubectl(words)
       return ("KUBECONFIG=%s %s/kubectl %s"):format(process.quote(s.kubeconfig),

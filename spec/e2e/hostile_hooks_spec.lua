@@ -9,7 +9,7 @@ local new_api = require "support.api"
 local process = require "support.process"
 local servers = require "support.servers"
 
--- what the webhook does, the status of the write, what its answer says
+-- the behaviour of the webhook, the status of the write, the message of the answer
 local CASES = {
   { "nothing", 201, "ConfigMap" },
   { "insertions", 500, "more than 10 million members together" },
@@ -27,7 +27,7 @@ local CASES = {
   { "redirect", 500, "HTTP 307" },
 }
 
--- of conversions: what the webhook does, the status of the list, what its answer says
+-- for conversions: the behaviour of the webhook, the status of the list, the message of the answer
 local CONVERSIONS = {
   { "nothing", 200, "GizmoList" },
   { "message", 500, "Kind=Gizmo failed: mmmm" },

@@ -6,13 +6,13 @@ local identities = require "support.identities"
 local process = require "support.process"
 local servers = require "support.servers"
 
--- What spec/support/hostile_http2.py plays. The last three bring nothing that a transfer hears of.
+-- The behaviours of spec/support/hostile_http2.py. The last three send nothing that reaches a transfer.
 local TRICKS = {
   "hints", "headers", "continuations", "table", "trailers", "settings", "pings", "pushes", "goaway",
   "refused", "window", "huge", "bomb", "silent", "drops", "closed", "pongs", "grants", "nothing",
 }
 
--- AddressSanitizer keeps 256 MiB of freed memory back, and some around each block.
+-- AddressSanitizer keeps 256 MiB of freed memory, and some memory around each block.
 local KIB_MAX = (os.getenv "KL_VARIANT" == "asan" and 1024 or 512) * 1024
 
 local ENDS = { closed = true, timeout = true, server = true, too_big = true }

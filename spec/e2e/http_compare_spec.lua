@@ -13,7 +13,8 @@ local SECONDS = 30
 local LIVE = [[
   ctx.http:post(url .. "/echo", { json = { name = map.metadata.name, n = 1, token = "sesame-42" },
     headers = { ["X-Run"] = ctx.id, Authorization = "Bearer sesame-43" } })]]
--- By the name of the ConfigMap: the same in other words, elsewhere, otherwise, with a query, or not at all.
+-- By the name of the ConfigMap: the same in other words, to another server, a different one, with a query, or
+-- none.
 local NEXT = [[
   local name = map.metadata.name
   if name == "silent" then return end

@@ -87,7 +87,7 @@ describe("ctx.http", function()
     assert.same({ "GET", "", web.url .. "/echo" }, { r.json.method, r.json.body, r.url })
     r = t:ask "return http:post(url .. '/to/307?/echo', { redirects = 1, body = 'x' })"
     assert.same({ "POST", "x" }, { r.json.method, r.json.body })
-    -- to another server nothing goes along that was meant for the first
+    -- another server gets nothing that was meant for the first one
     r = t:ask(("return http:get(url .. '/to?%s', { redirects = 1, headers = { ['X-Key'] = 'k', Accept = \z
       'a/b' } })")
       :format(target)).json.headers

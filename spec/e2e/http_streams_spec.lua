@@ -114,7 +114,7 @@ return kube.controller { name = "follows", resource = "v1/ConfigMap", namespaces
     local t = http.start_script(server, client, ns, script, "--allow-http", "--record", tape,
       "--control", socket)
     t.run:wait_for_log(60, "counted 10")
-    -- why tells that it was read, not each bit of it
+    -- why reports that the answer was read, not each piece
     local why = process.run(("%s why --socket %s cm %s/a"):format(KUBELUA, socket, ns))
     assert.equal(1, select(2, why:gsub("GET http://", "")), why)
     t:finish()

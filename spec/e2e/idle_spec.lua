@@ -8,7 +8,7 @@ local wait = require "support.wait"
 local CONTROLLERS = 10
 local LIMIT = 16 * 1024        -- KB of memory of its own; sanitizers bring theirs
 
--- Pages of files are left out: how many of them are mapped depends on what else the machine does.
+-- Pages of files do not count: the number of mapped ones depends on the rest of the machine.
 local function resident(pid)
   return tonumber(process.read(("/proc/%d/status"):format(pid)):match "RssAnon:%s*(%d+)")
 end

@@ -37,7 +37,7 @@ servers.each(function(name, start)
       for k, v in pairs(more.labels or {}) do labels[k] = v end
       local o = c:apply { kind = "v1/ConfigMap", namespace = more.namespace or NS, name = key,
         labels = labels, data = data or { a = "1" } }
-      -- A busy real server's cache is a little behind, and a first list is answered out of it.
+      -- The cache of a busy real server is late, and answers a first list.
       wait.until_true(20, "the server's cache has it", function()
         local cached = c:list("v1/ConfigMap", { namespace = o.metadata.namespace,
           fields = "metadata.name=" .. key, resource_version = "0" })[1]
@@ -59,7 +59,7 @@ servers.each(function(name, start)
       assert.is_true(ok, why)
     end
 
-    -- What handlers hear, as words; `until_heard(word)` pumps until one came.
+    -- The events of handlers, as words; `until_heard(word)` pumps until one arrives.
     local function listener(informer, opts)
       local heard = {}
       local function say(fmt, ...) heard[#heard + 1] = fmt:format(...) end
@@ -112,7 +112,7 @@ servers.each(function(name, start)
       local configs = informers { namespace = NS }:informer "v1/ConfigMap"
       local heard, until_heard, handler = listener(configs)
       synced()
-      assert.same({}, heard)                -- nobody polled
+      assert.same({}, heard)                -- no poll yet
       assert.is_false(handler:synced())
       until_heard(1)
       wait.until_true(20, "the handler is synced", function() f:poll() return handler:synced() end)
@@ -309,7 +309,7 @@ servers.each(function(name, start)
       map "a"
       informers { namespace = NS }:informer("v1/ConfigMap"):on { add = function() end }
       f:start()
-      -- The interpreter's own ^C is a hook that goes and raises.
+      -- The interpreter's own ^C is a hook that removes itself and raises.
       debug.sethook(function()
         debug.sethook()
         error("interrupted!", 0)
@@ -377,7 +377,7 @@ servers.each(function(name, start)
         },
       }
       assert.is_true(f:wait_synced(60 * wait.factor))
-      -- A watch may be refused for a moment after the first list of a new kind.
+      -- A server may reject a watch for a moment after the first list of a new kind.
       wait.until_true(20, "nothing is wrong any more", function() return not widgets:stats().message end)
       c:delete("apiextensions.k8s.io/v1/CustomResourceDefinition", "widgets.informers.kubelua.test")
     end)

@@ -151,7 +151,7 @@ servers.only_real(function(name, start)
       assert.equal("run", mounts[env.XDG_RUNTIME_DIR.value])
       assert.truthy(container.securityContext.readOnlyRootFilesystem)
 
-      -- The spec's user instead of the service account: there is nobody here who would make its token.
+      -- The spec's user replaces the service account, since no controller here creates its token.
       s:must_kubectl("create", "clusterrolebinding", "first-nobody", "--clusterrole", "first", "--user",
         "nobody")
       s:must_kubectl("create", "rolebinding", "first-nobody", "-n", "first-system", "--role", "first",

@@ -55,7 +55,7 @@ local function children(run)
   return pids
 end
 
--- Each is an error of that key alone.
+-- Each fails only its own key.
 local WANTS = [[
 local kube = require "kubelua"
 local wants = {
@@ -110,10 +110,10 @@ local CASES = {
   { "deep", "nested deeper than 512" },
   { "many", "has many" },
 }
--- ThreadSanitizer takes longer to write 72 MiB of JSON than a turn may take.
+-- With ThreadSanitizer, writing 72 MiB of JSON takes longer than a turn may.
 if os.getenv "KL_VARIANT" ~= "tsan" then CASES[#CASES + 1] = { "large", "it has more than 65536 KiB" } end
 
--- The line that says how a run of that key failed.
+-- The log line about the failed run of that key.
 local function failure(run, name)
   local line
   wait.until_true(60, "a failure of " .. name, function()
@@ -142,8 +142,8 @@ return require("kubelua").controller {
 }
 ]]
 
--- How many runs ended with their process. Between two beginnings of a key is an end, its own or that of its
--- process.
+-- The number of runs that ended with their process. Between two beginnings of a key there is an end: its own
+-- or that of its process.
 local function assert_one_at_a_time(log)
   local open, lost = {}, 0
   for line in log:gmatch "[^\n]+" do
@@ -174,8 +174,7 @@ servers.each(function(server_name, start)
     local start_run = controller.frame("isolate", start, function(_, c, n) client, ns = c, n end)
     local runs
     before_each(function() runs = {} end)
-    -- What a sanitizer says of an isolated process, which opens no file, is in the log of the one that
-    -- began it.
+    -- A sanitizer's report about an isolated process, which opens no file, is in the log of its parent.
     after_each(function()
       for _, run in ipairs(runs) do
         assert.is_nil(run:log():match "[^\n]*Sanitizer[^\n]*" or run:log():match "[^\n]*runtime error:[^\n]*")
@@ -266,7 +265,7 @@ servers.each(function(server_name, start)
       end)
     end)
 
-    if server_name == servers.EMBEDDED then -- no server has a part in it
+    if server_name == servers.EMBEDDED then -- no server is involved
       it("spends its budgets as any other, and overflows its stacks", function()
         local run = begin((WANTS:gsub("NS", ns)))
         for _, case in ipairs(CASES) do

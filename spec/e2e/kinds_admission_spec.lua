@@ -28,7 +28,7 @@ local CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 local RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 local STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
 
--- A pod of the namespace "default" is taken: the plugins have heard of what it names.
+-- A pod of the namespace "default" is accepted once the plugins know the objects that it names.
 local function wait_for_pod(s, spec)
   wait.until_true(30, "a class to be known", function()
     return ask(s, "POST", "/api/v1/namespaces/default/pods?dryRun=All", { metadata = { name = "known" },

@@ -5,7 +5,7 @@
 local both = require "support.both"
 local wait = require "support.wait"
 
--- Rows of one kind: add(what, object, code) sends it without keeping it.
+-- Rows of one kind: add(name, object, code) sends the object as a dry run.
 local function adder(rows, kind, path)
   return function(what, more, code)
     local o = both.merge({ metadata = { name = ("x%d"):format(#rows) } }, more)

@@ -75,7 +75,7 @@ both.describe("dry runs in bodies", function(ns)
   }
 end)
 
--- A definition of its own for each row of specs: both servers serve it when `before` returns.
+-- A definition for each row of specs; both servers serve it when `before` returns.
 local function definition(group, name, extra)
   local crd = { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
     metadata = { name = name .. "s." .. group },
@@ -144,7 +144,7 @@ servers.only_real(function(_, real)
         local conditions
         wait.until_true(60, "it is judged", function()
           conditions = a:get(path).body.status.conditions
-          -- kube-apiserver begins with a judgement of its own
+          -- kube-apiserver first adds a condition of its own
           return #conditions == 2 and conditions[2].reason ~= "Installing"
         end)
         for _, c in ipairs(conditions) do c.lastTransitionTime = nil end
@@ -178,7 +178,7 @@ servers.only_real(function(_, real)
   end)
 end)
 
--- Go's JSON leaves these out, so that nobody sees them and defaults take their place.
+-- Go's JSON omits these values, so defaults replace them.
 both.describe("zero values", function(ns)
   local base = "/api/v1/namespaces/" .. ns
   local apps = "/apis/apps/v1/namespaces/" .. ns

@@ -91,7 +91,7 @@ describe("the garbage collector of the embedded server", function()
   lazy_setup(function() s = servers.embedded { collects = true } end)
   lazy_teardown(function() s:stop() end)
 
-  -- An answer's body, or nil where nothing is.
+  -- The body of the answer; nil: there is no object.
   local function ask(method, path, body)
     local answer = both.ask(s, { { "", method, path, body } })[1]
     if answer.code == 404 then return nil end

@@ -16,7 +16,7 @@ local SLO = "slo.koordinator.sh/v1alpha1/NodeSLO"
 local NAME = "audited"
 local PATIENCE = 60
 
--- The audit writes the condition, too.
+-- A copy in which the audit also writes the condition.
 local function copy()
   return (policies.changed("koordletaudit.lua", { ["condition = false,"] = "condition = true,",
     ["BEMemoryEvict = true, MemoryEvict = true"] = "BEMemoryEvict = true" }))

@@ -19,7 +19,7 @@ local CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 local SYSTEM, NAME = "koordinator-system", "compared"
 local PATIENCE = 60
 
--- A disagreement is told at once.
+-- A copy that reports a disagreement at once.
 local function copy()
   return (policies.changed("compare.lua", { ["patienceSeconds = 300"] = "patienceSeconds = 0" }))
 end
@@ -68,7 +68,7 @@ servers.each(function(name, start)
       return server:kubeconfig_for(server.tokens.nobody)
     end
 
-    -- The data of a report that a run wrote.
+    -- The data of a report.
     local function report(run_, name_)
       local data
       wait.until_true(PATIENCE, "a report", function()
@@ -80,7 +80,7 @@ servers.each(function(name, start)
       return data
     end
 
-    -- What the fixture runner says of the cases of one calculation.
+    -- The output of the fixture runner for the cases of one calculation.
     local function run_cases(data, calc)
       local dir, said = process.tmpname ".cases", {}
       process.run("mkdir -p " .. process.quote(dir))

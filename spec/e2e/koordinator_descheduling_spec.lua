@@ -16,7 +16,7 @@ local COST = "controller.kubernetes.io/pod-deletion-cost"
 local SCRIPTS = { "custompriority", "fragmentationaware", "scaledownbinpack" }
 local PATIENCE = 60
 
--- A copy of the policies that looks every second, and knows which nodes are dear: the clock of a process is
+-- A copy of the policies with an interval of a second and the prices of nodes: the clock of a process is
 -- real.
 local function copy()
   local dir, order = policies.copy(), {}
@@ -113,7 +113,7 @@ servers.each(function(name, start)
           return true
         end)
       end
-      look_twice() -- pods with a job are counted as ones that stay
+      look_twice() -- pods with a job count as staying
       local versions = {}
       for _, pod in ipairs(client:list(POD)) do versions[pod.metadata.name] = pod.metadata.resourceVersion end
       look_twice()

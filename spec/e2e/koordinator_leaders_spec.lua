@@ -49,7 +49,7 @@ local function add_pod(client, name, o)
       containers = { { name = "c", image = "none", resources = { requests = { cpu = o.cpu or "1" } } } } } }
 end
 
--- What an agent says: its node uses cpu by itself, and 3 for each pod.
+-- The report of an agent: its node uses `cpu`, and 3 for each pod.
 local function report(client, node, cpu, ...)
   local used = {}
   for i, name in ipairs { ... } do
@@ -86,7 +86,8 @@ local function carried(client, kind, namespace, name, annotation)
   return get(client, kind, namespace, name)("metadata.annotations", annotation)
 end
 
--- In "pods", jobs are made by hand; in "balance", by what looks for pods to move, and nobody works on them.
+-- In the world "pods", the spec creates jobs; in "balance", descheduling policies do, and no controller works
+-- on them.
 local WORLDS = {}
 
 function WORLDS.pods(client)
@@ -118,7 +119,7 @@ function WORLDS.pods(client)
   add_job(client, "refused", "stays")
 end
 
--- On "hot" much is used; "spot" is dear, "even" is cheap, and "uneven" has more cpu asked for than memory.
+-- "hot" is overused, "spot" is expensive, "even" is cheap, and "uneven" has more requested cpu than memory.
 function WORLDS.balance(client)
   for _, name in ipairs { "hot", "even", "uneven" } do add_node(client, name, "10") end
   client:patch(client:get(NODE, "even"), { metadata = { labels = { price = "low" } } })
@@ -130,7 +131,7 @@ function WORLDS.balance(client)
   report(client, "even", "1")
 end
 
--- Something is new: a node, and what an agent says of it. Two halves: the leaders die between them.
+-- A change: a new node and its agent's report. It has two halves, and the leaders die between them.
 local CHANGES = { pods = {}, balance = {} }
 
 CHANGES.pods[1] = function(client)
@@ -175,14 +176,15 @@ local function jobs_of(client, trigger)
   return n
 end
 
--- A policy of the descheduler makes a job of each world's kind.
+-- A descheduling policy, which creates a job in its world.
 local function descheduler(script, trigger, params)
   return { script = script, world = "balance", every_second = true, params = params,
     holds = function(c) return jobs_of(c, trigger) == 1 end,
     goes_on = function(c) return jobs_of(c, trigger) == 2 end }
 end
 
--- A comparison beside the original says how much it compared: nodes, or quotas, the reserved ones among them.
+-- A comparison with the original, which reports the number of compared nodes or quotas, reserved quotas
+-- included.
 local function comparison(script, name, first, later)
   local function compared(c)
     return tonumber((get(c, MAP, NS, name)("data", "report.txt") or ""):match "compared: (%d+)")
@@ -193,7 +195,7 @@ local function comparison(script, name, first, later)
     goes_on = function(c) return compared(c) == later end }
 end
 
--- One that compares decisions says that there was none; the change deletes what it says.
+-- A comparison of decisions, which reports that there were none; the change deletes its report.
 local function witness(script, name)
   local function says(c) return (get(c, MAP, NS, name)("data", "report.txt") or ""):find "compared: %d" end
   return { script = script, world = "pods", every_second = true,
@@ -201,8 +203,8 @@ local function witness(script, name)
     holds = says, goes_on = says }
 end
 
--- Each: { script, world, controller = its name where that is another, params, every_second = it looks by the
--- clock, holds = whether it has written what it should, goes_on = whether it has after the change }.
+-- Each: { script, world, controller = its name if it differs, params, every_second = whether it runs by the
+-- clock, holds = whether it has written its result, goes_on = whether it has after the change }.
 local POLICIES = {
   { script = "noderesource", world = "pods",
     holds = function(c) return get(c, NODE, "n1")("status.allocatable", "kubernetes.io/batch-cpu") end,
@@ -265,8 +267,8 @@ local POLICIES = {
     goes_on = function(c) return carried(c, POD, "default", "wide2", COST) end },
 }
 
--- Scripts of webhooks: { script, prepare = what is there before, answers = whether each of them has answered
--- }.
+-- Scripts with webhooks: { script, prepare = creates objects before, answers = whether each of them has
+-- answered }.
 local PROFILES = "config.koordinator.sh/v1alpha1/ClusterColocationProfile"
 local QUOTA_LABEL = "quota.scheduling.koordinator.sh/"
 local DRY = { dry_run = true }
@@ -316,7 +318,7 @@ local WEBHOOKS = {
 }
 local ALL = table.move(WEBHOOKS, 1, #WEBHOOKS, #POLICIES + 1, { table.unpack(POLICIES) })
 
--- A copy in which those that look by the clock do so every second, and LowNodeLoad is sure at once.
+-- A copy with intervals of a second, in which LowNodeLoad acts at the first observation.
 local function copy()
   local _, dir = policies.changed("lownodeload.lua", { ["local INTERVAL = 60"] = "local INTERVAL = 1",
     ["consecutiveAbnormalities = 5"] = "consecutiveAbnormalities = 1" })
@@ -332,8 +334,8 @@ end
 
 -- ---------------------------------------------------------------- manifests
 
--- What is printed for each policy: { file, lease, account, words = of its Deployment }; printed once for both
--- servers.
+-- The printed manifests of each policy: { file, lease, account, words = of its Deployment }; printed once for
+-- both servers.
 local printed
 
 local function print_all()
@@ -362,7 +364,7 @@ local function parse(file)
   end
 end
 
--- The sources tell all rights: where they did not, the manifests would say so.
+-- The rights are found in the sources; the manifests would name those that are not.
 local function print_manifests()
   local out = {}
   for policy, file in pairs(print_all()) do
@@ -372,7 +374,7 @@ local function print_manifests()
   return out
 end
 
--- Applies all, and sets params; those stay, whoever applies again.
+-- Applies all manifests and sets params, which another apply keeps.
 local function deploy(server, client)
   local all, changed = {}, {}
   local function name_of_map(policy) return printed[policy].account .. "-params" end
@@ -414,7 +416,7 @@ local function load_of(run, policy)
   return known and waits == 0, ran
 end
 
--- A replica: the Deployment's own words, but for where things are and how long a silent leader is waited for.
+-- A replica: the Deployment's command, with other paths and a shorter lease.
 local function replica(server, path, manifests, identity)
   local words = { KUBELUA, name = "kubelua run" }
   for _, word in ipairs(manifests.words) do
@@ -456,7 +458,7 @@ local function leader_of(client, policy) return policy.replicas[holder(client, p
 
 local function generations(run) return select(2, run:log():gsub("loaded the next generation", "")) end
 
--- Saves all scripts anew, as an editor does.
+-- Saves all scripts again, as an editor does.
 local function reload(client, chosen, path_of)
   local had = {}
   for _, policy in ipairs(chosen) do
@@ -470,8 +472,7 @@ local function reload(client, chosen, path_of)
   end)
 end
 
--- Looks at everything again with new logic, until that writes nothing: one policy's last write may have been
--- another's news.
+-- Reloads until the new logic writes nothing: the last write of one policy may wake another.
 local function come_to_rest(client, chosen, path_of)
   wait.until_true(policies.PATIENCE, "new logic writes nothing", function()
     local before, seen = versions(client), {}

@@ -19,7 +19,7 @@ local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
 local SCRIPTS = { "lownodeload", "podmigrationjob", "reservations" }
 local PATIENCE = 60
 
--- LowNodeLoad looks every second and is sure at once: the clock of a process is real.
+-- LowNodeLoad has an interval of a second and acts at once: the clock of a process is real.
 local function copy()
   local _, dir = policies.changed("lownodeload.lua", { ["local INTERVAL = 60"] = "local INTERVAL = 1",
     ["consecutiveAbnormalities = 5"] = "consecutiveAbnormalities = 1" })
@@ -67,7 +67,7 @@ servers.each(function(name, start)
       set = client:create { kind = SET, namespace = "default", name = "web", spec = { replicas = 3,
         selector = { matchLabels = { app = "web" } }, template = { metadata = { labels = { app = "web" } },
           spec = { containers = { { name = "c", image = "none" } } } } } }
-      -- Nothing would bring the others back: they stay.
+      -- The other pods have no controller, so they stay.
       add_pod("a", "busy", true)
       add_pod("b", "busy", false)
       add_pod("c", "busy", false)

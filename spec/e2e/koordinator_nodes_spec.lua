@@ -78,7 +78,7 @@ servers.each(function(server_name, start)
         spec = { devices = { gpu } } }
       run = policies.start(server, dir .. "/noderesource.lua")
       offers "100"
-      -- The labels are the last that is written.
+      -- The labels are written last.
       wait.until_true(policies.PATIENCE, "n2 is labelled", function()
         return client:get(NODE, "n2")("metadata.labels", "node.koordinator.sh/gpu-model") == "A100"
       end)

@@ -66,7 +66,7 @@ servers.each(function(name, start)
       end)
     end
 
-    -- A change that means nothing to a policy wakes it all the same.
+    -- An irrelevant change wakes the policy, too.
     local function rests(controller_name, kinds)
       policies.rests(run, client, controller_name, kinds, function(text)
         client:patch(client:get(NODE, "n1"), { metadata = { labels = { looked = text } } })
@@ -151,7 +151,7 @@ servers.each(function(name, start)
       run = controller.start(server, policies.copy() .. "/quotawebhooks.lua", "--webhook-listen",
         "127.0.0.1:0",
         "--webhook-url", "auto")
-      -- Refused is a quota that no tree allows, from the moment in which the server knows the webhook.
+      -- An invalid quota is rejected as soon as the server knows the webhook.
       wait.until_true(policies.PATIENCE, "the webhooks are known", function()
         local ok, why = kube.try(client.create, client, quota("early", "nowhere", "1", "2"),
           { dry_run = true })

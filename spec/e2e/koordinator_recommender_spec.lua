@@ -17,7 +17,7 @@ local RECOMMENDATION = "analysis.koordinator.sh/v1alpha1/Recommendation"
 local NAME = "measured"
 local PATIENCE = 60
 
--- It looks each second.
+-- A copy with an interval of a second.
 local function copy()
   return (policies.changed("recommender.lua", { ["intervalSeconds = 60"] = "intervalSeconds = 1",
     ["checkpointSeconds = 600"] = "checkpointSeconds = 0" }))
@@ -100,7 +100,7 @@ servers.each(function(name, start)
       assert.equal(uid, map.metadata.ownerReferences[1].uid)
       assert.is_nil(run:log():find("ERROR", 1, true), run:log())
       controller.finish(run)
-      -- Nothing is reported any more, and the status is lost: only the checkpoint knows.
+      -- There are no reports any more, and the status is lost: only the checkpoint is left.
       client:delete(METRIC, NAME)
       client:patch_status(client:get(RECOMMENDATION, namespace, "web"), { podStatus = kube.null,
         conditions = kube.null })

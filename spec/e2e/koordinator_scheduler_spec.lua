@@ -119,7 +119,7 @@ servers.each(function(name, start)
         local status = client:get(RESERVATION, "room").status
         return status and status.phase == "Available" and status.nodeName == "n2"
       end)
-      -- Without the annotation the pod might be decided before the process has seen the Reservation.
+      -- Without the annotation, the pod might be decided before the cache has the Reservation.
       add_pod("web", "1", { app = "web" }, { [DOMAIN .. "reservation-affinity"] = '{"name":"room"}' })
       await("a pod in the room that is kept for it", function() return where "web" == "n2" end)
       assert.equal(('{"name":"room","uid":"%s"}'):format(room.metadata.uid),
@@ -215,7 +215,7 @@ servers.each(function(name, start)
           return where(class) == "n3" or error(why(class) or "it is not decided", 0)
         end)
       end
-      -- Of those that are there the pod without a priority is the least important.
+      -- Among the running pods, the one without a priority is the least important.
       assert.is_nil(client:get(POD, "default", "own"))
       assert.equal("n3", where "low")
 

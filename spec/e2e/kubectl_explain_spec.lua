@@ -88,8 +88,7 @@ local EXPLAINED = {
   "pods.spec.nothing", "nothings",
 }
 
--- kubectl makes its words of the definitions, which are held against each other below: the suite explains
--- every sixth.
+-- kubectl builds its output from the definitions, which are compared below: the suite explains every third.
 local EVERY = sizes.of { short = 6, long = 1 }
 
 local function words(line)
@@ -171,7 +170,7 @@ servers.only_real(function(name, start)
     end
 
     it("publishes those of a CRD, in both versions of OpenAPI", function()
-      -- Which groups have a DeleteOptions is said by all the groups of a server together.
+      -- DeleteOptions lists all groups of a server.
       assert.same({ "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions" },
         differing("/openapi/v3/apis/" .. GROUP .. "/v1", "schemas"))
       assert.same({}, differing("/openapi/v2", "definitions", true))

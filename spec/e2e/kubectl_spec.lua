@@ -22,7 +22,7 @@ local function names()
 end
 
 local count = 0
--- The session that the suite types at the real server: it names the version, and asks for all kinds.
+-- The session that the suite runs on the real server: it shows the version, and lists all kinds.
 local TYPED = "look"
 -- Those that it types at the embedded one: of every verb there is one that reads, writes or waits like it.
 local EMBEDDED = { "apply", "change", "create", "look", "rights" }
@@ -51,7 +51,7 @@ servers.each(function(name, start)
   end)
 end)
 
--- How many different commands of each verb there are at least.
+-- The least number of different commands of each verb.
 local LEAST = {
   ["annotate"] = 3, ["api-resources"] = 3, ["api-versions"] = 1, ["apply"] = 15,
   ["apply edit-last-applied"] = 1, ["apply set-last-applied"] = 1, ["apply view-last-applied"] = 1,

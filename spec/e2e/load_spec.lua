@@ -76,7 +76,7 @@ describe("a file to load", function()
     assert.truthy(said:find "%.json:%d+:%d+: ", said)
   end)
 
-  -- What is between the objects here would be most of a dump.
+  -- The text between the objects here is large, like most of a dump.
   it("is never held whole", function()
     local MB = 192
     local forms = {

@@ -192,7 +192,7 @@ servers.only_real(function(name, start)
       end
       collectgarbage()
       wait.until_true(10, "the stand-in has no followers", function()
-        -- 01 is ESTABLISHED: a closed connection stays in the table for a minute, and says nothing
+        -- 01 is ESTABLISHED: closed connections stay in the table for a minute
         local out = process.run(("grep -c ':%04X 01 ' /proc/net/tcp"):format(kubelet.port))
         return tonumber(out) < 20
       end)

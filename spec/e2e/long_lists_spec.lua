@@ -27,7 +27,7 @@ local function hooks(spec)
     '"spec":' .. spec }
 end
 
--- What it is; path, version, kind and members; the code that is expected.
+-- The name; path, version, kind and members; the expected code.
 local CASES = {
   { "containers", { "/api/v1/namespaces/default/pods", "v1", "Pod",
     '"spec":{"containers":' .. list '{"name":"a@","image":"i"}' .. "}" }, 201 },

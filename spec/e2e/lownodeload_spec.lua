@@ -16,7 +16,7 @@ local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 local PATIENCE = 60
 
--- It looks every second and is sure after the third look: the clock of a process is real.
+-- A copy with an interval of a second that acts after three observations: the clock of a process is real.
 local function copy()
   return (policies.changed("lownodeload.lua", { ["local INTERVAL = 60"] = "local INTERVAL = 1",
     ["consecutiveAbnormalities = 5"] = "consecutiveAbnormalities = 2" }))
@@ -91,7 +91,7 @@ servers.each(function(name, start)
 
       begin()
       policies.save(run, path)
-      -- The node stays as busy as it was: a pod that is under way is left alone, and the others follow.
+      -- The node stays busy: a pod with a job is left alone, and the others follow.
       wait.until_true(PATIENCE, "a job for each pod", function()
         if #client:list(JOB) == 3 then return true end
         error(run:log(), 0)

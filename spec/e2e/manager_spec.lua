@@ -34,7 +34,7 @@ servers.each(function(name, start)
 
     local function greeting(key) return client:get("v1/ConfigMap", ns, key)("data.greeting") end
 
-    -- A manager of one script over a client of its own; its source begins with the greeting controller's.
+    -- A manager of one script with its own client; its source begins with the greeting controller's.
     local function manager(opts)
       local c = kube.connect { kubeconfig = server.kubeconfig, cache_dir = false }
       opts.client, opts.namespace = c, ns
@@ -43,7 +43,7 @@ servers.each(function(name, start)
       return m, c
     end
 
-    -- What a step raises is no "not yet".
+    -- An error of a step ends the wait.
     local function step_until(m, what, fn)
       local raised
       wait.until_true(30, what, function()

@@ -24,7 +24,7 @@ local WATCH = "/api/v1/namespaces?watch=1&resourceVersion=0&timeoutSeconds=1"
 local CUSTOM = "/apis/media.example.com/v1/namespaces/default/gadgets/a"
 local CUSTOMS = "/apis/media.example.com/v1/namespaces/default/gadgets"
 
--- path, Accept, code, Content-Type, what a failure says
+-- path, Accept, code, Content-Type, message of a failure
 local CASES = {
   { OBJECT, "application/json", 200, "application/json" },
   { OBJECT, "application/yaml", 200, "application/yaml" },

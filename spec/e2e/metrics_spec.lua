@@ -28,13 +28,13 @@ describe("what a script counts", function()
       objects = objects or { map "a", map "b" } }
     return t
   end
-  -- What its load says.
+  -- The error of its load.
   local function refused(declarations)
     local ok, why = pcall(start, declarations)
     assert.is_false(ok)
     return (tostring(why):gsub("^.-:%d+: ", ""))
   end
-  -- What its run says.
+  -- The error of its run.
   local function failed(declarations, body)
     start(declarations, body, { map "a" })
     return ((t:runs("a")[1].message or ""):gsub("^.-:%d+: ", ""))

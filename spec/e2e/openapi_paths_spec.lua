@@ -72,7 +72,7 @@ local function content(c)
   return joined(c, function(media, name) return name .. "=" .. schema(media.schema) end)
 end
 
--- Texts that say what a parameter is for are left out of ours (they would be half of each document).
+-- The embedded server omits descriptions of parameters (they would be half of each document).
 local function parameter(document)
   return function(p)
     if p["$ref"] then p = document.parameters[p["$ref"]:match "[^/]+$"] end
@@ -146,7 +146,7 @@ local function described(text)
   return out
 end
 
--- The lines of what one has and the other has not, at most ten.
+-- The lines that only one of them has, at most ten.
 local function differences(real, own)
   local out = {}
   for key, value in pairs(real) do
@@ -231,7 +231,7 @@ local function without_description(bytes)
   return joined(out)
 end
 
--- Much the same as `described`, of a document in protobuf.
+-- Like `described`, for a document in protobuf.
 local function described_protobuf(bytes)
   local out = {}
   for _, path in ipairs(fields(field(bytes, 4))) do

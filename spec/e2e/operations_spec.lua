@@ -7,7 +7,7 @@ local promtext = require "support.promtext"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
--- Fails once, answers then, and says so in its own words.
+-- Fails once, then answers, and logs its own messages.
 local SCRIPT = [[
 local kube = require "kubelua"
 local failed = {}
@@ -90,7 +90,7 @@ servers.each(function(name, start)
         { kind = "v1/ConfigMap" }) < 600)
       assert.is_true(promtext.value(families, "process_resident_memory_bytes") > 1e6)
       assert.is_true(promtext.value(families, "process_open_fds") > 3)
-      -- All that controller-runtime has, but for what needs webhooks, or did not happen.
+      -- All metrics of controller-runtime, except those of webhooks and of events that did not happen.
       local absent = {}
       for line in io.lines "spec/fixtures/metrics/controller_runtime.txt" do
         local family, kind = line:match "^([%w_]+)\t(%w+)"
@@ -198,14 +198,14 @@ servers.each(function(name, start)
       assert.truthy(text:find "healthz check failed\n$", text)
       run:wait_for_log(30, "not ready checks=")
 
-      -- One of them alone.
+      -- A single check.
       assert.equal("ok", get(at .. "/readyz/" .. fine))
       assert.equal("ok", get(at .. "/readyz/informer/v1/ConfigMap/"))
       assert.truthy(get(at .. "/readyz/" .. parked):find "^internal server error: parked: ")
       assert.equal(500, code_of("/readyz/" .. parked))
       assert.equal(404, code_of "/readyz/nobody")
 
-      -- Without the one in trouble all is well.
+      -- Without the failed check, the result is ok.
       assert.equal("ok", get(at .. "/readyz?exclude=" .. parked))
       text = get(at .. "/readyz?verbose&exclude=" .. parked .. "&exclude=nobody")
       assert.truthy(text:find("[+]" .. parked .. " excluded: ok\n", 1, true), text)

@@ -32,7 +32,7 @@ local function rights(name, verbs)
   }
 end
 
--- What nobody, who reads Secrets alone, is told.
+-- The answers to the user "nobody", who may read only Secrets.
 local function answers(s, name)
   local map, admin = { apiVersion = "v1", kind = "ConfigMap" }, s.token
   both.ask(s, rights(name, { "get" }))

@@ -8,7 +8,7 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
--- Writes what it was given into the ConfigMap "asks".
+-- Writes its params into the ConfigMap "asks".
 local SCRIPT = [[
   local kube = require "kubelua"
   return kube.controller {
@@ -143,7 +143,7 @@ servers.each(function(name, start)
         out = process.run(("%s shadow --socket %s"):format(KUBELUA, socket))
         return out:find("1 same, 0 differ", 1, true)
       end)
-      -- what changes for the one changes for the other
+      -- a change reaches both
       process.write(file, "replicas: 8\n")
       await_got "eu 8 1/2"
       wait.until_true(60, "the candidate does the same with the next params", function()

@@ -23,7 +23,7 @@ local function times(n, x)
   return list
 end
 
--- { what, spec of the policy, the request, what is answered }; NAME is the policy's name in answers.
+-- { name, spec of the policy, the request, the answer }; NAME is the policy's name in answers.
 local CASES = {
   { "lets through what holds", { validations = { v "object.metadata.name.size() > 3" } }, {}, { 201 } },
   { "refuses with the expression", { validations = { v "  object.data.x == '1'  " } }, { data = { x = "2" } },
@@ -237,8 +237,8 @@ servers.each(function(server, start)
       end
     end)
 
-    -- What is said of requests: rows of { method, path below the namespace, body, code, a part of the
-    -- message }.
+    -- The answers to requests: rows of { method, path below the namespace, body, code, a part of the message
+    -- }.
     local function answered(rows)
       local sent = {}
       for i, row in ipairs(rows) do
@@ -313,7 +313,7 @@ end
 
 local function cut(o, key) o[key] = nil; return o end
 
--- They select nothing that other specs make, and are gone at the end.
+-- They select no objects of other specs, and are deleted at the end.
 both.describe("policies and bindings as they are written", function(ns)
   local rows = {}
   local function row(path, what, spec, code)
@@ -389,7 +389,7 @@ both.describe("policies and bindings as they are written", function(ns)
 end)
 
 describe("the embedded API server", function()
-  -- Go's stack grows; C's does not.
+  -- Go's stack can grow, C's cannot.
   it("takes no more variables, one in the other, than its stack is good for", function()
     local s = servers.embedded {}
     local api = new_api(s)

@@ -15,7 +15,7 @@ local kube = require "kubelua"
 return kube.controller { name = "counts", resource = "v1/ConfigMap", reconcile = function() end }
 ]]
 
--- Letters that no compression makes much smaller.
+-- Letters that cannot be compressed much.
 local function noise(size)
   local out = {}
   for i = 1, size do out[i] = string.char(math.random(48, 122)) end
@@ -66,7 +66,7 @@ servers.each(function(name, start)
       await(run, 30, "v1/ConfigMap [1-9]%d* [^\n]*\r\27%[Kwaiting for caches")
       held:signal "USR1"
       assert.equal(0, run:wait(60), run:log())
-      -- what comes next finds an empty line
+      -- the next output begins on an empty line
       assert.matches("synced%)\r\27%[K[^w]", run:log())
     end)
 

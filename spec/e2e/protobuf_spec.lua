@@ -69,7 +69,7 @@ local OBJECTS = {
   ports = { { port = 80 } } },
 }
 
--- Servers before 1.34 say in JSON that an object inside has no creationTimestamp; protobuf cannot.
+-- In JSON, servers before 1.34 write a null creationTimestamp into embedded objects; protobuf cannot.
 local function text(o)
   return (kube.encode(o):gsub(',"creationTimestamp":null', ""):gsub('"creationTimestamp":null,?', ""))
 end
@@ -97,7 +97,7 @@ local function reads_the_same(name, start)
       proto = kube.connect { kubeconfig = server.kubeconfig }
       json = kube.connect { kubeconfig = server.kubeconfig, protobuf = false }
       ns = controller.namespace(json, "protobuf")
-      -- A real one lets pods in when the account is there; nobody else makes it here.
+      -- A real server accepts pods only with their service account, which no controller creates here.
       kube.try(function() json:create { kind = "v1/ServiceAccount", namespace = ns, name = "default" } end)
       made = {}
       for _, object in ipairs(OBJECTS) do
@@ -122,7 +122,8 @@ local function reads_the_same(name, start)
       if server then server:stop() end
     end)
 
-    -- Objects change under us (a quota's status, say), so both are read until they are of the same version.
+    -- Objects may change in between (for example a quota's status), so both are read until their versions are
+    -- equal.
     local function both(kind, read)
       local a, b
       wait.until_true(10, "two reads of the same version of " .. kind, function()

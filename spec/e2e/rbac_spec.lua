@@ -79,7 +79,7 @@ describe("kubelua rbac", function()
     end
     assert.same({ a = "list watch create", b = "list watch create" }, verbs("secrets", ""))
     assert.same({ [""] = "delete" }, verbs("pods", ""))
-    -- Another one of the script may be who writes, anywhere.
+    -- Another controller of the script may write anywhere.
     assert.same({ [""] = "create", a = "list watch", b = "list watch" }, verbs("secrets",
       [[, kube.controller { name = "there", resource = "v1/Service", reconcile = function() end }]]))
   end)
@@ -358,8 +358,8 @@ metadata:
   end)
 end)
 
--- What is tried with exactly the role: the script, words of `kubelua rbac` and of `kubelua run`; `poke`
--- asks for something as the controller's users would, again and again; `over` says that all was done.
+-- Runs with exactly the printed role: the script, arguments of `kubelua rbac` and of `kubelua run`; `poke`
+-- makes requests like the controller's users, again and again; `over` tells that everything was done.
 local CASES = {
   { what = "a controller", script = SCRIPT, rbac = "", run = {},
     over = function(c, name)
@@ -414,7 +414,7 @@ describe("on a real kube-apiserver", function()
     return answer.status.allowed
   end
 
-  -- The roles but for one rule, bound to our user; returns when the server has understood.
+  -- Binds the roles without one rule to our user, and waits until the server knows.
   local function bind(left_out)
     for _, role in ipairs(roles) do
       local o, rules = kube.copy(role), {}
@@ -445,7 +445,7 @@ describe("on a real kube-apiserver", function()
     count = count + 1
     local name = "svc-" .. count
     if case.clean then case.clean(c) end
-    -- of a webhook that was just there the server may know a moment longer
+    -- the server may still call the previous webhook for a moment
     wait.until_true(PATIENCE, "a service", function()
       return kube.try(c.create, c, { kind = "v1/Service", name = name, namespace = NS,
         spec = { type = "LoadBalancer", ports = { { port = 80 } } } }) ~= nil

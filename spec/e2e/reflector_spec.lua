@@ -41,7 +41,7 @@ servers.each(function(name, start)
       local run = run_with "!"
       assert.equal(1, metric(run, "lists_total", "v1/ConfigMap"))
       assert.equal(0, metric(run, "initial_streams_total", "v1/ConfigMap"))
-      -- What was there waits behind what somebody changes: two priorities, as controller-runtime has them.
+      -- Existing objects wait behind changes: two priorities, as in controller-runtime.
       local labels = ('{name="answers-%s",controller="answers-%s",priority="%%d"} 0\n'):format(ns, ns)
       wait.until_true(20, "empty queues", function()
         local text = metrics(run)
@@ -57,7 +57,7 @@ servers.each(function(name, start)
       assert.equal(1, metric(run, "initial_streams_total", "v1/ConfigMap"))
       assert.equal(0, metric(run, "list_fallbacks_total", "v1/ConfigMap"))
       assert.equal(1, metric(run, "synced", "v1/ConfigMap"))
-      -- The same stream goes on as a watch: what comes is seen, what goes is gone.
+      -- The same stream continues as a watch: new objects are seen, and deleted ones disappear.
       controller.ask(client, ns, 41, 45)
       controller.await_answers(client, ns, 45, 30, function(ask) return ask .. "?" end)
       local before = metric(run, "objects", "v1/ConfigMap")

@@ -25,8 +25,7 @@ local function spec_of(fields)
     .. ',\n  reconcile = function() end }\n'
 end
 
--- What is wrong with it: its line, and what each of them says. Budgets and rules are named. What spends a
--- budget (dear) takes seconds of the processor twice, whatever the server is: the suite asks it of one.
+-- The mistake: its line, and the message of each report, which names budgets and rules.
 local REFUSALS = {
   { "does not compile", HEAD .. "return (\n", 3, "unexpected symbol near <eof>" },
   { "raises", HEAD .. "local nothing\nreturn nothing.field\n", 3, "attempt to index a nil value" },
@@ -44,7 +43,7 @@ local REFUSALS = {
     "a metatable of a script may not have __concat" },
 }
 
--- How long a load took is another time at each try.
+-- The time of a load differs at each try.
 local function untimed(text) return (text:gsub("%([%w.]+ have passed%)", "(...)")) end
 
 servers.each(function(name, start)

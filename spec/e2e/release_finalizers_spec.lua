@@ -27,7 +27,7 @@ widgets.each("release-spec", function(t)
 
   local function script(lines) return process.write(process.tmpname ".lua", t.script(lines)) end
 
-  -- Not in what it says: other tests' namespaces, since -n names one.
+  -- The output has no namespaces of other tests, since -n names one.
   local function says(out, ...)
     for _, part in ipairs { ... } do
       if not out:find(part, 1, true) then error(("%q is not in\n%s"):format(part, out), 2) end
@@ -88,7 +88,7 @@ widgets.each("release-spec", function(t)
     t.client:create { apiVersion = "v1", kind = "ConfigMap",
       metadata = { namespace = t.ns, name = "m", finalizers = { name } } }
     local out, code = release("--finalizer", name, "--yes")
-    -- Others break groups of the shared server on purpose, and this says so.
+    -- Other specs break API groups of the shared server on purpose, and the command reports that.
     assert.is_true(code == 0 or t.server.shared and code == 1, out)
     says(out, "configmap/m released from " .. name .. " in " .. t.ns, "w released from " .. name,
       "2 objects released")

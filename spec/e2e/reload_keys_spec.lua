@@ -6,7 +6,7 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
--- Each run notes its generation in data.seen; "bad" fails on the first one, "gone" is given up at once.
+-- Each run appends its generation to data.seen; "bad" fails on the first one, "gone" is given up at once.
 -- Only data.touch wakes a key.
 local SCRIPT = [[
 local kube = require "kubelua"

@@ -237,7 +237,7 @@ servers.each(function(name, start)
         end
       end
       for i = 1, words do await("map-" .. i, "copy", "8: " .. value) end
-      -- An event alone is enough: nothing else wakes the map any more.
+      -- Only an event can wake the map now.
       client:patch({ kind = "v1/Secret", namespace = ns, name = "of-w3" },
         { metadata = { labels = { value = "last" } } })
       await("map-3", "copy", "8: last")
@@ -280,7 +280,7 @@ servers.each(function(name, start)
       local p = run(process.write(directory() .. "/main.lua", marking("mark", '"nothing"')))
       await("map", "mark", "nothing")
       assert.is_nil(lists(p, "v1/Secret"))
-      -- Every count that it ever saw is kept.
+      -- All counts that it saw are kept.
       renamed(p.script_path, marking("counts", [[(function()
         local n, before = #ctx:list "v1/Secret", map("data.counts") or ""
         return (" " .. before .. " "):find(" " .. n .. " ", 1, true) and before or (before .. " " .. n)

@@ -9,13 +9,13 @@ local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local BUILD = os.getenv "KL_BUILD" or "build"
--- The sanitizers count by themselves what is not freed, and malloc's own count is not to be had there.
+-- The sanitizers find leaks themselves, and malloc's statistics are not available with them.
 local PLAIN = (os.getenv "KL_VARIANT" or "release") == "release"
 local OBJECTS = sizes.of { short = 500, long = 10000, sanitized = 1000 }
 local RELOADS = sizes.of { short = 60, long = 1000, sanitized = 100 }
--- A generation that is not freed is 100,000 bytes and more; between the halves that are compared there are
--- RELOADS * 6 / 20 of them. What is not a leak comes in steps: a connection more, with its buffers, when the
--- machine is slow. malloc's threads keep nothing (see below).
+-- A leaked generation has at least 100,000 bytes; between the compared halves there are RELOADS * 6 / 20 of
+-- them. Other growth comes in steps: another connection with its buffers, when the machine is slow. malloc's
+-- threads keep nothing (see below).
 local NOISE = 524288
 
 local function least(parts, what, from, to)
@@ -126,7 +126,7 @@ servers.each(function(name, start)
       if server then server:stop() end
     end)
 
-    -- What is told, in the words of the log. `waits`: it is taken and waits, since what it lacks may come.
+    -- The message in the log. `waits`: the script is accepted and waits, since the missing kind may appear.
     local MISTAKES = {
       { "in the syntax", "return {", says = { ":1: unexpected symbol near <eof>" } },
       { "that raises while loading", 'local t\nreturn t.x',
@@ -152,7 +152,7 @@ servers.each(function(name, start)
         save(mistake[2])
         local what = mistake.waits and "the new generation waits; the old one keeps running"
           or "the new script was refused; the old one keeps running"
-        -- The last mistake may be refused a second time meanwhile: saving is two events of the file system.
+        -- The last mistake may be rejected twice: saving causes two events of the file system.
         wait.until_true(30, "the log says why", function()
           local said = run:log():sub(before + 1)
           for line in said:gmatch("[^\n]*" .. what .. "[^\n]*") do

@@ -342,7 +342,7 @@ describe("kubelua replay", function()
     fails({ tape(HEAD .. BEGIN .. END), more }, 0, "no v1/Secret was recorded")
   end)
 
-  -- A recording of two runs of one key: what their memos were, and how they ended.
+  -- A recording of two runs of one key, with their memos and their ends.
   local function two_runs(first, second)
     local begin = BEGIN:gsub('{"t":"began".*', "")
     local function run(n, with)

@@ -9,11 +9,11 @@ local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local RESTARTS = (os.getenv "KL_BUILD" or "build") .. "/spec/restarts"
--- The sanitizers count by themselves what is not freed, and malloc's own count is not to be had there.
+-- The sanitizers find leaks themselves, and malloc's statistics are not available with them.
 local PLAIN = (os.getenv "KL_VARIANT" or "release") == "release"
 local ROUNDS = sizes.of { short = 36, long = 60, sanitized = 4 }
--- Of a leak of 64 bytes per controller and round, 12 rounds leave 38,400; what malloc and its threads keep
--- comes in steps of some thousand. The leak checker of the sanitized runs sees a single byte.
+-- A leak of 64 bytes per controller and round adds up to 38,400 in 12 rounds; the growth of malloc and its
+-- threads comes in steps of some thousand. The leak checker of the sanitized runs finds a single byte.
 local NOISE = 32768
 
 local function least(rounds, from, to)

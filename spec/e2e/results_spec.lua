@@ -85,7 +85,7 @@ widgets.each("results-spec", function(t)
       end]]
     t.says "NoSuchKind"
     t.says "Not_A_Name"
-    -- A failure is tried again, whatever the result said of the next run.
+    -- A failure is retried, whatever the result requests for the next run.
     t.await("refused", "the second attempt", function()
       local o = t.client:get("v1/ConfigMap", t.ns, "first")
       return o and tonumber(o.data.attempt) > 1

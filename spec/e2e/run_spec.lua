@@ -38,7 +38,7 @@ servers.each(function(name, start)
 
       process.write(run.script_path, controller.answering(mine, " two"))
       controller.ask(client, mine, 7, 9)
-      -- New logic has its say about everything that there is.
+      -- New logic runs for all existing objects.
       controller.await_answers(client, mine, 9, 60, function(ask) return ask .. " two" end)
       controller.finish(run)
     end)

@@ -9,7 +9,7 @@ local wait = require "support.wait"
 
 local kube = require "kubelua"
 
--- Ways to never come back, by the name of the ConfigMap that asks for them.
+-- Ways to never return, by the name of the ConfigMap that requests them.
 local WAYS = {
   { "plain", "while true do end" },
   { "pcalls", "while true do pcall(function() while true do end end) end" },
@@ -58,7 +58,7 @@ local WAYS = {
   { "after-a-wait", "ctx:sleep '1ms' while true do end" },
 }
 
--- What else can go wrong has a controller of its own, since some of them are parked by it.
+-- Each other failure has its own controller, since some of them park it.
 local SCRIPT = [[
 local kube = require "kubelua"
 local NS = %q
@@ -150,7 +150,7 @@ servers.each(function(name, start)
       client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data }
     end
 
-    -- The line of the log that has all of these.
+    -- The log line with all of these texts.
     local function line(...)
       local wanted = { ... }
       return wait.until_true(60, table.concat(wanted, ", "), function()
@@ -163,7 +163,7 @@ servers.each(function(name, start)
     end
 
     local asked = 0
-    -- A new question comes through: the worker lives, and so does everybody whom it passes.
+    -- A new question is answered: the worker and the other controllers still run.
     local function others_go_on(...)
       asked = asked + 1
       local key = "question-" .. asked
@@ -265,7 +265,7 @@ servers.each(function(name, start)
         return tonumber(text:match("^%d+", at and at + 1))
       end
       assert.equal(#WAYS, count("loops", "cpu"))
-      -- On a busy machine a sound run may take its 200 ms, too; it is run again.
+      -- On a busy machine an ordinary run may exceed its 200 ms, too, and is retried.
       assert.is_true(count("late", "timeout") >= 1)
       assert.equal(2, count("bombs", "memory"))
       assert.equal(1, count("serial", "cpu"))

@@ -8,7 +8,7 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
--- A script that writes its module's word into every ConfigMap that asks.
+-- A script that writes the word of its module into every ConfigMap with a question.
 local MAIN = [[
   local kube = require "kubelua"
   local word = require "word"
@@ -165,7 +165,7 @@ servers.each(function(name, start)
       process.write(p.script_path, (MAIN:gsub('require "word"', '"two"'):gsub('name = "words",',
         'name = "words", workers = 3, reads = { "v1/Secret" },')))
       out, code = reload(p, p.script_path:match "[^/]+$")
-      -- The file's own watcher may have been there before us.
+      -- The file's own watcher may have loaded it first.
       assert.equal(0, code, out)
       assert.truthy(out:find "generation 2", out)
       assert.truthy(p:log():find("changes=\"words: new informer v1/Secret, workers default -> 3\"", 1, true),

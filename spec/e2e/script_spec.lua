@@ -31,7 +31,7 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 ]]
 
--- report(ctx, text) is how a script speaks to its spec. The body of reconcile is on line BODY_LINE of the
+-- A script reports to its spec with report(ctx, text). The body of reconcile is on line BODY_LINE of the
 -- script.
 local BODY_LINE = 9
 local SCRIPT = [[
@@ -53,7 +53,7 @@ SCRIPT = SCRIPT:gsub("_ = report, flying, most\n", "do local _ = report, flying,
 servers.each(function(server_name, start)
   describe("a script against " .. server_name, function()
     local server, client
-    local ns, run               -- of the present test
+    local ns, run               -- of the current test
 
     lazy_setup(function()
       server = start { crds = { process.write(process.tmpname ".yaml", CRD) } }
@@ -89,7 +89,7 @@ servers.each(function(server_name, start)
         labels = labels }
     end
 
-    -- What the script reported about a widget, waited for.
+    -- Waits for the script's report about a widget.
     local function reported(name, want)
       local seen
       local ok = pcall(wait.until_true, 20, "a report", function()
@@ -274,7 +274,7 @@ servers.each(function(server_name, start)
       -- after_each stops it, and wants status 0: no sanitizer had anything to say
     end)
 
-    -- Debug builds, the sanitizers' among them, listen to the variable; a release build runs as ever.
+    -- Debug builds, including those of the sanitizers, use the variable; a release build ignores it.
     it("holds when its collector comes at each allocation, calls under way and errors raised", function()
       map("a", { n = "1" }, { app = "x" })
       for i = 1, 3 do widget("w" .. i, { n = i, deep = { list = { { name = "x" } } } }) end
@@ -712,7 +712,7 @@ servers.each(function(server_name, start)
         end
         report(ctx, "alive")]]
       for _, way in ipairs(ways) do reported(way, "alive") end
-      -- An error of what is closed on the way out takes the first one's place, as with pcall.
+      -- An error of a closed value replaces the first error, as with pcall.
       for _, part in ipairs { "just a text", "stack overflow", "resulting string too large", "at the end",
         'error="apply configmaps ' .. ns .. "/No Name: " } do
         says(part)
@@ -785,7 +785,7 @@ servers.each(function(server_name, start)
       reported("w", "11 21 end1 true x1 false 1y k1 1 2 false caught false handled2 dead false")
     end)
 
-    -- A thread that slept there would hold up the other keys of its worker.
+    -- A thread that sleeps there would block the other keys of its worker.
     for what, way in pairs {
       ["a comparator"] = "table.sort({ 1, 2 }, function(a, b) call() return a < b end)",
       ["a replacement"] = "('x'):gsub('x', call)",
@@ -885,7 +885,7 @@ servers.each(function(server_name, start)
           if e.reason == reason then return e end
         end
       end
-      -- Every repeat is counted, the second makes a series; what came after it is told later
+      -- Every repeat is counted, and the second one starts a series; further ones are sent later
       -- (events_spec.lua).
       local seen = wait.until_true(20, "three events in one", function()
         local e = find "Seen"

@@ -28,7 +28,7 @@ describe("a secret param", function()
     t = nil
   end)
 
-  -- What a run with this body logs, or how it ends.
+  -- The log of a run with this body, or its error.
   local function said(body)
     t = kube.testing.start { source = SOURCE:format("", body), params = { token = TOKEN },
       objects = { { kind = "v1/ConfigMap", name = "a" } } }

@@ -258,7 +258,7 @@ servers.each(function(name, start)
       local ping, log = count "ping", count "log"
       get "/livez?exclude=log&verbose"
       get "/livez/ping"
-      -- others may ask the shared one as well
+      -- other specs may use the shared server, too
       assert.is_true(count "ping" > ping)
       if s.name == "embedded" then assert.same({ ping + 1, log }, { count "ping", count "log" }) end
       assert.is_nil(count "shutdown")

@@ -49,7 +49,7 @@ widgets.each("shadow-spec", function(t)
       return { status = { n = obj.spec.n, at = tostring(ctx:now()) } }
     end]]
 
-  -- Does the same in other words, but for d and f; and writes what must never arrive.
+  -- Does the same in other words, except for d and f; its other writes must never reach the server.
   it("tells differences of one kind once, and how many keys have it", function()
     for i = 1, 3 do t.widget("w" .. i, { n = i }) end
     run(LIVE, "--shadow", candidate((LIVE:gsub("tostring%(obj.spec.n%)", "tostring(obj.spec.n + 10)"))))
@@ -95,7 +95,7 @@ widgets.each("shadow-spec", function(t)
     t.silent "this must not be told"
     local _, code = shadow()
     assert.equal(1, code)
-    -- It is told to leave, and the live logic has noticed nothing.
+    -- It is removed, and the live logic is unaffected.
     assert.has_match("left the shadow: 3 same", (shadow "--end"))
     assert.has_match("no candidate runs in the shadow", (shadow()))
     t.client:patch(t.get "d", { spec = { n = 7 } })
@@ -103,13 +103,13 @@ widgets.each("shadow-spec", function(t)
   end)
 
   it("is begun by a command, begins again when its file changes, and is promoted by a command", function()
-    -- The spec alone wakes a key: no run that a child woke comes late and is counted.
+    -- Only the spec wakes a key: no late run that a child woke is counted.
     local live, next_one = LIVE:gsub("owns =", "reads ="), NEXT:gsub("owns =", "reads =")
     run(live)
     local path = candidate(next_one)
     t.widget("b", { n = 1 })
     t.await("b", "the status, with which its run ends", function(o) return o("status.n") == 1 end)
-    -- A name alone is of the directory that the command is in, whatever PWD says.
+    -- A bare name is resolved in the command's working directory, whatever PWD says.
     local dir, name = path:match "^(.*)/([^/]*)$"
     assert.has_match("in the shadow of", (process.run(("env -C %s PWD=/ %s shadow --socket %s %s"):format(dir,
       KUBELUA, socket, name))))
@@ -126,7 +126,7 @@ widgets.each("shadow-spec", function(t)
     assert.has_match("was promoted: 0 same, 1 differs", (shadow "--promote"))
     arrived("b", "4")
     assert.has_match("no candidate runs in the shadow", (shadow()))
-    -- It stays while the script's own file is as it was, until somebody asks for what lies there.
+    -- It stays while the script's file is unchanged, until a reload is requested.
     local out, code = process.run(table.concat({ KUBELUA, "reload", "--socket", socket, "2>&1" }, " "))
     assert.equal(0, code, out)
     assert.has_match("generation 3", out)

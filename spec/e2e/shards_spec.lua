@@ -11,9 +11,9 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local LEASE = "coordination.k8s.io/v1/Lease"
 local ROUNDS = sizes.of { short = 2, long = 12, sanitized = 3 }
 
--- data.by says who answered which question, "r1=one;r2=two;". A write holds the version that it read: when
--- it meets another's answer it looks again, so that one question has two answers only if two replicas work
--- on one key at the same time.
+-- data.by records which replica answered which question, "r1=one;r2=two;". A write requires the version that
+-- it read, and is repeated after a conflict, so a question has two answers only if two replicas work on one
+-- key at the same time.
 local SCRIPT = [[
 local kube = require "kubelua"
 return kube.controller {
@@ -33,8 +33,8 @@ return kube.controller {
 }
 ]]
 
--- The same over namespaces that are divided; an answer tells how many objects there are in the cache of who
--- gives it.
+-- The same with namespaces divided among replicas; an answer has the number of objects in the replica's
+-- cache.
 local SEEING = [[
 local kube = require "kubelua"
 return kube.controller {
@@ -54,9 +54,9 @@ return kube.controller {
 }
 ]]
 
--- Each keeps its own namespaces only. An answer tells how many objects of its namespace are in the cache,
--- whether the secret there is, and of how many namespaces nothing may be read. Beside it is a controller
--- that wants everything.
+-- Each replica caches only its own namespaces. An answer has the number of cached objects of its namespace,
+-- whether the secret is cached, and the number of namespaces that cannot be read. Another controller needs
+-- everything.
 local KEEPING = [[
 local kube = require "kubelua"
 local SPACES = { "%s" }
@@ -125,7 +125,7 @@ servers.each(function(name, start)
         end
         return out, n
       end
-      -- Everybody who is there has published a ring of all who are there.
+      -- Waits until every member has published a ring of all members.
       function g.settled(members)
         wait.until_true(90, ("%d replicas agree"):format(members), function()
           local leases, n = g.leases()
@@ -145,8 +145,8 @@ servers.each(function(name, start)
             labels = { shards = "yes" }, data = { ask = ask } }, { manager = "asker" })
         end
       end
-      -- Who answered: { q1 = "r2", ... }, when all n have an answer to `ask`; an error when some was
-      -- answered twice.
+      -- The answering replicas: { q1 = "r2", ... }, once all n objects have an answer to `ask`; an error when
+      -- one has two.
       function g.answers(n, ask, seconds)
         local who = {}
         wait.until_true(seconds or 90, ("%d answers to %s"):format(n, ask), function()
@@ -205,7 +205,7 @@ servers.each(function(name, start)
       end
       assert.truthy(moved > 30 and moved < 150, moved .. " moved")
 
-      controller.finish(g.running.r2)         -- says goodbye: nobody waits for a lease of 30 s
+      controller.finish(g.running.r2)         -- releases its lease of 30 s, so nobody waits for it
       g.running.r2 = nil
       g.settled(3)
       g.ask(1, 300, "three")
@@ -243,7 +243,7 @@ servers.each(function(name, start)
           end
         end
       end
-      -- Who answered; an error unless each object was answered once, by one who saw all 27.
+      -- The answering replicas; an error unless each object was answered once, by a replica that saw all 27.
       local function answers(what)
         local who, wrong = {}, nil
         wait.until_true(90, "27 answers to " .. what, function()
@@ -308,8 +308,8 @@ servers.each(function(name, start)
             end
           end
         end
-        -- Who answered how often; an error unless each object was answered once, by one who has all of its
-        -- namespace.
+        -- The number of answers of each replica; an error unless each object was answered once, by a replica
+        -- with all of its namespace.
         local function answers(what)
           local who, refused, wrong
           wait.until_true(90, #spaces * 3 .. " answers to " .. what, function()
@@ -334,7 +334,7 @@ servers.each(function(name, start)
             return true
           end)
           assert.is_nil(wrong)
-          -- Names are drawn: once in some hundred times two replicas find that all of them are one's.
+          -- Names are random: about once in a hundred runs, one of two replicas gets all of them.
           if next(who, (next(who))) then assert.truthy(refused > 0) end
           return who
         end
@@ -344,7 +344,8 @@ servers.each(function(name, start)
           for n in metrics:gmatch("\n" .. pattern .. " (%d+)") do sum = sum + n end
           return sum
         end
-        -- What the replicas hold together is what there is, once; beside that each has all for who wants all.
+        -- The replicas' caches together have each object once; in addition, each has all objects for the
+        -- controller that needs them.
         local function divided(running, of_all)
           wait.until_true(30, "each object is in one cache", function()
             local maps, secrets, held = 0, 0, 0
@@ -420,10 +421,9 @@ servers.each(function(name, start)
         g.ask(1, 60, "a" .. round)
         wait.until_true(60, "the frozen one is out", function() return not g.leases()[frozen] end)
         g.running[frozen]:signal "CONT"
-        g.answers(60, "a" .. round)           -- exactly once each, although the frozen one had begun some
+        g.answers(60, "a" .. round)           -- exactly once each, although the frozen replica had begun some
         g.settled(2)
-        -- Both are at work again; on a machine that stands still for two seconds one may just have begun
-        -- anew.
+        -- Both work again; on a machine that stalls for two seconds, one may just have rejoined.
         local asked, n = 0
         repeat
           asked = asked + 1
@@ -438,7 +438,7 @@ servers.each(function(name, start)
 
     it("leave what is not cut to one of them", function()
       local g = group("single", "false")
-      -- who is not up yet does not end as it should
+      -- a replica that has not started yet does not end gracefully
       for _ = 1, 2 do g.running[g.join()]:wait_for_log(60, "caches are synced") end
       wait.until_true(60, "a leader", function()
         local lease = client:get(LEASE, g.ns, g.lease)

@@ -40,7 +40,7 @@ describe("what a script remembers", function()
     t:patch({ kind = "v1/ConfigMap", name = name or "a" }, { data = { n = tostring(#t:runs() + 1) } })
   end
   local SAY = "local function say(...) ctx.log:info('said: %s', table.concat({ ... }, ' ')) end "
-  -- What a run that does this is told.
+  -- The error of a run with this code.
   local function refusal(code)
     local t = start(SAY .. ("say(select(2, pcall(function() %s end)))"):format(code))
     return (said(t):gsub("^[^\n]-:1: ", ""))
@@ -192,7 +192,7 @@ servers.each(function(name, start)
       end)
     end
 
-    -- Each key counts to a thousand in small steps, together with all others; `field` gets what it knows.
+    -- All keys together count in small steps, each to a thousand; `field` gets the result.
     local function script(field)
       return ([[
         local kube = require "kubelua"
@@ -228,7 +228,7 @@ servers.each(function(name, start)
 
       process.write(path .. ".new", script "after")
       assert(os.rename(path .. ".new", path))
-      await("key-1", "after", "8000 of 8 keys")       -- nobody counted again
+      await("key-1", "after", "8000 of 8 keys")       -- no key counted again
       for i = 2, 8 do run:wait_for_log(60, "after: run 2 of key-" .. i) end
 
       client:delete("v1/ConfigMap", ns, "key-2")

@@ -90,7 +90,7 @@ servers.each(function(name, start)
       play {
         { prompt, "half a li" },
         { "half a li$", "\3" },
-        -- It says that it runs: a ^C that comes before that is one at the prompt.
+        -- It prints when it runs: an earlier ^C would reach the prompt.
         { "\\^C\r\n.*" .. prompt, "print('under' .. 'way') while true do end\r" },
         { "\nunderway\r\n", "\3" },
         { "interrupted\r\n.*" .. prompt, 'watch "cm"\r' },

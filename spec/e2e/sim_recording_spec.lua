@@ -88,8 +88,8 @@ describe("a simulation of a recording", function()
     assert.same({ "a", "b" }, r.nodes)
     local at = {}
     for _, row in ipairs(r.rows) do at[row.time] = row end
-    -- 16 cores, of which 60 % are lent but for the system's and what prod pods use; a pod that nobody has
-    -- reported counts with its request
+    -- 60 % of 16 cores are lent, minus the usage of the system and of prod pods; a pod without a report
+    -- counts with its request
     assert.same({ 7.6, 1 }, { at[1800].lent, at[1800].prod })
     assert.same({ 5.6, 3 }, { at[3900].lent, at[3900].prod })
     assert.equal(1, at[4500].running)

@@ -11,7 +11,7 @@ local wait = require "support.wait"
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local DIR = "controllers/simulate"
 
--- Beside a real server of our own: the stand-ins would play for the pods of other specs, too.
+-- With its own real server: on a shared one, the stand-ins would act on pods of other specs, too.
 local function start_beside(name, start)
   if name == "the embedded API server" then
     return start { collects = true, args = { "--simulate", "--simulate-nodes", "2" } }

@@ -5,7 +5,7 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
--- What the kernel keeps for a connection is a few MiB; the server keeps 4 MiB more.
+-- The kernel buffers a few MiB for a connection; the server buffers 4 MiB more.
 local PART, PARTS_MOST, WATCHERS = ("x"):rep(900 * 1024), 60, 5
 
 describe("a watcher that does not read", function()
@@ -57,8 +57,8 @@ describe("a watcher that does not read", function()
       assert.equal(200, api:delete("/api/v1/namespaces/default/configmaps/part-" .. written).code)
     end
     assert.equal(WATCHERS, cuts())
-    -- Without a bound it is what each of them was sent: twice what was written. Sanitizers keep what is
-    -- freed.
+    -- Without a bound, the growth is the volume sent to each watcher: twice the written data. Sanitizers keep
+    -- freed memory.
     local grown, sent = resident() - before, WATCHERS * 2 * written * #PART / 1024 / 1024
     if (os.getenv "KL_VARIANT" or "release") == "release" then
       assert.truthy(grown < sent / 2, ("it grew by %.0f MiB, %.0f MiB were sent"):format(grown, sent))

@@ -83,7 +83,7 @@ function Quiz:create(first, last)
   send(self.server, requests)
 end
 
--- Other questions for up to `n` objects, drawn by `random`; one in twenty goes instead.
+-- New questions for up to `n` random objects; one in twenty is deleted instead.
 function Quiz:change(n, random, round)
   local requests = {}
   for _ = 1, n do
@@ -109,7 +109,7 @@ function Quiz:count()
   return n
 end
 
--- Raises with the first object that is not as it should be.
+-- Raises for the first wrong object.
 function Quiz:check()
   local n = 0
   for map in self.client:each("v1/ConfigMap", { namespace = self.ns }) do
@@ -180,7 +180,7 @@ servers.each(function(name, start)
         return run:log():match "serving metrics.-address[\"=:]+([%d.:]+)"
       end)
 
-      -- Questions change until the last fault, so that each hits work, and once more behind it.
+      -- Questions change until the last fault, so that each fault hits work, and once more after it.
       local state, round, trouble = 42, 0, nil
       local function random(n)
         state = (state * 1103515245 + 12345) % 2147483648

@@ -6,7 +6,7 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
--- Runs until somebody makes the ConfigMap "go", then writes.
+-- Runs until the ConfigMap "go" exists, then writes.
 local SLOW = [[
 local kube = require "kubelua"
 return kube.controller {
@@ -20,7 +20,7 @@ return kube.controller {
 }
 ]]
 
--- Comes back to nobody by itself.
+-- Never returns by itself.
 local STUCK = [[
 return require("kubelua").controller { name = "stuck-%s", resource = "v1/ConfigMap", cpu = "1h", reconcile = function(map, ctx)
   if map.metadata.namespace ~= %q then return end
@@ -29,7 +29,7 @@ return require("kubelua").controller { name = "stuck-%s", resource = "v1/ConfigM
 end }
 ]]
 
--- An index function, then a mapping function, that comes back to nobody by itself.
+-- An index function, then a mapping function, that never returns by itself.
 local STUCK_FUNCTION = [[
 local function stuck(o)
   if o.metadata.name ~= %q then return nil end

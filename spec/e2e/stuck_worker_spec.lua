@@ -9,7 +9,7 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
--- Budgets of an hour: nothing ends these but what the specs do.
+-- Budgets of an hour: only the specs end these.
 local SCRIPT = [[
 local kube = require "kubelua"   -- %s
 local function sort(f) table.sort({ 1, 2 }, f) end
@@ -103,8 +103,7 @@ servers.each(function(name, start)
   end)
 end)
 
--- No C function that a script can call waits for ever, so this process gets one: a sine of the C library that
--- does.
+-- No C function of a script hangs, so this process gets one: a sine function in a replaced C library.
 local SINE = [[
 #include <unistd.h>
 double sin(double x);
@@ -116,7 +115,7 @@ double sin(double x)
 }
 ]]
 
--- What is stuck has one worker of two; the other controller goes on beside it.
+-- One of two workers hangs; the other controller continues.
 local IN_C = [[
 local kube = require "kubelua"   -- %s
 local NS = %q
@@ -162,7 +161,7 @@ servers.each(function(name, start)
       end
       run = controller.start_with({ "LD_PRELOAD=" .. library(),
         "ASAN_OPTIONS=" .. (os.getenv "ASAN_OPTIONS" or "") .. ":verify_asan_link_order=0",
-        -- The thread that is left behind at the end is the subject.
+        -- The thread that is left at the end is intended.
         "TSAN_OPTIONS=" .. (os.getenv "TSAN_OPTIONS" or "") .. ":report_thread_leaks=0" },
         server, IN_C:format("one", ns, "one", "one"), "--health-probe-bind-address", "127.0.0.1:0",
         "--metrics-bind-address", "127.0.0.1:0", "--grace-period", "1s")

@@ -20,8 +20,8 @@ servers.each(function(name, start)
     lazy_teardown(function() if server then server:stop() end end)
 
     it("no key is lost", function()
-      -- Half are asked before the server dies; the controller starts on them and is cut off somewhere in
-      -- between.
+      -- Half of the questions are asked before the server dies; the controller starts with them and is
+      -- interrupted.
       controller.ask(client, ns, 1, 150)
       local run = controller.start(server, controller.answering(ns, "!"), "--workers", "1")
       controller.await_answers(client, ns, 1, 60, answer)

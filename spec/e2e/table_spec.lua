@@ -14,7 +14,7 @@ servers.each(function(server_name, start)
       run = begin('local kube = require "kubelua"\n' .. text, "--namespace", ns, ...)
     end
 
-    -- The number that a script counts up in a ConfigMap's data.
+    -- The counter that a script increments in a ConfigMap.
     local function count(name)
       local o = client:get("v1/ConfigMap", ns, name)
       return o and tonumber(o("data.n")) or 0

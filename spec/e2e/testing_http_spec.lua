@@ -5,7 +5,7 @@ local kube = require "kubelua"
 local API = "https://dns.example.com"
 local CARD = { kind = "v1/ConfigMap", name = "a", data = { n = "0" } }
 
--- A controller that does this body once for each ConfigMap, and leaves what it returns in data.said.
+-- A controller that runs this body once for each ConfigMap, and writes the result into data.said.
 local function source(body, more)
   return ([[local kube = require "kubelua"
 return kube.controller { name = "x", resource = "v1/ConfigMap", http = "https://dns.example.com", %s

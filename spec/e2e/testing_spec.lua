@@ -365,7 +365,7 @@ describe("kubelua test", function()
   local function run(...) return process.run(KUBELUA .. " test " .. table.concat({ ... }, " ")) end
 
   it("passes the tests beside our own controllers", function()
-    -- Policies are Lua: what C does for them, two files show a sanitizer as well.
+    -- Policies are Lua: under a sanitizer, two files suffice to test the C code below them.
     local out, code = run(os.getenv "KL_VARIANT" == "release" and "controllers"
       or "controllers/hello_test.lua controllers/simulate/pods_test.lua")
     assert.equal(0, code, out)

@@ -29,8 +29,8 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    -- Runs the script until it has answered once: what was asked of the server (a list of { method, path,
-    -- value }), and the record of the run.
+    -- Runs the script until it has answered once. Returns the requests to the server (a list of { method,
+    -- path, value }), and the record of the run.
     local function run(...)
       local ns, port = controller.namespace(client, "trace"), servers.free_port()
       local words = { "python3", "spec/support/recorder.py", port, server.url:match ":(%d+)/?$",

@@ -9,7 +9,7 @@ local kube = require "kubelua"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
--- What a new object needs beside its name.
+-- The required fields of new objects.
 local NEEDED = {
   ["topology_v1alpha1.noderesourcetopologies"] = { topologyPolicies = kube.array { "None" },
     zones = kube.array {} },
@@ -242,7 +242,7 @@ servers.each(function(server_name, start)
       finally(function() metrics:delete(name) end)
       assert.equal(30, metrics:get(name).spec.metricCollectPolicy.reportIntervalSeconds)
 
-      -- What is extracted is what was built, and to apply it again changes nothing.
+      -- extract returns the built object, and applying it again changes nothing.
       local before = metrics:get(name)
       local mine = kube.extract(before, "typed-spec")
       assert.same(metric, mine)

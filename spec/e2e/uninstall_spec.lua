@@ -33,7 +33,7 @@ servers.each(function(server_name, start)
       return process.run(table.concat(words, " ") .. " 2>&1")
     end
 
-    -- As run makes them (core/webhook/webhook_config.c), of a webhook that nobody is asked about.
+    -- Like those that `run` creates (core/webhook/webhook_config.c), for a webhook without matching requests.
     local function configuration(kind, called, maker)
       client:create { kind = kind, name = called, labels = { ["app.kubernetes.io/managed-by"] = maker },
         webhooks = { { name = called .. ".webhooks.kubelua", admissionReviewVersions = { "v1" },
@@ -86,7 +86,7 @@ servers.each(function(server_name, start)
       local out, code = process.run(("%s gen crds %s --out %s"):format(KUBELUA, script, path_of))
       assert.equal(0, code, out)
       client:ensure_crd(path_of)
-      -- As run does it (core/webhook/conversion.c), of a webhook that nobody listens to.
+      -- Like `run` (core/webhook/conversion.c), for a webhook without a server.
       local function point(plural, manager)
         client:apply({ apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
           metadata = { name = plural .. "." .. group },

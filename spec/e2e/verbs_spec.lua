@@ -9,7 +9,7 @@ local NS = "verbs-spec"
 local CSR = "certificates.k8s.io/v1/CertificateSigningRequest"
 local SIGNER = "example.com/verbs-spec"
 
--- A request as openssl makes it; nobody signs it here.
+-- A certificate request from openssl; it is not signed here.
 local REQUEST = [[
 LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIaE1JR0pBZ0VBTUNjeEpUQWpC
 ]]
@@ -77,7 +77,7 @@ servers.each(function(name, start)
         local o = running(pod("guarded", { app = "guarded" }), true)
         c:create { kind = "policy/v1/PodDisruptionBudget", namespace = NS, name = "guard",
           spec = { minAvailable = 1, selector = { matchLabels = { app = "guarded" } } } }
-        -- nobody has looked at the budget yet; in 10 s it may do
+        -- the disruption controller has not seen the budget yet; a retry after 10 s may succeed
         local err = errors(c.evict, c, o, { timeout = 1 })
         assert.equal(429, err.code)
         assert.equal("throttled", err.kind)
@@ -110,10 +110,10 @@ servers.each(function(name, start)
         assert.is_string(left.disruptedPods.guarded)
         assert.equal(0, left.disruptionsAllowed)
 
-        -- Nobody misses a pod that is not ready while the others are healthy.
+        -- An unready pod may be evicted while the others are healthy.
         o = running(pod("sick", { app = "guarded" }), false)
         assert.is_true(c:evict(o))
-        -- Two budgets are one too many.
+        -- A pod may have only one budget.
         c:create { kind = "policy/v1/PodDisruptionBudget", namespace = NS, name = "second",
           spec = { minAvailable = 1, selector = { matchLabels = { app = "guarded" } } } }
         o = running(pod("torn", { app = "guarded" }), true)
@@ -155,7 +155,7 @@ servers.each(function(name, start)
       assert.equal(1, c:get("apps/v1/Deployment", NS, "scaled").spec.replicas)
       assert.equal("conflict", errors(c.scale, c, d, 7,
         { resourceVersion = d.metadata.resourceVersion }).kind)
-      -- one spelling for all options; the object's own works, too
+      -- one spelling for all options; that of the API works, too
       for _, word in ipairs { "resource_version", "resourceVersion" } do
         local stale = { [word] = d.metadata.resourceVersion }
         assert.equal("conflict", errors(c.scale, c, d, 7, stale).kind)

@@ -64,7 +64,7 @@ servers.each(function(name, start)
 
     local function in_force(fn) return wait.until_true(60, "the API server calls the webhook", fn) end
 
-    -- Both webhooks say who they are.
+    -- Both webhooks record their names.
     local function mark(word, more)
       return hook(word, ([[resource = "v1/ConfigMap", %s mutate = function(obj)
         obj.data.seen = (obj.data.seen or "") .. %q
@@ -199,7 +199,7 @@ servers.each(function(name, start)
           metadata = { name = "web", namespace = ns }, spec = { replicas = 2 } }))
       assert.is_nil(client:get("v1/Pod", ns, "one")("spec.nodeName"))
       assert.equal(1, client:get("apps/v1/Deployment", ns, "web").spec.replicas)
-      -- the object itself is not theirs
+      -- they do not get the object itself
       client:patch({ kind = "apps/v1/Deployment", namespace = ns, name = "web" }, { spec = { replicas = 4 } })
     end)
 

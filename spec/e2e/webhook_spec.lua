@@ -10,7 +10,7 @@ local wait = require "support.wait"
 
 local kube = require "kubelua"
 
--- A webhook of one namespace, so that a shared server's other specs never meet it.
+-- A webhook of one namespace, so that other specs on a shared server never call it.
 local SCRIPT = [[
 local kube = require "kubelua"
 return kube.webhook {
@@ -82,8 +82,7 @@ servers.each(function(name, start)
       return e
     end
 
-    -- A server notices a configuration a moment after it was written: a webhook that answers `asked` is
-    -- there.
+    -- A server needs a moment to notice a new configuration: it knows the webhook once that answers `asked`.
     local function begin(text, ...)
       local run = run_webhook(server, text, ...)
       runs[#runs + 1] = run
@@ -92,7 +91,7 @@ servers.each(function(name, start)
 
     local function in_force(fn) wait.until_true(60, "the API server calls the webhook", fn) end
 
-    -- What the server has warned of so far.
+    -- The server's warnings so far.
     local function warned(part)
       for _, w in ipairs((client:warnings())) do said = said .. w.text .. "\n" end
       return said:find(part, 1, true) ~= nil
@@ -319,7 +318,7 @@ describe("a webhook's trace", function()
   end)
   lazy_teardown(function() if run then controller.finish(run) end end)
 
-  -- What it logs about a review that comes with this traceparent header (nil: without).
+  -- The log lines about a review with this traceparent header (nil: without).
   local function line_of(name, header)
     local file = process.write(process.tmpname ".json",
       ('{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u",\z

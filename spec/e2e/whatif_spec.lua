@@ -37,7 +37,7 @@ describe("docs/whatif.md", function()
     return "batch_used"
   end
 
-  -- In a directory that has what the page speaks of, whose cluster is written beforehand.
+  -- In a directory with the page's files, for which a cluster was written before.
   it("does what docs/whatif.md says", function()
     local dir, root = process.tmpdir() .. "/page of docs", process.run("pwd"):gsub("\n", "")
     process.run(("mkdir -p '%s/new' && cp -R controllers examples '%s' && cp -R controllers/koordinator/* \z
@@ -57,7 +57,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
       for command in (block:gsub("\\\n%s*", "")):gmatch "[^\n]+" do more[#more + 1] = command end
     end
     for _, block in ipairs(more) do
-      -- the page has the figures of hours; here its commands have to work
+      -- the page shows hours; here the commands only have to work
       local args = block:gsub("%-%-for 4h %-%-seeds 3", "--for 20m"):match "^kubelua (.*)"
       local below = args and (args:find "koordinator/studies/" or args:find "%-%-for 120h") -- in the next one
       if args and not below then
@@ -73,8 +73,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     assert.equal(14, commands)
   end)
 
-  -- The tables below the commands of the worked decisions have their numbers: all that stands in one of them
-  -- is said by the commands before it.
+  -- The numbers in the tables of the worked decisions appear in the output of the commands before them.
   it("comes to the numbers that docs/whatif.md has", function()
     local text = process.read "docs/whatif.md":match "### Which predictor%?.-\n## "
     local tables, dir = 0, process.tmpdir() .. "/hot"
@@ -118,7 +117,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     assert.same({ "cpuReclaimThresholdPercent=80", "cpuReclaimThresholdPercent=50" },
       { page:eval(best), first })
     assert.equal(0, page:eval "return document.querySelectorAll('[src],link').length")
-    -- Markup that got in all the same would do nothing.
+    -- Injected markup would have no effect.
     page:eval [[
       window.refused = []
       document.addEventListener("securitypolicyviolation", e => window.refused.push(e.effectiveDirective))
@@ -134,7 +133,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     page:screenshot "sim-report-phone"
   end)
 
-  -- Everything that moves on a page, with the pointer and with keys.
+  -- All interactive parts of the page, with the pointer and with keys.
   it("explains on its page what a number is made of", function()
     if not browser.available() then
       assert(not os.getenv "CI", "there is no chromium with chromedriver here, and in CI that is a failure")

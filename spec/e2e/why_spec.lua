@@ -49,8 +49,8 @@ local function why(dir, words)
   return process.run(("XDG_RUNTIME_DIR=%s %s why %s"):format(process.quote(dir), KUBELUA, words))
 end
 
--- Until what it says holds each of the texts, in which %d+, %% and the like are patterns and a name's
--- hyphens are themselves.
+-- Waits until the output has each of the texts, in which %d+, %% and the like are patterns; hyphens are
+-- literal.
 local function says(dir, words, ...)
   local texts = { ... }
   for i, text in ipairs(texts) do
@@ -176,7 +176,7 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap",
       run:wait_for_log(60, "controller is running")
       says(dir, "v1/Secret " .. ns .. "/owned", "maps %(owned%) %-> v1/ConfigMap " .. ns
         .. "/owner: it runs again in", "patched v1/ConfigMap " .. ns .. "/owner")
-      -- it leads there twice, and is told once
+      -- two paths lead there, and it is shown once
       assert.is_nil(why(dir, "v1/Secret " .. ns .. "/owned"):find("to no key", 1, true))
       says(dir, "secret " .. ns .. "/stray", "maps %(owned%): no owner reference of it names",
         "maps %(watched%): the script's `watches` maps it to no key")

@@ -23,7 +23,7 @@ local function pod(spec) return '{"metadata":{"name":"words"},"spec":' .. spec .
 local function container(field) return pod('{"containers":[{"name":"a","image":"b",' .. field .. "}]}") end
 local function times(text) return '{"metadata":{"name":"words","creationTimestamp":"' .. text .. '"}}' end
 
--- collection, kind ("" where the message says it whole), body, what is said
+-- collection, kind ("": the message is complete), body, message
 local BODIES = {
   { MAPS, "ConfigMap", '{"data":{"a":5}}', into("number", "ConfigMap.data", "string") },
   { MAPS, "ConfigMap", '{"data":[]}', into("array", "ConfigMap.data", "map[string]string") },

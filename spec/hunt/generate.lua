@@ -151,11 +151,10 @@ local EVENTS = { "__index", "__newindex", "__call", "__tostring", "__len", "__eq
 local OPS = { "+", "-", "*", "/", "//", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "&", "|", "~", "<<",
   ">>", "and", "or" }
 
--- Where a body is: which names it has, of which classes what they hold is, how many locals, and what it may
--- do.
+-- The scope of a body: its names, the classes of their values, the number of locals, and what it may do.
 local scope
 
--- What stands at the top of the script under way, for all bodies: names and classes.
+-- The names and classes at the top of the current script, for all bodies.
 local declared
 
 local expr, block, fn, CTX_FIELDS
@@ -226,7 +225,7 @@ local function map(depth)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
--- Texts and names that have to agree with what stands elsewhere in the script, or in the world.
+-- Texts and names that must match others in the script or in the world.
 local NAMED = {
   kind = KINDS, resource = KINDS, name = { "a", "b", "going", "new", "token" }, namespace = { "default" },
   namespace_or_key = { "default", "default/a", "a" }, index = { "x" }, label = { "a", "b" },
@@ -235,8 +234,8 @@ local NAMED = {
 }
 NAMED.reads, NAMED.owns, NAMED.pod = KINDS, KINDS, NAMED.name
 
--- kube's functions by the class that they give: where a value of it comes from. Not those for programs of
--- one's own, which are refused.
+-- The functions of kube by the class of their result, as sources of values. Not those for standalone
+-- programs, which raise an error.
 local FOR_PROGRAMS = read "lua/kubelua/init.lua":match "\nlocal FOR_PROGRAMS = (%b{})"
 local MAKERS = set()
 for _, name in ipairs(KUBE.list) do
@@ -279,7 +278,7 @@ local function listed(kind, depth, name)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
--- A value of a class: what the script has already, or what makes one, or a table with its fields.
+-- A value of a class: an existing one, a call that returns one, or a table with its fields.
 local function instance(class, depth)
   if scope.classes[class] and chance(70) then return variable(class) end
   if class == "kubelua.Secret" and scope.ctx then return 'ctx.secret("token")' end
@@ -317,7 +316,7 @@ local function callback(kind, depth)
   return fn(depth - 1, #names > 0 and table.concat(names, ", ") or "...")
 end
 
--- What an annotated type wants, mostly. name: of the argument or field.
+-- A value that mostly matches the annotated type. name: of the argument or field.
 function typed(kind, depth, name)
   if chance(20) then return expr(depth) end
   kind = kind:gsub("%?$", "")
@@ -338,7 +337,7 @@ function typed(kind, depth, name)
   return expr(depth)
 end
 
--- The arguments of a function that is known, mostly as many as it has.
+-- The arguments of a known function, mostly in the right number.
 function signed(item, depth)
   local parts = {}
   for i, param in ipairs(item.params) do
@@ -365,7 +364,7 @@ local function known_class(kind)
   return annotations.classes[kind] and kind or nil
 end
 
--- A call of a method of a class on what has it, and the class of what it gives.
+-- A call of a method on a value of the class, and the class of the result.
 local function method_call(what, class, depth)
   local methods = annotations.all(class, "methods")
   if #methods == 0 then return nil end
@@ -386,7 +385,7 @@ CTX_FIELDS = annotations.all("kubelua.Context", "fields")
 local CTX_ITEMS = {}
 for _, item in ipairs(annotations.all("kubelua.Context", "methods")) do CTX_ITEMS[item.name] = item end
 
--- A call, and the class of what it gives, where that is known.
+-- A call, and the class of its result, if known.
 local function call(depth)
   local r = upto(100)
   if r <= 26 then
@@ -400,7 +399,7 @@ local function call(depth)
       args(item, depth)), item and known_class(item.result)
   elseif r <= 55 and scope.ctx then
     local at = pick(REACHED)
-    -- By chance alone hardly a request is one that may leave.
+    -- Purely random requests are almost never allowed.
     if at.name == "http" and chance(50) then
       return ('ctx.http:%s("https://a.example.com/v1", %s)'):format(pick { "get", "post", "put", "delete" },
         expr(depth - 1))
@@ -488,7 +487,7 @@ local function inner(names, ctx, f)
   return result
 end
 
--- Each on a line of its own, so that what fails can be made smaller by lines.
+-- Each statement has its own line, so that a failing program can be reduced line by line.
 function fn(depth, params)
   if scope.depth > 5 then return "H.nothing" end
   if depth <= 0 or chance(35) then
@@ -702,13 +701,13 @@ local function body(params, names, ctx)
 end
 
 local function obj_ctx() return body("obj, ctx, ...", "obj, ctx", true) end
--- Functions of an object alone.
+-- Functions with only an object as argument.
 local function pure(params)
   return body(params .. ", ...", params, false):gsub("^function%(([^)]*)%)",
     "function(%1)\nlocal obj = obj or ...")
 end
 
--- What a spec's keys usually are; one in eight of the others is anything.
+-- The usual values of a spec's keys; one in eight of the others is arbitrary.
 local SPEC_VALUES = {
   namespaces = function() return chance(70) and '{ "default" }' or list(2) end,
   selector = function()
@@ -748,7 +747,7 @@ local SPEC_VALUES = {
   backoff = function() return '{ base = "5ms", max = "1s", jitter = 0.1, give_up = 3 }' end,
   own_writes = function() return pick { "false", '"1s"' } end,
   finalize = obj_ctx,
-  -- Each state is a process, which knows no budgets but the script's own.
+  -- Each state is a process, which has only the budgets of the script.
   isolate = function() return chance(12) and 'true, cpu = "5ms", memory = "16Mi"' or "false" end,
   leader = function() return pick { "true", "false" } end,
   shard = function() return pick { "true", '"namespace"' } end,
@@ -763,8 +762,8 @@ local SPEC_VALUES = {
   end,
 }
 
--- The keys of a class of specs; what it says of one is the value of those that stand not in `values`, and now
--- and then of the others.
+-- The keys of a class of specs, with values of their annotated types for those that are not in `values`, and
+-- sometimes for the others.
 local function keys_of(class, values, but)
   local keys, types = {}, {}
   for _, item in ipairs(annotations.all(class, "fields")) do
@@ -815,7 +814,8 @@ local function fields(keys, value, n, others)
   return table.concat(parts, "\n")
 end
 
--- What a script makes when it is loaded, for its bodies: metrics, selectors, schedules, whatever has methods.
+-- The values that a script makes at its load, for its bodies: metrics, selectors, schedules and other objects
+-- with methods.
 local function declarations()
   local lines = {}
   scope.names = declared.names

@@ -17,7 +17,7 @@ local function row(o)
   return { cells = kube.decode(kube.encode { o.metadata.name, o.data.a }), object = o }
 end
 
--- states: what is there at each look; streams: what each watch tells before it ends with 410, the last one
+-- states: the objects of each list; streams: the events of each watch before it ends with 410, the last one
 -- with "over".
 local function client(states, streams)
   local c = setmetatable({ began = {} }, { __close = function() end })

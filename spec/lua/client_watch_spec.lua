@@ -5,8 +5,8 @@ local clock = require "kubelua.clock"
 local core = require "kubelua.core"
 local kube = require "kubelua"
 
--- Each watch that is begun takes the next list of answers: {type, rv}, an error to raise, or nothing, which
--- is a clean end.
+-- Each new watch uses the next list of answers: {type, rv}, an error to raise, or nothing, which is a clean
+-- end.
 local function client(script)
   local log = { began = {}, pauses = {}, closed = 0 }
   local c = kube.connect { server = "http://127.0.0.1:1" }

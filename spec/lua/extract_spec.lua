@@ -7,9 +7,9 @@ local CASES = kube.decode(process.read "spec/fixtures/extract/table.json").cases
 
 local function json(x) return kube.encode(kube.copy(x)) end
 
--- The manager "first" applied an empty emptyDir, and "second" filled it. Go leaves the emptyDir out, and
--- whoever applies what Go extracted lets go of it; ours keeps it empty, so that applying it again changes
--- nothing (spec/e2e/typed_spec.lua shows that).
+-- The manager "first" applied an empty emptyDir, and "second" filled it. Go omits the emptyDir, so applying
+-- Go's result gives up the field; ours keeps it empty, so applying it again changes nothing
+-- (spec/e2e/typed_spec.lua shows that).
 local function ours(name, want)
   if name == "filled: first" then want.spec.template.spec.volumes[1].emptyDir = kube.object {} end
   return want

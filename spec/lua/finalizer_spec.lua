@@ -6,7 +6,7 @@ local finalizer = require "kubelua.finalizer"
 
 local uids = 0
 
--- An object as the cache has it. more: deleted, finalizers, generation, rv, uid.
+-- An object of the cache. more: deleted, finalizers, generation, rv, uid.
 local function object(more)
   uids = uids + 1
   return core.value {
@@ -80,7 +80,7 @@ describe("the finalizer of a controller", function()
     local r = run(object { uid = "id", rv = "5", finalizers = { "a/b" } })
     assert.same({ 'patch n/s {"finalizers":["a/b","x.io/f"],"resourceVersion":"5","uid":"id"}',
       "reconcile 2 1" }, r.log)
-    -- Of an object of which only some fields are kept the same are seen.
+    -- The same holds for an object of which only some fields are cached.
     r = run(object { uid = "id2", rv = "5", finalizers = { "a/b" } }, { cut = true })
     assert.equal("reconcile 2 2", r.log[2])
   end)
@@ -97,7 +97,7 @@ describe("the finalizer of a controller", function()
     local o = object { uid = "id3", rv = "5", finalizers = { "x.io/f", "a/b", "x.io/f" }, deleted = true }
     local r = run(o)
     assert.same({ "finalize 5", 'patch n/s {"finalizers":["a/b"],"resourceVersion":"5","uid":"id3"}' }, r.log)
-    -- The cache still shows it: that is over.
+    -- The cache still shows the object; nothing more is done.
     assert.same({}, run(o).log)
     for _, word in ipairs { "after", "retry", "requeue", "error", "fail" } do
       r = run(object { finalizers = { "x.io/f" }, deleted = true }, nil, word)

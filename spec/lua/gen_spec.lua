@@ -231,7 +231,7 @@ describe("kubelua gen", function()
     for name in pairs(contents(out .. "/m")) do names[#names + 1] = name end
     table.sort(names)
     assert.same({ "example_v1.lua", "example_v1beta1.lua", "init.lua" }, names)
-    -- A schema that keeps everything takes everything.
+    -- A schema that preserves unknown fields accepts any field.
     assert.equal(1, required(out, "m").example_v1.Widget("w", "ns") { whatever = 1 }.whatever)
   end)
 
@@ -384,7 +384,7 @@ describe("kubelua gen", function()
       end)
       os.remove(path)
       made = made + (ok and 1 or 0)
-      -- What is refused is refused in words: no position in our code, no complaint of Lua's.
+      -- Errors are messages for users: no position in our code, no error of Lua.
       if not ok then
         assert.is_string(result)
         assert.is_falsy(result:find "%.lua:%d+:", ("seed %d, round %d: %s\n%s"):format(seed, round, result,
@@ -423,7 +423,7 @@ servers.only_real(function(server_name, start)
       assert.equal(0, code, said)
       local ours, theirs = contents "lua/kubelua/kubernetes", contents(out)
       for name, text in pairs(ours) do
-        -- Scheduling has custom kinds here, in the version of none of the built-in ones.
+        -- The group scheduling has custom kinds here, in a version without built-in ones.
         if name ~= "init.lua" then assert.equal(text, theirs[name], name) end
       end
       assert.is_string(theirs["slo_v1alpha1.lua"])

@@ -9,8 +9,7 @@ local function broken(kind, after)
   return core.error { kind = kind or "closed", message = kind or "closed", retry_after = after }
 end
 
--- Each connection that is begun takes the next list of pieces: texts, or an error to raise; its end is a
--- clean one.
+-- Each new connection uses the next list of pieces: texts, or an error to raise; its end is a clean one.
 local function client(script)
   local log = { since = {}, tail = {}, pauses = {}, closed = 0 }
   local c = kube.connect { server = "http://127.0.0.1:1" }

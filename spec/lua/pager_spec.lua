@@ -18,8 +18,7 @@ local function gone(continue)
     details = continue and core.value { continue = continue } or nil }
 end
 
---- A server that follows a script: each entry is an answer, or an error to raise. Returns send and what it
---- was asked.
+--- A scripted server: each entry is an answer, or an error to raise. Returns send, and the requests.
 local function server(script)
   local asked = {}
   return function(op)

@@ -9,8 +9,8 @@ local NODE = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u1
   "labels":{"a":"b"},'
   .. '"finalizers":["f"]},"status":{"phase":"x"}}'
 
--- A server that answers each request with the next of `answers` (a view, or an error to raise) and keeps
--- what was sent.
+-- A server that answers each request with the next of `answers` (a view, or an error to raise) and records
+-- the requests.
 local function server(answers)
   local self = { sent = {}, gets = 0, status = true }
   function self.send(op)

@@ -15,7 +15,7 @@ local function by_name(name)
   error("there is no predictor " .. name)
 end
 
--- What a predictor says at the end of these uses, one list for each pod.
+-- The prediction after these usages, one list for each pod.
 local function says(name, limits, ...)
   local machine, pods, answer = { limit = 0, limits = limits }, { ... }, nil
   for _, l in ipairs(limits) do machine.limit = machine.limit + l end

@@ -2,7 +2,7 @@
 local rbac = require "kubelua.rbac"
 local source = require "kubelua.rbac_source"
 
--- What a program of these texts needs: the script, then its modules by their names.
+-- The needs of a script with its modules, by their names.
 local function needs_of(text, modules)
   local out, unknown, sources = {}, {}, { { path = "dir/script.lua", text = text } }
   for name, of in pairs(modules or {}) do
@@ -174,7 +174,7 @@ end)
 
 describe("the texts of a program", function()
   local DELETES = 'ctx:delete("v1/Secret", "a")\n'
-  -- What is found until the clock, which goes on by so much at each look, has passed the budget.
+  -- The findings before the clock, which advances by `step` at each call, exceeds the budget.
   local function read_all(step, ...)
     local now, found, sources = 0, {}, {}
     for i, text in ipairs { ... } do sources[i] = { path = i .. ".lua", text = text } end

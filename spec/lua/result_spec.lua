@@ -4,7 +4,7 @@
 local core = require "kubelua.core"
 local result = require "kubelua.result"
 
--- Settles `r` with hands that write down what they are asked for. refuse: the op that fails.
+-- Settles `r` with a client that records its requests. refuse: the op that fails.
 local function settled(r, why, refuse)
   local did, warned = {}, {}
   local ctx = { log = { warn = function(_, text) warned[#warned + 1] = text end } }
@@ -140,7 +140,7 @@ describe("a result", function()
       ["not negative, got soon"] = "soon",
     }
     for part, r in pairs(cases) do
-      -- Beside what is wrong there is something to send.
+      -- In addition to the mistake there is something to send.
       if type(r) == "table" then
         r.apply = r.apply == nil and { { name = "never" } } or r.apply
       end

@@ -10,7 +10,7 @@ local function count(text, pattern) return select(2, text:gsub(pattern, "")) end
 describe("a chart", function()
   it("of shares ends with all of them at the largest value", function()
     local chart = svg.cdf("use", " %", { { values = { 30, 10, 40, 20 }, label = "a<b", colour = "--prod" } })
-    -- x: 52 is 0 and 708 is 40; y: 194 is nobody and 10 is everybody
+    -- x: 52 is 0 and 708 is 40; y: 194 is no node and 10 is all nodes
     assert.match('d="M216,194L216,148L380,102L544,56L708,10"', chart)
     assert.match("a&lt;b", chart)
     assert.match('class="line"', svg.cdf("none", "", { { values = {}, label = "x", colour = "--prod" } }))

@@ -103,7 +103,7 @@ describe("a simulation", function()
       return n, #w.pending
     end
     assert.equal(400, (placed(1, 400)))
-    -- more pods between two of a shape than are worth to be looked at singly
+    -- so many pods between two of a shape that they are not looked at singly
     assert.equal(400, (placed(9, 400)))
     local some, wait = placed(60, 2000)
     assert.is_true(some > 300 and wait > 0)
@@ -137,13 +137,13 @@ describe("a simulation", function()
     assert.equal(0, count(2, { { 1, "prod", 1, 6 }, { 2, "prod", 1, 5 } }))   -- memory
     assert.equal(1, count(2, { { 1, "batch", 2, 1 }, { 2, "batch", 2, 1 } }))
     assert.equal(0, count(2, { { 1, "batch", 3, 1 }, { 2, "batch", 2, 1 } })) -- what is lent is 4
-    -- A prod pod that comes takes from what is lent: the job beside it has no place any more.
+    -- A new prod pod reduces what is lent: the job beside it no longer fits.
     assert.equal(0, count(2, { { 1, "batch", 2, 1 }, { 1, "prod", 2, 1 }, { 2, "prod", 2, 1 },
       { 2, "batch", 1, 1 } }))
-    -- Its pods go to two nodes, and neither of those could be emptied then.
+    -- Its pods move to two nodes, neither of which can be emptied then.
     assert.equal(1, count(3, { { 1, "prod", 6, 1 }, { 2, "prod", 6, 1 }, { 3, "prod", 2, 1 },
       { 3, "prod", 3, 1 } }))
-    -- It skips no node: as counted by a search that looks at every node for every pod.
+    -- It skips no node: a search over every node for every pod counts the same.
     local function slowly(nodes, pods)
       local order, left = {}, {}
       for i = 1, nodes.n do
@@ -247,8 +247,8 @@ items:
     assert.is_true(r.sums.batch_lent > 0)
   end)
 
-  -- The same objects on a server that is spoken to by HTTP, with the manager of a real process: what the
-  -- policy decides there is what it decides in a simulation.
+  -- The same objects on a server over HTTP, with the manager of a real process: the policy decides there as
+  -- in a simulation.
   it("decides as in a process of its own", function()
     local objects = {
       { apiVersion = "v1", kind = "Node", metadata = { name = "n" }, status = {
@@ -571,7 +571,7 @@ spec:
 status: {phase: Pending}
 ]]
 
--- What happens on the way, as a scenario, with where the pods are then.
+-- A scenario that records where the pods are.
 local WHERE = [[
 local function is(s, name, node, phase)
   local pod = s.client:get("v1/Pod", "default", name)
@@ -854,8 +854,8 @@ describe("a scenario", function()
   end)
 end)
 
--- Two quotas share by weights of the scenario. The scheduler is the simulation's own, which knows no quotas:
--- what is under test is what is told of teams.
+-- Two quotas share by the scenario's weights. The simulation uses its own scheduler, which ignores quotas:
+-- the spec tests the report about teams.
 local function with_teams(words, key)
   local path = file("teams.lua", [[
     local QUOTA, PREFIX = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota", "quota.scheduling.koordinator.sh/"

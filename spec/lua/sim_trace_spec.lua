@@ -98,7 +98,8 @@ describe("a trace of Prometheus", function()
     assert.same({ "a", "b" }, r.nodes)
     local at = rows_of(r)
     assert.equal(24, at[120].capacity)
-    -- web works half a minute after it came; db uses what the settings say until its use is known
+    -- web starts to work half a minute after its creation; db has the usage of the settings until its own is
+    -- known
     assert.is_true(at[120].prod > 1.5 and at[120].prod < 3)
     assert.equal(3 + 0.5, at[780].prod)
     assert.same({ 2, 2, 3, 2 }, { at[240].running, at[720].running - 1, at[480].running, at[1080].running })

@@ -5,7 +5,7 @@ local koord = require "kubelua.koordinator"
 local k8s = require "kubelua.kubernetes"
 local kube = require "kubelua"
 
--- A client that remembers what it was asked.
+-- A client that records its requests.
 local function recorder()
   local asked = {}
   local client = setmetatable({}, { __index = function(_, call)

@@ -3,9 +3,9 @@
 --
 --   affinity       the node's domain has a pod that all terms match; if no domain has one and the terms match
 --                  the pod itself, it may be the first
---   anti-affinity  the node's domain has no pod that the term matches, and none whose own term matches the pod
---   score          Σ weight of the preferred terms that hold: the pod's own, and those of the domain's pods that
---                  match the pod, whose required affinity counts 1; scaled to 0..100 over all nodes
+--   anti-affinity  the domain has no pod that the term matches, and none whose own term matches the pod
+--   score          Σ weight of the preferred terms that hold: the pod's own, and those of the domain's pods
+--                  that match the pod, whose required affinity counts 1; scaled to 0..100 over all nodes
 
 local fields = require "fields"
 local range = require("scheduler.scores").range

@@ -3,8 +3,8 @@
 -- (state.templates), and the annotation names the template. A Device object (one for each node, from the
 -- agent) lists the devices and their amounts; an annotation of each pod lists its devices.
 --
---   count      = gpu.shared, or gpu-memory-ratio / 100 for several whole GPUs, or 1; requests of rdma and fpga
---                are hundredths of a card
+--   count      = gpu.shared, or gpu-memory-ratio / 100 for several whole GPUs, or 1; requests of rdma and
+--                fpga are hundredths of a card
 --   per device = request / count; nvidia.com/gpu: n means gpu-core and gpu-memory-ratio of 100 · n
 --   devices    = the `count` devices with enough free, those with the best score first
 --   score      = Σ weight · free part (or used part) / Σ weight, of a device and of a node

@@ -4,10 +4,10 @@
 --   1. All preemptible pods are removed from all nodes: those of lower priority than every pod of the gang,
 --      unless they have the label quota.scheduling.koordinator.sh/preemptible: "false" or
 --      scheduling.koordinator.sh/disable-preemptible: "true".
---   2. Each pod of the gang without a node gets the cheapest node that fits now, the first by name among equal
---      ones, and is counted before the next. If one fits nowhere, nothing is preempted.
---   3. On each node the removed pods are added again, the more important first, while the pods of the gang still
---      fit. Those that cannot be added are the victims.
+--   2. Each pod of the gang without a node gets the cheapest node that fits now, the first by name among
+--      equal ones, and is counted before the next. If one fits nowhere, nothing is preempted.
+--   3. On each node the removed pods are added again, the more important first, while the pods of the gang
+--      still fit. Those that cannot be added are the victims.
 --
 -- The cost of a node is the sum of the ranks of its preemptible pods' priorities; the lowest priority of all
 -- has rank 0. The pods of one job (label questioned-object-key) count once. PodDisruptionBudgets are ignored,

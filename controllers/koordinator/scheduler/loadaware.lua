@@ -32,7 +32,7 @@ M.DEFAULTS = {
 
 local MAX = 100
 local REPORT_INTERVAL = 60 -- seconds, the default of a NodeMetric
-local UNASKED = { cpu = 250, memory = 200 * 1024 * 1024 } -- the estimate for a pod without requests and limits
+local UNASKED = { cpu = 250, memory = 200 * 1024 * 1024 } -- of a pod without requests and limits
 local TRANSLATED = { ["koord-batch"] = "batch-", ["koord-mid"] = "mid-" }
 local CUSTOM = "scheduling.koordinator.sh/usage-thresholds"
 local OWN_FACTORS = "scheduling.koordinator.sh/load-estimated-scaling-factors"

@@ -1,7 +1,8 @@
-/* border.h - internals shared by the binding files.
+/* border.h - internals that the files of the bindings share.
  *
- * Every userdata of ours begins with a tag, the address of a static object: so a C function recognises its
- * kind without the registry. Metatables are hidden behind __metatable, so scripts cannot call a finaliser. */
+ * Every userdata of kubelua begins with a tag, the address of a static object. The tag tells a C function the
+ * kind of the userdata, without the registry. __metatable hides all metatables: no script can call a
+ * finaliser. */
 #ifndef LKL_BORDER_H
 #define LKL_BORDER_H
 
@@ -10,7 +11,7 @@
 #include "value/draft.h"
 #include "value/path.h"
 
-/* A recently used path of a view: Lua's text (by address), and the userdata of the box with the compiled
+/* A recently used path of a view: the address of Lua's text, and the userdata that holds the compiled
  * path. */
 typedef struct lkl__recent {
     const char *text;
@@ -18,8 +19,8 @@ typedef struct lkl__recent {
 } lkl__recent;
 #define LKL__RECENT 32
 
-/* The position of a loop over an object: its present key, Lua's text (by address), is the one before
- * `next`. */
+/* The position of a loop over an object. `key` is the address of Lua's text of the current key; `next` is the
+ * position of the following one. */
 typedef struct lkl__loop {
     const void *view;
     const char *key;
@@ -27,8 +28,9 @@ typedef struct lkl__loop {
 } lkl__loop;
 #define LKL__LOOPS 8
 
-/* A cache of recently made things: a Lua table has the things, these words identify them. Small enough to be
- * searched at each collection; a reconcile reads the same few places again and again. */
+/* The keys of a cache of recently made values, which are in a Lua table. The cache is small, since each
+ * collection visits the whole table; a small one suffices, since a reconcile reads the same few places again
+ * and again. */
 #define LKL__SETS 32
 #define LKL__WAYS 4
 typedef struct lkl__slots {
@@ -36,12 +38,12 @@ typedef struct lkl__slots {
         const void *a;
         uintptr_t b;
     } word[LKL__SETS * LKL__WAYS];
-    uint8_t next[LKL__SETS]; /* the way that is replaced next */
+    uint8_t next[LKL__SETS]; /* modulo LKL__WAYS: the way that is replaced next */
 } lkl__slots;
 
-/* The position of a field when it was last read: by its name, Lua's text (by address; a table keeps it), and
- * by the place of its object, since objects below different fields have different keys. A cached field is
- * found without comparing any key, which matters when the processor's caches are cold. */
+/* The position at which a field was last found. The entry is for a name (the address of Lua's text, which a
+ * table keeps alive) below one field, as objects below different fields have different keys. A read through
+ * it compares no other keys, which saves misses of the processor's caches. */
 typedef struct lkl__field {
     const char *name;
     uintptr_t below;
@@ -49,14 +51,14 @@ typedef struct lkl__field {
 } lkl__field;
 #define LKL__FIELDS 64
 
-/* One per Lua state, in the registry. */
+/* The border of a Lua state: there is one, in the registry. */
 typedef struct lkl_border {
     const void *tag;
     uint64_t owner; /* the thread that may use the state; checked in debug builds */
-    /* a script's state: its values have bounds, and its budget is checked */
+    /* the state is a script's: its values have bounds, and what it does costs budget */
     bool counted;
-    bool nil_index; /* indexing nil is ours: absent reads are remembered */
-    /* a controller that keeps only some fields of some kinds, or NULL */
+    bool nil_index; /* nil has our metatable (nil.c): absent reads are recorded */
+    /* the state's controller, if it keeps only some fields of some kinds; or NULL */
     const struct kl_controller_spec *cuts;
     lkl__recent recent[LKL__RECENT];
     lkl__slots seen, texts;
@@ -64,7 +66,8 @@ typedef struct lkl_border {
     lkl__field fields[LKL__FIELDS];
     bool closing; /* the state is closing: nothing is cached any more */
 } lkl_border;
-/* User values of the border. SEEN: the views of `seen`, weakly. SPARE: an empty root view, or nil. */
+/* User values of the border. SEEN: the views of `seen`, in a weak table. SPARE: an empty root view, or
+ * nil. */
 enum {
     BORDER_ABSENT_IN = 1,
     BORDER_ABSENT_KEY,
@@ -76,193 +79,196 @@ enum {
     BORDER_SLOTS = BORDER_SPARE
 };
 
-lkl_border *lkl__border(lua_State *L);             /* made on first use */
-lkl_border *lkl__border_push(lua_State *L);        /* the same, and its userdata on the stack */
-lkl_border *lkl__border_at(lua_State *L, int idx); /* the one at idx, which may be an upvalue */
+lkl_border *lkl__border(lua_State *L);             /* the first call makes it */
+lkl_border *lkl__border_push(lua_State *L);        /* the same, and pushes its userdata */
+lkl_border *lkl__border_at(lua_State *L, int idx); /* the one at idx, often an upvalue */
 
 /* The userdata at idx if it begins with `tag` and has at least `size` bytes, or NULL. */
 void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
 /* Makes the keys ("k") or the values ("v") of the table on the top of the stack weak. */
 void lkl__weaken(lua_State *L, const char *mode);
-/* Pushes the metatable stored under `key`; true when it is new and must be filled, then stored: an error
- * during filling must not leave an incomplete one. __name and __metatable are set. */
+/* Pushes the metatable that the registry has under `key`. True: it is new, with only __name and __metatable;
+ * fill it, then store it with lkl__keep_metatable. An error in between leaves no incomplete metatable. */
 bool lkl__metatable(lua_State *L, const void *key, const char *name);
 void lkl__keep_metatable(lua_State *L, const void *key);
 bool lkl__push_scalar(lua_State *L, const kl_value *v); /* false, and nothing pushed, for containers */
 
 /* --- views -------------------------------------------------------------------------------- */
-/* For a reference from C while Lua may raise: prepare first (may raise), get the reference, then push it
- * (cannot raise). `taken` is a container, or NULL for nil. */
+/* Pushes a reference of C without a leak when Lua raises: prepare (may raise), get the reference, then push
+ * it (cannot raise). `taken` is a container, or NULL for nil. */
 void lkl__view_prepare(lua_State *L);
 void lkl__push_taken(lua_State *L, const kl_value *taken);
-/* Afterwards, with the pushed value on top, unless it is shared anyway: charges its memory to the state. May
- * raise. */
+/* Charges the memory of the value on top, which was pushed as above, to the state. Not for values that a
+ * cache shares. May raise. */
 void lkl__view_charge(lua_State *L);
 
-/* The head of every view, and of every holder of references for views. */
+/* The head of every view, and of every userdata that holds references for views. */
 typedef struct lkl__view {
     const void *tag;
-    /* an owned reference: NULL while empty and after finalisation; otherwise borrowed */
+    /* in a root, the value whose reference it owns: NULL while empty and after finalisation; below, borrowed
+     */
     const kl_value *v;
-    const struct lkl__view *root; /* the holder of the reference, itself for a root; its memory outlives every
-                                     view below, whatever the collector's order */
+    const struct lkl__view *root; /* the owner of the reference; a root points to itself. Its memory outlives
+                                     every view below it, in whatever order Lua collects them */
 } lkl__view;
-/* Pushes a view of `object`; the keeper at keeper_idx, which begins with `head`, has it in place i. The
- * metatable of lkl__push_view_metatable is at mt_idx. Both indexes are absolute. */
+/* Pushes a view of `object`, which the keeper at keeper_idx has at place i; the keeper begins with `head`.
+ * The metatable of lkl__push_view_metatable is at mt_idx. Both indexes are absolute. */
 void lkl__push_kept(
     lua_State *L, const kl_value *object, const lkl__view *head, int keeper_idx, size_t i, int mt_idx);
 void lkl__push_view_metatable(lua_State *L);
 
 /* --- lists of objects --------------------------------------------------------------------- */
-/* Both take the references out of o, which may be boxed. Pushes a kubelua.list; or a function that gives
- * one object after the other. */
+/* Push a kubelua.list, or a function that returns one object after the other. Both take the references out of
+ * o, which may be in a box. */
 void lkl__push_list(lua_State *L, kl_objects *o);
 void lkl__push_each(lua_State *L, kl_objects *o);
-const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference, or NULL when idx is not a list */
-/* its i-th object, from 0, borrowed; NULL when idx is not a list, was changed, or has no such object */
+const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference; NULL: idx is no list */
+/* Object i, counted from 0, borrowed. NULL: idx is no list, a script changed it, or it has no object i. */
 const kl_value *lkl__list_item(lua_State *L, int idx, size_t i);
-/* for a list that a script changed, pushes its table; otherwise nothing */
+/* Pushes the table of a list that a script changed. False, and nothing pushed, for any other value. */
 bool lkl__list_own(lua_State *L, int idx);
-/* {{index, operator, value ...} ...} on top of the stack: the terms lie in a userdata that is pushed; the
- * texts stay the table's. */
+/* Reads {{index, operator, value ...} ...} from the top of the stack. Pushes a userdata with the terms, whose
+ * texts belong to the table. */
 const kl_index_term *lkl__read_terms(lua_State *L, size_t *n_terms);
 
 /* --- null, uint64, marked tables ---------------------------------------------------------- */
 void lkl__push_null(lua_State *L);
 bool lkl__is_null(lua_State *L, int idx);
-/* A value that a script may pass on but not read (secret.c). Pushes one of n bytes, copied unless text is
- * NULL; returns them, to be filled. */
+/* A secret is a value that a script may pass on but not read (secret.c). Pushes one of n bytes and returns
+ * them: a copy of `text`, or, when that is NULL, bytes for the caller to fill. */
 char *lkl__push_secret(lua_State *L, const char *text, size_t n);
-/* Borrowed from the secret at idx; NULL: it is not a secret. */
+/* The bytes of the secret at idx, borrowed; NULL: it is no secret. */
 const char *lkl__secret_text(lua_State *L, int idx, size_t *n);
 void lkl__push_uint64(lua_State *L, uint64_t u);
 bool lkl__uint64(lua_State *L, int idx, uint64_t *out);
-/* LKL_FOREIGN: it has a foreign metatable. */
+/* What the metatable of a table says. LKL_FOREIGN: the metatable is not ours. */
 typedef enum lkl_mark { LKL_PLAIN, LKL_ARRAY, LKL_OBJECT, LKL_FOREIGN } lkl_mark;
 void lkl__mark(lua_State *L, int idx, lkl_mark mark);
 lkl_mark lkl__marked(lua_State *L, int idx);
 
-/* The bounds of one value from a script (docs/security.md, Bounds): parts, shared ones each time they are
- * walked, and bytes of text. A hundred times the largest object that a server accepts; a C function walks
- * such a value in some ten milliseconds. */
+/* The bounds of one value from a script (docs/security.md, Bounds): its parts, counting a shared part each
+ * time that it occurs, and its bytes of text. A hundred times the largest object that a server accepts; a C
+ * function walks such a value in about ten milliseconds. */
 #define LKL_NODES_MAX 1000000
 #define LKL_BYTES_MAX ((size_t)64 << 20)
 /* Steps of the budget (lkl_budget_spend) for one part, and the bytes of text that cost as much. */
 #define LKL_NODE_STEPS 16
 #define LKL_BYTES_EACH 64
 kl_room lkl__room(void);
-/* Raises when v, which C combined from several values, each within bounds, exceeds them; `what` is its name.
- * So no view does. */
+/* Raises when v exceeds the bounds, though each of the values that C combined into it is within them. `what`
+ * names v in the message. So no view exceeds the bounds. */
 void lkl__check_made(lua_State *L, const kl_value *v, const char *what);
 
-/* lkl_to_value into a value box that is on the stack already, which is charged; returns the box's pointer. */
+/* Puts the result of lkl_to_value into `box`, a value box on the stack, and charges the box; returns the
+ * value. */
 const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *what);
 
-/* The value at idx: borrowed from a view, or what lkl_to_value makes, kept by the box that is pushed (nil
- * for a view). */
+/* The value at idx: borrowed from a view (and pushes nil), or the result of lkl_to_value, owned by the box
+ * that is pushed. */
 const kl_value *lkl__value_at(lua_State *L, int idx, const char *what);
 
 /* --- JSON --------------------------------------------------------------------------------- */
 void lkl__push_json(lua_State *L, const kl_value *v, bool pretty); /* pushes the text */
-/* Pushes a text that C made and frees it, also when there is no memory for the Lua string. */
+/* Pushes `taken` as a Lua string and frees it, also when Lua has no memory for the string. */
 void lkl__push_text(lua_State *L, char *taken);
-/* Pushes the message of err, which is finished even if there is no memory for the Lua string. */
+/* Pushes the message of err and finishes err, also when Lua has no memory for the string. */
 void lkl__push_message(lua_State *L, kl_err *err);
 /* Raises that message, with the script's line in front. */
 int lkl__fail(lua_State *L, kl_err *err);
-/* A function's end: nothing, or that. */
+/* The end of a C function without results: returns 0, or raises like lkl__fail when st is a failure. */
 int lkl__given(lua_State *L, kl_status st, kl_err *err);
-/* Raises an argument error with the message of err, which is finished first. */
+/* Raises an argument error with the message of err, after finishing err. */
 int lkl__argerror(lua_State *L, int arg, kl_err *err);
 
 /* --- drafts ------------------------------------------------------------------------------- */
 bool lkl__is_draft(lua_State *L, int idx);
-bool lkl__draft_same(lua_State *L, int a, int b); /* the same place of the same draft */
-bool lkl__draft_kin(lua_State *L, int a, int b);  /* any two places of the same draft */
-/* a new reference, or NULL when idx is not a draft */
-const kl_value *lkl__draft_value(lua_State *L, int idx);
-/* Assigns the value at value_idx; the table at chain_idx is {draft, key, key...}. Creates what is missing. */
+bool lkl__draft_same(lua_State *L, int a, int b);        /* the same place of the same draft */
+bool lkl__draft_kin(lua_State *L, int a, int b);         /* any two places of the same draft */
+const kl_value *lkl__draft_value(lua_State *L, int idx); /* a new reference; NULL: idx is no draft */
+/* Assigns the value at value_idx to the place at chain_idx, {draft, key, key...}; creates missing objects. */
 void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx);
 void lkl__draft_describe(lua_State *L, int idx, int key_idx); /* pushes "spec.x of Pod default/a" */
 int lkl__eq(lua_State *L);                                    /* __eq of views and drafts: by value */
 
 /* --- nil ---------------------------------------------------------------------------------- */
-/* the view or draft and the key that was not there */
+/* Records that the view or draft at in_idx has no such key. */
 void lkl__absent(lua_State *L, int in_idx, int key_idx);
-/* the same, absolute indexes; nil_index is known */
+/* The same, for callers that have the border on the stack and checked nil_index. Absolute indexes. */
 void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);
-/* the last absent read was of something else, which no message names */
+/* Records that the last absent read was of a value that no message names. */
 void lkl__absent_forget(lua_State *L);
-void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain */
+void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain (nil.c) */
 void lkl__forget_chains(lua_State *L);
-/* table.insert(draft.a.b, value) of an absent list, in the C function that a script called: creates the list.
- * False: its first argument is nil for another reason. */
+/* For table.insert(draft.a.b, value) with an absent list: creates the list. False: the first argument is nil
+ * for another reason. */
 bool lkl__absent_insert(lua_State *L, int value_idx);
-void lkl__statement_over(lua_State *L); /* forgets those of the function that assigns */
+void lkl__statement_over(lua_State *L); /* forgets the chains of the function that assigns */
 
 /* --- objects of which only some fields are kept (lcut.c) ---------------------------------- */
-/* Raises when the key may be absent only because it was cut. */
+/* Raises when the key may be absent only because the cache does not keep it. */
 void lkl__cut_check(lua_State *L, const struct kl_controller_spec *spec, int view_idx, int key_idx);
-void lkl__open_cut(lua_State *L); /* adds its part to core.run */
+void lkl__open_cut(lua_State *L); /* adds its functions to core.run */
 
 /* --- text --------------------------------------------------------------------------------- */
-/* luaL_checkstring and luaL_optstring for texts that C reads to their first NUL: one with a NUL is refused,
- * since it would be read as another text. */
+/* luaL_checkstring and luaL_optstring for C functions that read up to the first NUL: both raise for a text
+ * with a NUL, which C would read as another text. */
 const char *lkl__text(lua_State *L, int arg);
 /* luaL_tolstring without addresses: pushes the text of any value; may run a script's __tostring. */
 const char *lkl__shown(lua_State *L, int idx, size_t *n);
-const char *lkl__opt_text(lua_State *L, int arg, const char *dflt);
-bool lkl__has_nul(lua_State *L, int idx); /* of a string */
-/* Adds a step to a path text in b: ".name", "[3]" or "[a.b/c]". */
+const char *lkl__opt_text(lua_State *L, int arg, const char *dflt); /* see lkl__text */
+bool lkl__has_nul(lua_State *L, int idx);                           /* of a string */
+/* Adds a step to the text of a path in b: ".name" ("name" when it is the first), "[3]" or "[a.b/c]". */
 void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first);
-/* pushes "Pod default/a", or "the value" */
+/* Pushes "Pod default/a", or "the value". */
 void lkl__describe_value(lua_State *L, const kl_value *root);
-/* pushes "spec.x of Pod default/a"; key_idx 0: the view itself */
+/* Pushes "spec.x of Pod default/a", the place of the key in the view; key_idx 0: of the view itself. */
 void lkl__view_describe(lua_State *L, int view_idx, int key_idx);
-/* Pushes the keys from the view up to its root, whose value it returns; a path is {text}. */
+/* Pushes a table of the keys from the view up to its root, the innermost first, a path as {text}. Returns the
+ * value of the root. */
 const kl_value *lkl__view_keys(lua_State *L, int view_idx);
-/* The same from a list of keys, the innermost first. */
+/* The same text as lkl__view_describe, from the table of lkl__view_keys. */
 void lkl__describe_keys(lua_State *L, const kl_value *root, int keys_idx, int key_idx);
-/* compiled, cached per state; raises. One more on the stack: the box that keeps it */
+/* The compiled path at idx, from the state's cache. Raises when it is malformed. Pushes the box that keeps
+ * it. */
 kl_path *lkl__path(lua_State *L, int idx);
 
-/* Pushes "file:line: " of the innermost caller that is not the library's own Lua. */
+/* Pushes "file:line: " of the innermost caller outside the library's own Lua, or "". */
 void lkl__where(lua_State *L);
-void lkl__where_from(lua_State *L, int level); /* not above that level */
-/* The calls that led here, without those inside the library. The caller frees. */
+void lkl__where_from(lua_State *L, int level); /* the search begins at that level */
+/* The traceback, without the calls inside the library. The caller frees. */
 char *lkl__traceback(lua_State *L);
-/* the same as "file:line", without touching Lua's memory; false: nowhere */
+/* Writes the caller of lkl__where as "file:line" to `out`, without Lua's memory. False: there is none. */
 bool lkl__place(lua_State *L, int level, char *out, size_t size);
-/* luaL_error at that place. */
+/* luaL_error, with the place of lkl__where in front. */
 int lkl__error(lua_State *L, const char *fmt, ...);
 
-/* The form of quantities, times and selectors in an object: pushes a string and returns true, or pushes
- * nothing. */
+/* For a quantity or a time at idx: pushes its text in an object and returns true. False, and nothing pushed,
+ * for any other value. */
 bool lkl__quantity_text(lua_State *L, int idx);
 /* kube.to_milli, for calls from C. */
 int lkl__to_milli(lua_State *L);
 bool lkl__time_text(lua_State *L, int idx);
 
 /* --- boxes without a class --------------------------------------------------------------- */
-/* An empty box that frees its ptr with `free`; `within` its userdata in a state that is not a script's and
- * has no list of boxes. Its holder releases it in a finaliser; a box whose finaliser was not called is freed
- * with the script's state. */
+/* An empty box that frees its ptr with `free`. In a script's state the box is on a list, and in other states
+ * it is *within, a part of its userdata. The userdata releases it in a finaliser; a box whose finaliser never
+ * ran is freed with the script's state. */
 lkl_box *lkl__box_hold(lua_State *L, lkl_box *within, void (*free)(void *ptr));
-/* The ptr of such a userdata's box; NULL: it is closed. */
+/* The ptr of the box of a userdata that lkl_box_new made; NULL: it is closed. */
 void *lkl__box_of(const void *userdata);
 void lkl__box_empty(lua_State *L, lkl_box *box);   /* frees its ptr now */
-void lkl__box_release(lua_State *L, lkl_box *box); /* and the box, too */
-/* After lua_close: those that are left. */
+void lkl__box_release(lua_State *L, lkl_box *box); /* the same, and ends the box */
+/* Frees the boxes that are left after lua_close. */
 struct lkl_ceiling;
 void lkl__boxes_free(struct lkl_ceiling *c);
 
 /* --- kubelua.core ------------------------------------------------------------------------- */
-/* the table of it that scripts' states have (core.c) */
+/* Pushes the kubelua.core of a script's state (core.c). */
 void lkl__push_script_core(lua_State *L);
-/* the compiled chunk of a module of the library; false, nothing pushed: there is none */
+/* Pushes the compiled chunk of a module of the library. False, and nothing pushed: there is none. */
 bool lkl__push_embedded(lua_State *L, const char *name);
 
-/* The parts: each adds its functions to the table on top of the stack. */
+/* The parts of kubelua.core: each adds its functions to the table on top of the stack. */
 void lkl__open_scalars(lua_State *L);
 void lkl__open_values(lua_State *L);
 void lkl__open_dig(lua_State *L);

@@ -65,7 +65,7 @@ describe("waiting", function()
 end)
 
 describe("cores", function()
-  -- What each look says of idle and nice seconds of all cores until then.
+  -- The results of measurements with these idle and nice seconds of all cores.
   local function watch(looks)
     local i = 0
     return require("support.cores").watch(function()
@@ -148,8 +148,8 @@ describe("the runner of several files", function()
   local IDLE = [[OMP_NUM_THREADS=1 lua5.4 -e 'package.preload["support.cores"] = function()
     return { watch = function() return function() return true end end } end']]
 
-  -- Specs by name, each with a diary that all write to; returns what the runner said, its status and the
-  -- diary. Without `jobs` it has one core, which is always idle.
+  -- Runs specs by name, which write to a common diary; returns the runner's output, its status and the diary.
+  -- Without `jobs` it has one core, which is always idle.
   local function run(specs, jobs, seconds, options)
     local build = process.tmpname ""
     process.run("mkdir -p " .. build .. "/spec")

@@ -72,10 +72,10 @@ local function say(d) complain("%s:%d: %s [%s]", d.file, d.line, d.text, d.code)
 
 build()
 
--- A program that does everything right.
+-- A program without a mistake.
 for _, d in ipairs(check "spec/fixtures/emmylua/good") do say(d) end
 
--- One that does not: each line that says so, and no other.
+-- A program with mistakes: they are found on exactly the marked lines.
 local BAD = "spec/fixtures/emmylua/bad"
 local wrong, number = {}, 0
 for line in (process.read(BAD .. "/main.lua")):gmatch "(.-)\n" do
@@ -92,8 +92,7 @@ for line = 1, number do
   end
 end
 
--- What is generated says nothing that the checker does not understand; in the library beside it every type
--- that is named is there.
+-- Generated annotations use only what the checker understands; every type that the library names exists.
 local ABOUT_TYPES = { ["type-not-found"] = true, ["doc-syntax-error"] = true, ["syntax-error"] = true,
   ["annotation-usage-error"] = true, ["unknown-doc-tag"] = true }
 for _, d in ipairs(check "lua") do
@@ -120,8 +119,8 @@ for _, d in ipairs(check "build/annotations") do
   complain("lua/kubelua/types.lua: %s says nothing of it: %s", names[d.line], d.text)
 end
 
--- Our own policies are users of the library. What they do with nil is theirs: views answer nil where a type
--- cannot know it.
+-- Our own policies use the library. Findings about nil are ignored: views return nil where a type cannot
+-- express it.
 for _, d in ipairs(check("controllers", { "unnecessary-if", "unnecessary-assert", "need-check-nil",
   "inject-field", "assign-type-mismatch" })) do
   say(d)

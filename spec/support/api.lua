@@ -17,7 +17,7 @@ local function decode(text)
   return type(value) == "table" and value or text
 end
 
--- The words of curl that every request to the server has.
+-- The arguments of curl for every request to the server.
 local function common(s)
   local words = { "--max-time 60" }
   if s.token then
@@ -27,7 +27,7 @@ local function common(s)
   return table.concat(words, " ")
 end
 
--- Most answers are only asked for their code: a body is decoded when somebody looks at it.
+-- Most specs read only the code of an answer, so a body is decoded at its first use.
 local Answer = {}
 function Answer:__index(key)
   if key ~= "body" then return nil end
@@ -101,7 +101,8 @@ function Api:apply(path, manager, object, force)
     object)
 end
 
---- What a watch of `path` (with its query) says within its timeout of one second: a list of {type, object}.
+--- The events of a watch of `path` (with its query) within its timeout of one second: a list of {type,
+--- object}.
 function Api:watched(path)
   local r = self:get(path .. (path:find "?" and "&" or "?") .. "watch=true&timeoutSeconds=1")
   local events = {}

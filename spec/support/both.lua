@@ -22,7 +22,7 @@ local TYPES = { PATCH = "application/merge-patch+json", STRATEGIC = "application
   JSON = "application/json-patch+json", APPLY = "application/apply-patch+yaml" }
 local TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
---- What a merge patch removes.
+--- The value that a merge patch uses to remove a field.
 M.NULL = json.null
 
 --- An empty list; an empty table is an object.
@@ -102,14 +102,15 @@ function M.ask(s, rows)
 end
 
 local CHANCE = { "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion", "managedFields" }
--- What the real one fills into each node for a kubelet and a controller manager to replace; ours does not.
+-- Placeholders that the real server adds to each node for a kubelet and a controller manager; ours does not
+-- add them.
 local KUBELETS = { "daemonEndpoints", "nodeInfo" }
 local UID = ("%x"):rep(8) .. "%-" .. (("%x"):rep(4) .. "%-"):rep(3) .. ("%x"):rep(12)
 
--- What two servers cannot have alike is named instead; the rest stays.
+-- Replaces values that differ between servers by their names; the rest stays.
 local function scrub(value)
   if type(value) == "string" then
-    -- What follows is kube-apiserver's print of its own structs.
+    -- The rest is kube-apiserver's print of its own structs.
     if value:find "^Pod \"" or value:find "^PersistentVolume%a* \"" or value:find "^Forbidden: " then
       value = value:gsub("\n.*", "")
     end
@@ -125,7 +126,7 @@ local function scrub(value)
   for key, x in pairs(value) do copy[key] = scrub(x) end
   if type(copy.metadata) == "table" then
     for _, key in ipairs(CHANCE) do copy.metadata[key] = nil end
-    -- Ours leaves out what only a controller manager takes away again.
+    -- Ours omits a finalizer that only a controller manager would remove.
     local finalizer = copy.metadata.finalizers and copy.metadata.finalizers[1]
     if tostring(finalizer):find "^kubernetes%.io/%a+%-protection$" then
       copy.metadata.finalizers = nil
@@ -147,7 +148,7 @@ local function scrub(value)
   return copy
 end
 
--- A line for each place where `ours` is not `theirs`.
+-- A line for each difference between `ours` and `theirs`.
 local function differences(path, theirs, ours, found)
   if type(theirs) ~= "table" or type(ours) ~= "table" then
     if theirs ~= ours then

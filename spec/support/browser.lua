@@ -14,7 +14,7 @@ local wait = require "support.wait"
 local M = {}
 
 local CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
--- As root there is no sandbox; the rest keeps it from looking for its maker's servers.
+-- As root there is no sandbox; the other flags stop requests to the browser's maker.
 local FLAGS = { "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking",
   "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars" }
@@ -68,7 +68,7 @@ end
 
 function Page:visit(url) request(self.base, "POST", "/url", { url = url }) end
 
---- What a JavaScript function body returns.
+--- Runs the body of a JavaScript function, and returns its result.
 function Page:eval(script, ...)
   return request(self.base, "POST", "/execute/sync", { script = script, args = kube.array { ... } })("value")
 end
@@ -84,7 +84,7 @@ function Page:until_true(seconds, expression)
   end
 end
 
---- Keys as a person types them, to whatever has the focus.
+--- Types keys into the element with the focus.
 function Page:type(keys)
   local presses = kube.array {}
   for _, code in utf8.codes(keys) do
@@ -107,21 +107,21 @@ function Page:devtools(command, parameters)
   return request(self.base, "POST", "/goog/cdp/execute", { cmd = command, params = parameters })("value")
 end
 
---- "dark" or "light", as the person's system has it; and nothing moves, so that a click finds its button.
+--- Sets "dark" or "light" as the preferred scheme, and disables animations, so that a click hits its button.
 function Page:prefer(scheme)
   self:devtools("Emulation.setEmulatedMedia", { features = kube.array {
     { name = "prefers-color-scheme", value = scheme }, { name = "prefers-reduced-motion", value = "reduce" },
   } })
 end
 
---- The window of a phone, or nil for what it was opened with.
+--- Sets the width of the window, for example that of a phone; nil: the initial width.
 function Page:width(pixels)
   if not pixels then return self:devtools("Emulation.clearDeviceMetricsOverride", kube.object {}) end
   self:devtools("Emulation.setDeviceMetricsOverride",
     { width = pixels, height = 800, deviceScaleFactor = 2, mobile = true })
 end
 
---- Writes a picture of the whole page to build/screenshots, for people to look at.
+--- Writes a picture of the whole page to build/screenshots.
 function Page:screenshot(name)
   process.run "mkdir -p build/screenshots"
   local height = self:eval "return document.documentElement.scrollHeight"

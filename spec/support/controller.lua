@@ -12,7 +12,8 @@ local M = {}
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
---- Starts it; more arguments are words of the command line. The script's path is in `script_path`.
+--- Starts `kubelua run`; further arguments go to the command line. The path of the script is in
+--- `script_path`.
 function M.start(server, script, ...)
   return M.start_with({}, server, script, ...)
 end
@@ -31,16 +32,15 @@ function M.start_with(variables, server, script, ...)
   return run
 end
 
---- TERM; it must end with status 0 (so that a sanitizer's complaint, which changes the status, is not lost).
+--- Sends TERM; the process must end with status 0 (a sanitizer's report changes the status).
 function M.finish(run)
   local code = run:stop(45)
   if code ~= 0 then error(("kubelua run ended with status %d; its log:\n%s"):format(code, run:log()), 2) end
 end
 
---- The frame of specs against one server: `start` is what servers.each gives. take(server, client, ns) is
---- called before each with the server, a
--- client of it and a namespace that is new. Returns begin(script, ...), which is M.start there: what it
--- began ends after the spec that began it.
+--- The frame of specs against one server: `start` comes from servers.each. take(server, client, ns) is called
+--- before each spec with the server, a client of it and a new namespace. Returns begin(script, ...), which is
+--- M.start on that server; its processes end after the spec.
 function M.frame(prefix, start, take)
   local server, client, begun
   busted.lazy_setup(function()
@@ -73,7 +73,7 @@ end
 function M.namespace(client, prefix)
   local name = ("%s-%d-%d"):format(prefix, os.time() % 100000, math.random(100000, 999999))
   client:create { kind = "v1/Namespace", name = name }
-  -- A real server lets objects in only when it has seen the namespace itself.
+  -- A real server accepts objects only once it has seen the namespace.
   wait.until_true(10, "namespace " .. name, function() return client:get("v1/Namespace", name) end)
   return name
 end
@@ -86,7 +86,7 @@ local function answered(client, namespace, answer)
   return n
 end
 
---- Waits until n questions of the namespace carry answer(question).
+--- Waits until n questions in the namespace have their answer, answer(question).
 function M.await_answers(client, namespace, n, seconds, answer)
   wait.until_true(seconds, ("%d answers in %s"):format(n, namespace), function()
     local seen = answered(client, namespace, answer)
@@ -95,7 +95,7 @@ function M.await_answers(client, namespace, n, seconds, answer)
   end)
 end
 
---- Creates ConfigMaps first..last that ask for an answer.
+--- Creates ConfigMaps with the questions first..last.
 function M.ask(client, namespace, first, last)
   for i = first, last do
     client:create { kind = "v1/ConfigMap", namespace = namespace, name = "question-" .. i,

@@ -12,7 +12,7 @@ local M = {}
 
 local CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
---- The webhook: has url, ca (base64), calls() (what it was asked since the last calls()) and stop().
+--- Starts the webhook: { url, ca (base64), calls() = its requests since the last calls(), stop() }.
 function M.start()
   local ca = identities.ca "spec-conversion-ca"
   local cert = identities.certificate(ca, "/CN=converter", "IP:127.0.0.1")

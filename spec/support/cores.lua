@@ -6,18 +6,19 @@
 local M = {}
 
 local TICKS = 100           -- /proc/stat counts hundredths of a second
-local WINDOW = 0.5          -- seconds that are looked at together
+local WINDOW = 0.5          -- seconds of one measurement
 local STALE = 2             -- a longer window says little about now
 local ENOUGH = 0.5          -- idle cores
 
--- Seconds of cores that were idle, or worked for who is nice: make, which compiles the next variant.
+-- The seconds for which cores were idle, or ran niced processes: make, which compiles the next variant.
 local function idle_seconds(text)
   local nice, idle, iowait = (text or ""):match "cpu +%d+ (%d+) %d+ (%d+) (%d+)"
   return nice and (nice + idle + iowait) / TICKS
 end
 
---- A function of a moment in seconds: whether half a core or more was idle since its last answer. It answers
---- once in half a second, so that what was begun shows in the next answer; in between it says false.
+--- A function of the time in seconds: whether half a core or more was idle since its last measurement. It
+--- measures once in half a second, so that a started file shows in the next measurement; in between it
+--- returns false.
 ---@param read fun(): string?    the text of /proc/stat; without one nothing is idle
 function M.watch(read)
   local last, before

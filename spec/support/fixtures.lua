@@ -41,7 +41,7 @@ end
 
 local function same_quantity(want, got) return got ~= nil and kube.qty(got) == kube.qty(want) end
 
--- Each of these says what is wrong, or nil.
+-- Each of these returns what is wrong, or nil.
 local function value(what, want, got)
   if not fields.equal(want, got) then
     return ("%s: expected %s, got %s"):format(what, show(want), show(got))
@@ -200,7 +200,7 @@ end
 
 local PLUGIN_NAMES = { BatchResource = batchresource.NAMES, MidResource = midresource.NAMES }
 
--- A case prepares for one plugin, the policy prepares for all: the names of the others stay as they are.
+-- A case prepares one plugin, the policy all of them: the names of the other plugins stay as they are.
 local function prepared(input)
   local names = PLUGIN_NAMES[input.plugin] or error(
     ("input.plugin is %s; it is one of: BatchResource, MidResource")
@@ -245,7 +245,7 @@ calcs.noderesource_prepare = by_op {
   end,
 }
 
--- What a policy decides in a simulation: kubelua sim --bisect writes such cases.
+-- The decision of a policy in a simulation; kubelua sim --bisect writes such cases.
 calcs.decision = function(input, expect)
   needs(input, "cell", "n")
   local got, want = bisect.decision(fields.copy(input.cell), input.n), expect.decision
@@ -263,9 +263,9 @@ node_fixtures(calcs, tools)
 
 -- ---------------------------------------------------------------- running
 
--- Runs the cases of one file's text. `say` is called with each line for the person. With `as_views` the
--- policies get their inputs as views, as a controller hands them over, and not as plain tables. Returns the
--- numbers that passed and failed, and the calc when no policy knows it.
+-- Runs the cases in the text of a file. `say` is called with each line of output. With `as_views` the
+-- policies get views, as in a controller, instead of plain tables. Returns the numbers of passed and failed
+-- cases, and the calculation if no policy knows it.
 function M.run(name, text, say, as_views)
   local function broken(why)
     say(("FAIL %s: %s"):format(name, why))
@@ -303,7 +303,7 @@ function M.run(name, text, say, as_views)
   return passed, failed
 end
 
--- Runs every *.json of a directory and says the last line. Returns whether all passed.
+-- Runs every *.json file of a directory, and prints the last line. Returns whether all cases passed.
 function M.run_directory(dir, say)
   local listing, status = process.run(("find %s/ -maxdepth 1 -name '*.json' 2>/dev/null | sort"):format(
     process.quote(dir)))

@@ -70,7 +70,7 @@ local function drafts()
   check(#patch.spec.containers == 3, "a list in a patch")
 end
 
--- As many objects as several keepers hold, and whose views outlive them.
+-- Enough objects for several keepers, with views that outlive the list.
 local function store()
   local s = kube.ttl_store(60)
   for i = 1, 70 do
@@ -108,15 +108,16 @@ local function words()
 end
 
 if mode == "calls" then
-  views() drafts() lists() words()         -- what is made once is made, and the modules are there
+  views() drafts() lists() words()         -- values that are made once exist now, and modules are loaded
   if every then debug.sethook(function() collectgarbage() end, "", every) end
   views() drafts() lists() words()
   debug.sethook()
   collectgarbage()
   print "ok"
 elseif mode == "close" then
-  -- Finalisers run in the reverse order of their making; so some of these stand before what they use, and
-  -- some behind. They make nothing new: what is made while a state closes, Lua finalises no more.
+  -- Finalisers run in the reverse order of creation, so some of these are created before what they use, and
+  -- some after. They create no new values: Lua does not finalise values that are created while the state
+  -- closes.
   local things = {}
   local function use()
     pcall(function() return things.pod.spec.containers[1].name end)

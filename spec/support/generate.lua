@@ -73,7 +73,7 @@ if code ~= 0 then error("generate: " .. text, 0) end
 process.write(DEFINITIONS, text)
 print(DEFINITIONS .. ": the definitions in them")
 
--- How protobuf becomes JSON, and objects both ways, out of Go's own types.
+-- The tables that convert protobuf and JSON into each other, from Go's own types.
 for _, made in ipairs {
   { "tables", "core/wire/proto_data.c" }, { "objects", "spec/fixtures/proto/objects.txt" },
 } do

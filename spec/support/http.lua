@@ -14,7 +14,7 @@ local wait = require "support.wait"
 
 local M = {}
 
---- The stand-in for other servers; more words are its arguments. It has url, port, seen() and stop().
+--- Starts the stand-in for other servers with these arguments. It has url, port, seen() and stop().
 function M.web(...)
   local web = process.spawn { "python3", "spec/support/web.py", ... }
   web:wait_for_log(20, "port ")
@@ -67,10 +67,10 @@ function M.start_script(server, client, ns, script, ...)
   return M.of(controller.start(server, script, ...), client, ns)
 end
 
---- Of a controller that runs already.
+--- For a controller that already runs.
 function M.of(run, client, ns) return setmetatable({ run = run, client = client, ns = ns, n = 0 }, T) end
 
---- What a question is answered.
+--- Asks a question, and returns the answer.
 function T:ask(lua)
   self.n = self.n + 1
   local name = "ask-" .. self.n

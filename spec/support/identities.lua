@@ -11,7 +11,7 @@ local function sh(command)
   return out
 end
 
---- A CA in a directory of its own: { dir, crt, key }.
+--- A CA in its own directory: { dir, crt, key }.
 function M.ca(name)
   local dir = process.tmpname ".ca"
   sh(("mkdir -p %s && cd %s && openssl ecparam -name prime256v1 -genkey -noout -out ca.key && openssl req \z
@@ -33,7 +33,7 @@ function M.certificate(ca, subject, san)
   return { crt = base .. ".crt", key = base .. ".key" }
 end
 
---- Puts the text of one file, or of several, into another at once, as those who rotate files do.
+--- Replaces a file at once by the text of one or more files, as rotation tools do.
 function M.rotate(to, ...)
   local text = {}
   for i, from in ipairs { ... } do text[i] = process.read(from) end
@@ -59,8 +59,8 @@ current-context: x
 
 local function indent(text) return (text:gsub("[^\n]+", "    %0")) end
 
---- A kubeconfig of `server` for a user section of YAML text; `cluster` is more of its cluster, with the CA
---- where it has none of it.
+--- A kubeconfig of `server` with this user section (YAML); `cluster`: further fields of its cluster; the CA
+--- is added if it is absent.
 function M.kubeconfig(server, user, cluster)
   cluster = cluster or ""
   if server.ca and not cluster:find "certificate%-authority" and not cluster:find "insecure" then
@@ -100,7 +100,7 @@ end
 function M.connections(port)
   local pid = process.read "/proc/self/stat":match "^%d+"
   local mine, out = {}, {}
-  -- What was closed since it was listed makes ls complain.
+  -- ls reports an error for descriptors that were closed meanwhile.
   for inode in sh("ls -l /proc/" .. pid .. "/fd 2>/dev/null || true"):gmatch "socket:%[(%d+)%]" do
     mine[inode] = true
   end

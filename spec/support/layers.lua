@@ -31,7 +31,7 @@ local function set(words)
   return t
 end
 
---- Which directories the files of a directory may include from.
+--- The directories from which the files of a directory may include.
 M.arrows = {
   ["core/base"] = set "base",
   ["core/httpd"] = set "base httpd",
@@ -87,8 +87,8 @@ M.arrows = {
     custom discovery verbs server",
 }
 
---- kubelua.h, the public face, and the bindings may include from everywhere in core; these rooms of the
---- bindings from those, beside themselves.
+--- kubelua.h, the public header, and the bindings may include everything in core; the rooms of the bindings
+--- may include these other rooms of the bindings.
 local BINDINGS = {
   state = "", values = "state", api = "state values", script = "state values api",
     cli = "state values api script terminal",
@@ -104,7 +104,7 @@ do
   end
 end
 
---- Foreign headers and the files that may know them (plain prefix of the path).
+--- Foreign headers, and the files that may include them (prefixes of paths).
 M.doors = {
   { "^curl/", { "core/http/http" } },
   { "^dlfcn%.h$", { "core/http/http_curl.c" } },
@@ -130,14 +130,14 @@ M.doors = {
   { "^lualib%.h$", { "bindings/" } },
 }
 
---- Calls with a door: who else wants the time asks base/clock, so that specs can own it.
+--- Calls that only some files may make: all others get the time from base/clock, so that specs control it.
 M.calls = {
   { "clock_gettime", "core/base/clock.c" },
   { "gettimeofday", "core/base/clock.c" },
   { "pthread_create", "core/base/sync.c" },
 }
 
---- What C and POSIX give; anything else in <> needs a door above.
+--- The headers of C and POSIX; any other header in <> must be listed above.
 local SYSTEM = set [[
   assert.h ctype.h errno.h fcntl.h fenv.h float.h inttypes.h limits.h locale.h malloc.h math.h poll.h pwd.h
   sched.h search.h semaphore.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
@@ -158,7 +158,7 @@ local function starts_with_one(path, prefixes)
   return false
 end
 
--- Comments and strings hold examples, which are not code; includes keep their quotes, as they are read
+-- Removes comments and strings, which may contain examples; includes keep their quotes, as they are read
 -- before.
 local function without_comments(text)
   text = text:gsub("/%*.-%*/", function(c) return (c:gsub("[^\n]", " ")) end)
@@ -252,8 +252,8 @@ function M.unused(files)
   return found
 end
 
--- What a file needs before it can be read itself: the headers of a header, the modules that a module of the
--- library requires at its top level.
+-- The dependencies of a file: the headers of a header, the modules that a module of the library requires at
+-- its top level.
 local function needs(path, text)
   local found = {}
   if path:find "%.h$" then
@@ -270,7 +270,7 @@ local function needs(path, text)
   return found
 end
 
---- The circles among the headers and among the library's modules in `files`, each as one line of paths.
+--- The cycles among the headers and among the library's modules in `files`, each as one line of paths.
 function M.circles(files)
   local includes, names = {}, {}
   for path, text in pairs(files) do
@@ -296,7 +296,7 @@ end
 
 local MOST_LINES, MOST_FILES = 8000, 45
 
---- The rooms in `files` that are too large to know, with what they have.
+--- The rooms in `files` that are too large, with their sizes.
 function M.large(files)
   local lines, sources, found = {}, {}, {}
   for path, text in pairs(files) do
@@ -362,7 +362,7 @@ function M.unmapped(files, map)
   return found
 end
 
---- Every file of ours that the picture speaks about.
+--- Every source file to which the rules apply.
 function M.tree()
   local files = {}
   local list = process.run "find core bindings \\( -name '*.[ch]' -o -name '*.cc' -o -name README.md \\) \z

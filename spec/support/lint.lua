@@ -53,7 +53,7 @@ function M.header(path, text)
   return found
 end
 
---- The finding of a C file without its idea at its head: "NAME - ...", or nil.
+--- The finding for a C file without a head "NAME - ...", or nil.
 function M.head(path, text)
   local name = path:match "[^/]+$"
   local rest = text:match("^/%*%s*" .. name:gsub("%p", "%%%0") .. " %- ([^\n]+)")
@@ -62,9 +62,9 @@ function M.head(path, text)
   end
 end
 
--- The longest function there is, and the most parameters: to be lowered, never to be raised.
+-- The most lines and the most parameters of a function: lower these numbers, never raise them.
 local MOST_LINES, MOST_PARAMS = 75, 8
--- The decoder's inner loops: its state is in registers.
+-- The decoder's inner loops keep their state in registers.
 local HOT = { ["core/wire/proto.c"] = 10 }
 
 -- The number of commas at depth 0 and one more.
@@ -77,7 +77,7 @@ local function count_params(text)
   return n
 end
 
--- Appends a finding where the lines between two are too many.
+-- Appends a finding if there are too many lines between two numbers.
 local function judge_length(found, path, from, to)
   if to - from - 1 > MOST_LINES then
     found[#found + 1] = (
@@ -86,8 +86,8 @@ local function judge_length(found, path, from, to)
   end
 end
 
---- Findings of a C file whose functions are too long, or take too much. As clang-format leaves it: a body is
---- between braces in the first column.
+--- Findings for functions of a C file that are too long or have too many parameters. In the format of
+--- clang-format, a body is between braces in the first column.
 function M.functions(path, text)
   local found, number, head, from = {}, 0, "", nil
   for line in text:gmatch "([^\n]*)\n" do
@@ -129,8 +129,8 @@ end
 
 -- The most columns of a line, and the number of wider lines of Lua in each directory: lower these numbers,
 -- never raise them. The wide lines that are left are texts under test and tables in comments. Comments count,
--- too. Texts of others (spec/fixtures), generated annotations of kinds and `---@`, which cannot be wrapped, do
--- not count.
+-- too. Texts of others (spec/fixtures), generated annotations of kinds and `---@`, which cannot be wrapped,
+-- do not count.
 local COLUMNS, SHOWN = 110, 20
 local MOST_WIDE = { bindings = 0, controllers = 12, deploy = 1, lua = 34, spec = 95 }
 local NOT_OURS = { "^spec/fixtures/", "^lua/kubelua/kubernetes/", "^lua/kubelua/koordinator/" }
@@ -151,7 +151,7 @@ function M.wide(path, text)
   return found
 end
 
---- What is said of a directory with that many wide lines, or nil.
+--- The finding for a directory with these wide lines, or nil.
 function M.too_wide(dir, wide)
   local most = MOST_WIDE[dir]
   if #wide > most then

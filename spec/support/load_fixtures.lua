@@ -16,7 +16,7 @@ local victims = require "lownodeload.victims"
 local CLASSES = { "low", "high", "prodLow", "prodHigh", "bothLow" }
 local LIMITS = { low = "low", high = "high", plow = "prod_low", phigh = "prod_high" }
 
--- What a case derives of the loads: { [node] = list } or { [node] = { [limit] = list } }.
+-- Compares the derived loads of a case: { [node] = list } or { [node] = { [limit] = list } }.
 local function check_loads(result, derived)
   local loads = {}
   for _, load in ipairs(result.loads) do loads[load.name] = load end
@@ -51,8 +51,8 @@ return function(calcs, tools)
     return out
   end
 
-  -- Passes with LowNodeLoadArgs one after the other: who leaves in which of them. One outcome of several
-  -- where the original leaves it to chance; or `moved`, all who leave, by name.
+  -- Passes with LowNodeLoadArgs, one after the other: the pods that each moves. There may be several outcomes
+  -- where the original is not deterministic; or `moved`, all moved pods by name.
   calcs.low_node_load_passes = function(input, expect)
     local args, detectors, lines, moved = input.args, { node = {}, prod = {} }, {}, {}
     for i = 1, input.passes do
@@ -99,7 +99,7 @@ return function(calcs, tools)
       tools.value("evictedCount", expect.evictedCount, #result.moves))
   end
 
-  -- One node: what the plugin expects of the pod to use, whether it refuses the node, and its score.
+  -- One node: the estimated usage of the pod, the refusal, and the score.
   calcs.loadaware = function(input, expect)
     local node, args = input.node, cycle.args { loadaware = input.args }
     local name = node.metadata.name
@@ -112,8 +112,7 @@ return function(calcs, tools)
       tools.value("score", expect.score, loadaware.score(input.pod, info, one)))
   end
 
-  -- One node: what NodeNUMAResource refuses it for, or what the pod gets there, what it is told of its
-  -- policy, and the score.
+  -- One node: the refusal of NodeNUMAResource, or the share of the pod, its policy, and the score.
   calcs.numa = function(input, expect)
     local name = input.node.metadata.name
     local state = { now = 0, pods_on = { [name] = input.pods or {} },
@@ -125,7 +124,7 @@ return function(calcs, tools)
       table.sort(reasons)
       local want = expect.refused and table.move(expect.refused, 1, #expect.refused, 1, {})
       if want then table.sort(want) end
-      -- Ours decides in filter what the original finds out after it, and then in other words.
+      -- Our filter refuses what the original refuses only later, with another message.
       return not (want and expect.late) and tools.value("refused", want, reasons) or nil
     end
     if expect.refused then return "expected " .. tools.show(expect.refused) .. ", got the node" end
@@ -147,7 +146,7 @@ return function(calcs, tools)
       end)
   end
 
-  -- A pod and some nodes: the expected one fits, and no other scores more.
+  -- A pod and some nodes: the expected node fits, and no other has a higher score.
   calcs.placement = function(input, expect)
     local wrong = placement.verdict(input, expect.node)
     return wrong and ("expected %s, got %s: %s, %s%s"):format(expect.node, wrong.ours or "no node",

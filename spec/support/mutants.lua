@@ -85,7 +85,8 @@ local SWAPS = {
   },
 }
 
--- Whether the comparison between these columns is of `a < b ? a : b`: its bound makes no difference.
+-- Whether the comparison between these columns is part of `a < b ? a : b`, where the bound makes no
+-- difference.
 local function is_clamp(mask, from, to)
   local a = mask:sub(1, from - 1):match "[%w_.>%-]+$"
   local b, x, y = mask:match("^([%w_.>%-]+) %? ([%w_.>%-]+) : ([%w_.>%-]+)", to + 1)
@@ -128,7 +129,7 @@ local function negated(line, mask, language, add)
   if from then add(line:sub(1, from - 1) .. "(!" .. line:sub(from, to - 1) .. ")" .. line:sub(to)) end
 end
 
--- A statement that is whole on its line, as the line before shows.
+-- Drops a statement that is complete on its line, as the line before shows.
 local function dropped(line, mask, language, add, before)
   if language == "lua" then
     local starts = before == "" or before:find "[%w_)}\"']$" and not before:find "%f[%w]and$"
@@ -143,7 +144,7 @@ local function dropped(line, mask, language, add, before)
   local starts = before == "" or before:find "[;{}:)]$" or before:find "else$"
   local call = mask:find "^%s+[%l_][%w_]*%b();$" or mask:find "^%s+[%w_.>%-]+%b();$"
   local set = mask:find "^%s+[%a_*][%w_.>%[%]%-]* [%+%-|&]?= .*;$" or mask:find "^%s+[%w_.>%-]+[%+%-][%+%-];$"
-  -- What only gives memory back, or locks, is the sanitizers' to notice.
+  -- Only sanitizers can notice a missing free or lock.
   local frees = mask:find "_free%(" or mask:find "_unref%(" or mask:find "_fini%(" or mask:find "_u?n?lock%("
   if starts and (call or set) and not frees and not mask:find "%f[%w]return%f[%W]" then
     add(line:match "^%s*" .. ";")
@@ -193,7 +194,7 @@ function M.changed(text, place)
   return (table.concat(lines, "\n"):gsub("\n$", "")) .. (text:sub(-1) == "\n" and "\n" or "")
 end
 
---- Whether mutants of this file say anything: no tables that something generated, no mere annotations.
+--- Whether mutants of this file are meaningful: not for generated tables and pure annotations.
 function M.counts(path, text)
   local is_ours = path:find "^core/.*%.c$" or path:find "^bindings/.*%.c$" or path:find "^lua/.*%.lua$"
     or path:find "^controllers/.*%.lua$"
@@ -210,7 +211,7 @@ end
 local WORD = "%a+"
 local WORD_MIN = 4
 
---- What is known of the specs: `all` maps their paths to their texts.
+--- The index of the specs: `all` maps their paths to their texts.
 function M.index(all)
   local index = { all = all, counts = {}, sizes = {}, rare = {}, mean = 0 }
   local n, total, holds = 0, 0, {}
@@ -245,7 +246,7 @@ local function words_at(path, text, line)
   return words
 end
 
--- BM25: a word counts by how few specs have it; again and again in one spec, and in a long one, less.
+-- BM25: a word counts more the fewer specs have it; repetitions, and words of long specs, count less.
 local function score(index, spec, words)
   local counts, sum = index.counts[spec], 0
   local long = 0.25 + 0.75 * index.sizes[spec] / index.mean
@@ -322,7 +323,7 @@ end
 local ROOT = "build/mutants"
 -- Seconds for a build; and for specs, beside ten times what they took before.
 local BUILD_LIMIT, SPEC_LIMIT, SLOW = 600, 60, 10
-local HANG = "a hang" -- unless the machine is as slow without the mutant
+local HANG = "a hang" -- unless the spec is as slow without the mutant
 local CHUNK = 4 -- specs that are linked and run together
 local TOO_LONG = 20 -- a spec of the wider set that takes more seconds is left to `make test`
 
@@ -398,7 +399,7 @@ function M.run(o)
       targets[#targets + 1] = is_policy_test(spec) and "all" or spec:find "%.lua$" and "programs"
         or "build/" .. spec:gsub("%.c$", "")
     end
-    -- What is unused now only warns.
+    -- Unused code is only a warning here.
     local _, code = sh(dir, ("timeout -k 5 %d make -j2 WERROR= %s"):format(BUILD_LIMIT,
       table.concat(targets, " ")))
     return code == 0
@@ -425,7 +426,7 @@ function M.run(o)
     return out:match "FAILED%s+(%S+)" or "a run that ended"
   end
 
-  -- Whether a spec passes where nothing was changed; asked once, when it first fails.
+  -- Whether a spec passes without the mutant; tested once, at its first failure.
   local sound = {}
   local function is_sound(spec)
     if sound[spec] == nil then
@@ -449,7 +450,7 @@ function M.run(o)
     return nil
   end
 
-  -- Those that say something and do not take too long: C tests, then the others.
+  -- The specs that are meaningful and not too slow: C tests, then the others.
   local function usable(specs)
     local list = {}
     for _, ending in ipairs { "%.c$", "%.lua$" } do
@@ -462,7 +463,7 @@ function M.run(o)
     return list
   end
 
-  -- The spec that notices what lies in `mutated`: its name, nil for none, false: it does not compile.
+  -- The spec that notices the mutant in `mutated`: its name; nil: none; false: the mutant does not compile.
   local function asked(specs)
     local list = usable(specs)
     for i = 1, #list, CHUNK do

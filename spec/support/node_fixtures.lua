@@ -70,7 +70,7 @@ return function(calcs, tools)
 
   local EXTENDED_SPEC = "node.koordinator.sh/extended-resource-spec"
 
-  -- Quantities in a pod compare by value, its annotation of JSON by what that holds; an empty map is none.
+  -- Quantities in a pod and its JSON annotations are compared by value; an empty map counts as absent.
   local function canonical(v, of_list)
     if type(v) ~= "table" then return of_list and kube.qty(v):canonical() or v end
     local out = {}
@@ -112,7 +112,7 @@ return function(calcs, tools)
     return value("pod", canonical(fields.copy(expect.pod)), canonical(result))
   end
 
-  -- A new pod after all that the mutating webhook does.
+  -- A new pod after the mutating webhook.
   calcs.pod_webhook = function(input, expect)
     local result, why = mutated(input)
     local wrong, done = failing(expect, result, why)

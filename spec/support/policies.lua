@@ -20,8 +20,8 @@ function M.copy()
   return dir
 end
 
---- A copy in which one file reads otherwise: each text of `changes` stands in it once. Returns the file's
---- path and the copy's directory.
+--- A copy with changes in one file: each text in `changes` must occur once. Returns the path of the file and
+--- the directory of the copy.
 function M.changed(file, changes)
   local dir = M.copy()
   M.change(dir .. "/" .. file, changes)
@@ -43,7 +43,7 @@ function M.start(server, path, ...)
   return controller.start(server, path, "--metrics-bind-address", "127.0.0.1:0", ...)
 end
 
---- Saves a file anew, as an editor does, and waits until the running process has taken it.
+--- Saves a file again, as an editor does, and waits until the running process has loaded it.
 function M.save(run, path)
   process.write(path .. ".new", process.read(path) .. "\n-- saved again\n")
   assert(os.rename(path .. ".new", path))
@@ -82,9 +82,8 @@ local function writes_nothing(run, client, name, kinds, wake)
   return true
 end
 
---- Calls `wake` with a text that is new, waits until the controller has run again, and asserts that no
---- object of the kinds is another one. What the test awaited may have been the first write of a pass, so
---- that the first look sees the others: then it looks again.
+--- Calls `wake` with a new text, waits until the controller has run again, and asserts that it changed no
+--- object of the kinds. The first run may still write the rest of an earlier pass; then it is repeated.
 function M.rests(run, client, name, kinds, wake)
   wait.until_true(M.PATIENCE, name .. " rests", function()
     return writes_nothing(run, client, name, kinds, wake)

@@ -22,8 +22,8 @@ function M.run(command)
   return out, how == "signal" and 128 + code or code
 end
 
---- The interpreter that loads the module as it was built here: Debian's, or one that has the sanitizer.
---- An absolute path, or a word of PATH.
+--- The interpreter that can load the module of this build: Debian's, or one with the sanitizer. An absolute
+--- path, or a name in PATH.
 function M.lua()
   if (os.getenv "KL_VARIANT" or "release") == "release" then return os.getenv "LUA" or "lua5.4" end
   return M.quote((M.run("realpath " .. M.quote(os.getenv "KL_BUILD" .. "/lua-host")):gsub("%s+$", "")))
@@ -45,7 +45,7 @@ function M.write(path, text)
 end
 
 local tmp
---- A directory of this process for whatever a spec writes.
+--- A directory of this process for the files of specs.
 function M.tmpdir()
   if not tmp then
     tmp = os.getenv "KL_TMP"
@@ -55,18 +55,17 @@ function M.tmpdir()
   return tmp
 end
 
---- Makes tmpdir one that is there.
+--- Sets tmpdir to an existing directory.
 function M.use_tmpdir(path) tmp = path end
 
---- A path in tmpdir that nobody used before.
+--- A new path in tmpdir.
 function M.tmpname(suffix)
   counter = counter + 1
   return ("%s/%d%s"):format(M.tmpdir(), counter, suffix or "")
 end
 
---- Starts a program. `spec` is a list of words; `log` a path (default: a fresh one), `env` extra variables,
---- `base` what the paths of
--- the keeper's files begin with (default: a fresh name).
+--- Starts a program. `spec` is its list of arguments, with `log` (a path, default: a new one), `env` (extra
+--- variables) and `base` (the prefix of the keeper's files, default: a new name).
 function M.spawn(spec)
   local base = spec.base or M.tmpname()
   local self = setmetatable({ pidfile = base .. ".pid", rcfile = base .. ".rc",
@@ -94,7 +93,7 @@ function Process:signal(name)
   if self:alive() then M.run(("kill -%s %d"):format(name, self.pid)) end
 end
 
---- The exit status (128+n for signal n), waited for at most `seconds`; nil where it still runs.
+--- Waits up to `seconds` for the exit status (128+n for signal n); nil: the program still runs.
 function Process:wait(seconds)
   local ok = pcall(wait.until_true, seconds, "end of " .. self.name, function() return not self:alive() end)
   if not ok then return nil end
@@ -113,7 +112,7 @@ function Process:wait_for_log(seconds, text)
   end
 end
 
---- TERM, then the exit status; an error with the log when it does not end within `seconds`.
+--- Sends TERM and returns the exit status; raises with the log if the program does not end within `seconds`.
 function Process:stop(seconds)
   self:signal "TERM"
   local code = self:wait(seconds or 15)
@@ -126,7 +125,7 @@ function Process:stop(seconds)
   return code
 end
 
---- KILL, without a chance to say goodbye.
+--- Sends KILL.
 function Process:kill()
   self:signal "KILL"
   return self:wait(10)

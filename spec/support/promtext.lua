@@ -48,7 +48,7 @@ local function read_labels(line, at, fail)
   return labels, at + 1
 end
 
--- Which family a sample belongs to: of a histogram three series do.
+-- The family of a sample; a histogram has three series.
 local function family_of(families, name)
   if families[name] then return families[name], "" end
   for _, suffix in ipairs { "_bucket", "_sum", "_count" } do
@@ -115,7 +115,7 @@ local function lint(family)
   if not family.help or family.help == "" then error(family.name .. ": no help", 0) end
 end
 
---- Families by name; raises about the first thing that is not as it should be.
+--- Families by name; raises for the first mistake.
 function M.parse(text)
   if text:sub(-1) ~= "\n" then error("the text does not end with a line break", 0) end
   if not utf8.len(text) then error("the text is not UTF-8", 0) end
@@ -158,7 +158,7 @@ function M.parse(text)
   return families
 end
 
---- The value of the first sample of a family whose labels are as asked; nil where there is none.
+--- The value of the first sample of a family with these labels; nil: there is none.
 function M.value(families, name, labels)
   local family = family_of(families, name)
   for _, s in ipairs(family and family.samples or {}) do

@@ -45,7 +45,7 @@ local function calculated(input)
 end
 
 return function(calcs, tools)
-  -- Fields that a case does not list were not asserted upstream, and zero is the same as absent.
+  -- Upstream does not assert fields that a case does not list; zero equals absent.
   local function subset(what, want, got)
     for name, quantity in pairs(want) do
       local n = got[name] or 0

@@ -66,7 +66,7 @@ if math.type(jobs) ~= "integer" or jobs < 1 then
   os.exit(2)
 end
 
--- A file may take this long, in seconds; it is a bound for hangs and not an expectation.
+-- The time limit of a file in seconds, which only detects hangs.
 local FILE_LIMIT = { release = 600, asan = 900, tsan = 1200 }
 local LONG_LIMIT = 3600
 local limit = options.long and LONG_LIMIT or FILE_LIMIT[variant] or 600
@@ -86,7 +86,7 @@ local function all_files()
   return list
 end
 
--- Whether a file that nobody named belongs to this run.
+-- Whether a file belongs to a run without file names.
 local function belongs(path, text)
   if options.fast and path:find "^spec/e2e/" then return false end
   local sized = text:find('require "support.sizes"', 1, true) or text:find("test_size(", 1, true)
@@ -97,7 +97,7 @@ local function belongs(path, text)
   return true
 end
 
--- What a run of this build, or else of the release build, took: seconds by file.
+-- The seconds of each file in the last run of this build, or else of the release build.
 local SECONDS = "/spec/seconds"
 
 local function read_seconds()
@@ -138,8 +138,8 @@ local function needs_real(text)
   return false
 end
 
--- Nothing is known of a new file: specs of whole processes take longer than others, and long ones longer
--- than short ones.
+-- A guess for a new file: specs of whole processes take longer than others, and large files longer than small
+-- ones.
 local function guess(path, text)
   return (path:find "^spec/e2e/" and 5 or 0) + #text / 4000
 end
@@ -156,7 +156,7 @@ local function describe(path, text)
   }
 end
 
---- The files that are to run: those that may have company first, the longest first.
+--- The files to run: those that may run in parallel first, and the longest first.
 local function plan()
   local queue, named = {}, #options.files > 0
   for _, path in ipairs(named and options.files or all_files()) do
@@ -174,7 +174,8 @@ end
 -- ---------------------------------------------------------------- how to run it
 
 local cwd = lfs.currentdir()
--- A directory of this run, so that two runs of one checkout do not meet. What failed stays to be looked at.
+-- The directory of this run, so that two runs in one checkout do not collide. Files of failed specs stay for
+-- inspection.
 local tmp = process.run(("mkdir -p %s/tmp && mktemp -d %s/tmp/run.XXXXXX"):format(build,
   process.quote(cwd .. "/" .. build))):gsub("%s+$", "")
 
@@ -215,8 +216,8 @@ local function environment(job)
     KL_REAL_DIR = job.server and job.server.dir or "",
     KL_EMBEDDED_ALONE = job.file.embedded_alone and "1" or "" }
   for name, value in pairs(env) do t[name] = value end
-  -- LeakSanitizer of gcc 12 stumbles over the thread-local storage of modules that were loaded late, unless
-  -- it looks away.
+  -- LeakSanitizer of gcc 12 fails on the thread-local storage of modules that were loaded late, unless this
+  -- check is off.
   t.ASAN_OPTIONS = "intercept_tls_get_addr=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:exitcode=99:log_path=" .. job.reports
   t.UBSAN_OPTIONS = "print_stacktrace=1:halt_on_error=1:log_path=" .. job.reports
   t.TSAN_OPTIONS = "second_deadlock_stack=1:exitcode=99:suppressions=" .. cwd
@@ -224,7 +225,7 @@ local function environment(job)
   return t
 end
 
--- The sanitizers' shadow maps want addresses that a kernel with much randomisation may have given away.
+-- The sanitizers' shadow maps need addresses that a kernel with strong randomisation may have used.
 local plain_addresses = ""
 if variant ~= "release" then
   local _, code = process.run "setarch -R true"
@@ -282,11 +283,11 @@ local function read_tap(text)
   return n
 end
 
--- ThreadSanitizer could not place memory of its own, once in some ten thousand processes: it has found
--- nothing, and the spec that started the process decides whether it was missed.
+-- About once in ten thousand processes, ThreadSanitizer cannot place its own memory: it has found nothing,
+-- and the spec that started the process decides whether that is a failure.
 local NO_ROOM = "ERROR: ThreadSanitizer failed to allocate 0x%x+ %(%d+%) bytes at address"
 
--- What sanitizers wrote, from this file's processes.
+-- The sanitizers' reports from this file's processes.
 local function take_reports(job)
   local parts = {}
   for _, path in ipairs(find("ls " .. process.quote(job.reports) .. ".* 2>/dev/null")) do
@@ -313,10 +314,10 @@ local function find_leaks(job, out)
   return #lines > 0 and table.concat(lines, "\n") or nil
 end
 
--- What cmocka says of a signal in a test.
+-- cmocka's message for a signal in a test.
 local CRASH = "Test failed with exception: "
 
--- Why a file failed that no test of it explains, or nil; then whether that counts however often it runs.
+-- The reason why a file failed without a failed test, or nil; then whether a repetition cannot excuse it.
 local function trouble(job, out, code, n)
   local report, leaks = take_reports(job), find_leaks(job, out)
   if report then return "a sanitizer reports:\n" .. report, true end
@@ -335,7 +336,7 @@ local function trouble(job, out, code, n)
   return not options.fast and "no test in it ran" or nil
 end
 
--- What a failed file said, without what passed: from its first bad line on, at most `most` lines.
+-- The output of a failed file from its first bad line on, at most `most` lines.
 local function bad_lines(out, most)
   local lines, dropped = {}, 0
   for line in out:gmatch "[^\n]+" do
@@ -348,8 +349,8 @@ local function bad_lines(out, most)
 end
 
 local MOST_FLICKERS = 3
-local flickers = {}         -- what was said of files that failed and then passed
-local again = {}            -- files that have another turn; `failed`: what was said of the first
+local flickers = {}         -- the output of files that failed and then passed
+local again = {}            -- files that run again; `failed`: the output of their first run
 
 local function put_off(file, text)
   again[#again + 1] = { path = file.path, seconds = file.seconds, alone = true, real = file.real,
@@ -400,8 +401,7 @@ local function begin_server(reals)
     looked = 0 }
 end
 
--- One real API server for each file that may use one at the same time. They start while files run that need
--- none.
+-- One real API server for each file that may use one in parallel. They start while files run that need none.
 local function start_servers(queue)
   local reals = {}
   for _, file in ipairs(queue) do
@@ -410,7 +410,7 @@ local function start_servers(queue)
   return reals
 end
 
--- One more, where the file that is next waits for nothing else.
+-- Adds one, if the next file waits only for a server.
 local function add_server(file, reals)
   for _, real in ipairs(reals) do
     if real.starting or not real.busy then return end
@@ -429,8 +429,8 @@ local function look_at(real)
   return ready
 end
 
--- An API server that no file uses. One that did not start counts as one without a directory: the file
--- begins its own, and shows what is wrong.
+-- An API server that no file uses. A server that did not start counts as one without a directory: the file
+-- starts its own, and shows the error.
 local function idle_server(reals)
   for _, real in ipairs(reals) do
     if real.starting and wait.now() - real.looked > SERVER_LOOK then
@@ -496,7 +496,7 @@ local function run_all(queue)
 end
 
 local SLOWEST = 20
--- Two lists, for what takes long mostly waits.
+-- Prints two lists, by time and by processor time, since slow files mostly wait.
 local function print_slowest()
   if #spent <= SLOWEST then return end
   for _, by in ipairs { { "took", "slowest" }, { "processor", "dearest" } } do

@@ -55,7 +55,7 @@ function M.assets()
     KUBEBUILDER_ASSETS"
 end
 
---- The oldest and newest API server that README promises: the program, or nil and the reason.
+--- The program of the oldest or newest API server that README supports, or nil and the reason.
 ---@param which "oldest"|"newest"
 function M.version(which)
   local path = ("build/assets/%s/kube-apiserver"):format(which)
@@ -147,13 +147,13 @@ function Server:stop()
   for i = #self.children, 1, -1 do self.children[i]:stop() end
 end
 
---- The API server dies without a goodbye; its data stays.
+--- Kills the API server; its data stays.
 function Server:kill()
   assert(not self.shared, "a shared server is not ours to kill: start it with own = true")
   self.api:kill()
 end
 
---- The API server comes back on the same address.
+--- Restarts the API server on the same address.
 function Server:restart()
   assert(not self.shared, "a shared server is not ours to restart: start it with own = true")
   if self.api:alive() then self.api:stop() end
@@ -176,7 +176,7 @@ function M.embedded(opts)
       name = "kubelua apiserver" }
     for _, dir in ipairs(opts.crds or {}) do words[#words + 1] = "--crds"; words[#words + 1] = dir end
     for _, path in ipairs(opts.load or {}) do words[#words + 1] = "--load"; words[#words + 1] = path end
-    -- The real one has no controller manager beside it.
+    -- The real server runs without a controller manager.
     if not opts.collects then words[#words + 1] = "--no-garbage-collection" end
     for _, word in ipairs(opts.args or {}) do words[#words + 1] = word end
     self.api = process.spawn(words)
@@ -214,8 +214,8 @@ local function make_certificates(dir)
   }, " && "))
 end
 
--- Servers of one run have the same: those of the lent one, or of the first that this process starts. They
--- take half a second of the processor.
+-- All servers of a run share these files: those of the lent server, or of the first that this process starts.
+-- Creating them takes half a second of the processor.
 local made_in = os.getenv "KL_REAL_DIR"
 
 local function write_certificates(dir)
@@ -278,14 +278,14 @@ local function groups(self)
   return table.concat(names, " ")
 end
 
--- Remembers what a server has that has just started.
+-- Records the contents of a server that has just started.
 local function remember(self)
   process.write(self.dir .. "/new.json", json.encode { stored = etcd_stored(self), groups = groups(self) })
 end
 
---- Takes away what was made since the server started, and gives back what was changed: in etcd, from where
---- the API server is told as of any other write. It takes a tenth of a second of the processor, a start
---- four seconds.
+--- Deletes the objects that were created since the start, and restores changed ones: in etcd, from which the
+--- API server learns as of any other write. It takes a tenth of a second of the processor, a start four
+--- seconds.
 local function empty(self)
   local new, now, words = json.decode(process.read(self.dir .. "/new.json")), etcd_stored(self, true), {}
   local function ask(path, body)
@@ -308,7 +308,7 @@ local function empty(self)
   end)
 end
 
--- Its processes begin; boot() waits until it answers. `which`: nil, "oldest" or "newest".
+-- Starts its processes; boot() waits until it answers. `which`: nil, "oldest" or "newest".
 local function begin_real(which, args)
   local assets = assert(M.assets())
   local apiserver = which and assert(M.version(which)) or assets .. "/kube-apiserver"
@@ -370,8 +370,8 @@ local function start_real(which, args)
   return self
 end
 
--- The server that the runner lends. What asks for an empty one may leave behind what others cannot live with,
--- so the next one is empty, too.
+-- The server that the runner lends. A spec that asks for an empty server may leave objects that disturb
+-- others, so the next one is emptied, too.
 local function lent(dir, opts)
   local self = attach(setmetatable({ name = "kube-apiserver 1.34.3", shared = true, children = {} }, Server),
     dir)
@@ -550,9 +550,8 @@ function M.each(define)
   if os.getenv "KL_EMBEDDED_ALONE" ~= "1" then M.only_real(define) end
 end
 
---- Calls `define(name, start)` for the oldest and the newest API server. The sanitized runs leave them out:
---- what differs is
--- the server, not our code.
+--- Calls `define(name, start)` for the oldest and the newest API server. Sanitized runs omit them: the server
+--- differs, not our code.
 function M.versions(define)
   if os.getenv "KL_FAST" == "1" or (os.getenv "KL_VARIANT" or "release") ~= "release" then return end
   for _, which in ipairs { "oldest", "newest" } do

@@ -59,7 +59,8 @@ end
 
 local UUID = "%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x"
 
--- What differs from run to run becomes a word; columns are as wide as what is in them, so gaps are alike.
+-- Replaces the parts that differ from run to run by words; column gaps are normalized, as widths depend on
+-- the contents.
 local function settle(text, ns)
   local out = text:gsub("\r", ""):gsub(ns:gsub("%-", "%%-"), "$NS"):gsub(UUID, "UID")
   out = out:gsub("%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d[.%d]*Z", "TIME")
@@ -76,14 +77,14 @@ local function settle(text, ns)
   return out == "" and "" or out .. "\n"
 end
 
---- A session as it is written: the commands, each with what it printed.
+--- The text of a session: the commands, each with its output.
 function M.transcript(steps, outputs, ns)
   local out = {}
   for i, step in ipairs(steps) do out[i] = step.shown .. "\n" .. settle(outputs[i], ns) end
   return table.concat(out)
 end
 
--- Verbs whose next word says which command it is.
+-- Verbs whose command is named by the next word.
 local FAMILIES = { apply = { ["edit-last-applied"] = true, ["set-last-applied"] = true,
   ["view-last-applied"] = true } }
 for _, verb in ipairs { "auth", "certificate", "create", "rollout", "set", "top" } do

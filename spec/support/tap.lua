@@ -42,7 +42,7 @@ return function()
     return nil, true
   end
 
-  -- What goes wrong outside a test: a file that does not load, a setup that raises.
+  -- An error outside of tests: a file that does not load, a setup that raises.
   function handler.error(element)
     if element.descriptor ~= "it" then
       counter = counter + 1

@@ -6,16 +6,16 @@ local system = require "system"
 
 local M = {}
 
--- Sanitizers cost several times the processor time; bounds are for hangs, so they may be generous there.
+-- Sanitizers need several times the processor time; bounds only detect hangs, so they are generous there.
 local SLOWER = { release = 1, asan = 4, tsan = 8 }
 M.factor = SLOWER[os.getenv "KL_VARIANT" or "release"] or 1
 
--- Seconds between two looks. A look that starts a program (kubectl, curl) takes more of the processor than
--- what it waits for, so the pause is as long as the look was.
+-- Seconds between two calls. A call that starts a program (kubectl, curl) uses more of the processor than the
+-- awaited work, so the pause is as long as the call.
 local STEP, LONGEST_STEP = 0.02, 0.5
 
---- The first truthy result of `fn`, asked until `seconds` have passed; then an error that names `what`.
--- An error raised by `fn` counts as "not yet" and is shown when time is up.
+--- Calls `fn` until its result is truthy, and returns it; after `seconds` raises an error that names `what`.
+--- An error of `fn` counts as "not yet", and is shown at the end.
 function M.until_true(seconds, what, fn)
   local deadline = system.monotime() + seconds * M.factor
   while true do
@@ -32,7 +32,7 @@ function M.until_true(seconds, what, fn)
   end
 end
 
---- Lets others run for that many seconds. For a runner's loop: specs use until_true.
+--- Sleeps for that many seconds. For the loop of a runner: specs use until_true.
 M.pause = system.sleep
 
 --- Seconds on a clock that only runs forward.

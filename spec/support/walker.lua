@@ -31,7 +31,7 @@ local function later(x, name)
   todo[#todo + 1] = { x, name }
 end
 
--- Texts first, in their order; what else is a key has no order of its own.
+-- Texts first, sorted; other keys have no order.
 local function keys_of(t)
   local texts, others = {}, {}
   for key in next, t do
@@ -63,7 +63,7 @@ function walk.table(t, name)
 end
 
 function walk.userdata(u, name)
-  -- only a full one can have such
+  -- only a full userdata can have user values
   if not pcall(debug.setuservalue, u, nil, 255) then return say("pointer", name) end
   metatable(u, name)
   for i = 1, 255 do
@@ -144,7 +144,7 @@ for _, x in ipairs { out, done, todo, found, walk, debug, flush, later, say,
 end
 for _, f in next, debug do done[f] = true end
 
--- The names that everybody knows come first, then what hangs on them.
+-- The well-known names come first, then the values below them.
 local env = upvalue(script, "_ENV")
 local _, modules = debug.getupvalue(select(2, debug.getupvalue(env.require, 1)), 1)
 local queue = {}

@@ -58,7 +58,7 @@ spec:
 ]]
 local OBSERVED = "                    observedGeneration: {type: integer, format: int64}"
 
--- report(ctx, text, name) is how a script speaks to its spec.
+-- A script reports to its spec with report(ctx, text, name).
 local SCRIPT = [[
 local kube = require "kubelua"
 local runs = {}
@@ -100,14 +100,14 @@ function M.each(group, define, opts)
       --- The text of a script with these lines in its table.
       function t.script(lines, kind) return SCRIPT:format(t.name, kind or t.KIND, lines) end
 
-      --- Runs it; more words are the command line's.
+      --- Runs the script; further arguments go to the command line.
       function t.run(lines, ...)
         run = controller.start(t.server, t.script(lines), "--namespace", t.ns, ...)
         t.process = run
         return run
       end
 
-      --- It ends, and the next may run.
+      --- Ends the run, so that the next one may start.
       function t.finish()
         controller.finish(run)
         run = nil
@@ -136,7 +136,7 @@ function M.each(group, define, opts)
 
       function t.gone(name) t.await(name, name .. " is gone", function(o) return o == nil end) end
 
-      --- What the script reported, waited for; the present one or nil with `now`.
+      --- Waits for the script's report, and returns it.
       function t.report(name)
         local o = t.client:get("v1/ConfigMap", t.ns, "report-" .. name)
         return o and o("data.text")

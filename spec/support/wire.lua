@@ -10,12 +10,12 @@ local socket = require "cqueues.socket"
 local M = {}
 
 local LIMIT = 60            -- seconds for each wait
--- Like curl: a long body waits a second for the server's word that it wants it. A server that refuses one
--- may hang up on the rest of it.
+-- Like curl: before a long body it waits a second for "100 Continue". A server that rejects the request may
+-- close the connection.
 local LONG, WORD, PIECE, LOOK = 1000000, 1, 65536, 0.01
 local CONTINUE = "^HTTP/%S+ 1%d%d"
 
--- What a request says of itself that says nothing else. Servers print JSON for curl as they do for people.
+-- The default headers of a request. Servers print JSON for curl as they do for people.
 local USUAL = { ["User-Agent"] = "curl/8", Accept = "*/*" }
 
 local function connect(url)
@@ -130,8 +130,8 @@ local function answer_head(s, body)
   return lines, s
 end
 
---- Sends a request: { url, method, headers (lines), body (a text, or nil) }. Returns the lines of the answer's
---- head and its body; nil and the reason where there was no answer.
+--- Sends a request: { url, method, headers (lines), body (a text, or nil) }. Returns the lines of the
+--- answer's head and its body; nil and the reason where there was no answer.
 function M.send(o)
   local s, why, host, path = connect(o.url)
   if not s then return nil, ("no connection to %s: %s"):format(o.url, tostring(why)) end

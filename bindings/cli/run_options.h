@@ -38,7 +38,7 @@ typedef struct cli_run_options {
         const char *effects; /* a file */
         size_t effects_max;
     } trial;
-    struct { /* what the process tells, and where */
+    struct { /* log, metrics and health */
         const char *level, *log_format;
         bool trace_requests;
         const char *metrics, *metrics_cert_dir, *health;

@@ -20,8 +20,8 @@ typedef struct lkl_isolation {
 
 /* For main, first of all: this process can start others like it. */
 void lkl_isolate_offer(void);
-/* For main, when argv[1] is that word: runs as such a process, until its parent is gone. Returns only when
- * kubelua did not start it: the exit status. */
+/* For main, when argv[1] is that word: runs an isolated state until the parent process ends. Returns the exit
+ * status if kubelua did not start this process; otherwise it does not return. */
 int lkl_isolate_child(void);
 /* From now on every script is isolated, as with `isolate = true`. Before the first is loaded. The top level
  * of a script still runs once in this process, under the budgets of loading, for its specs are read here. */
@@ -29,7 +29,7 @@ void lkl_isolate_all(void);
 /* For a loaded program: opens its states as processes from now on, where its specs or lkl_isolate_all require
  * it. KL_EINVAL: isolation is required, but this process cannot isolate scripts. */
 KL_NODISCARD kl_status lkl_isolate_apply(kl_program *p, kl_err *err);
-/* The process in which a state of such a program is, for specs; 0: none. */
+/* For specs: the id of the process that runs an isolated state; 0: none. */
 pid_t lkl_isolate_pid(void *state);
 
 #endif

@@ -50,7 +50,7 @@ typedef struct lkl_asks {
     lkl_ask *first;
     lua_State *L; /* owner thread, as the rest: the state whose function may be called now; NULL: none settles
                    */
-    int box;      /* the stage's place on its stack; user values: function, what one raised */
+    int box;      /* the stack index of the stage's userdata; user values: the function, its error */
     bool raised;
 } lkl_asks;
 

@@ -9,7 +9,7 @@
  * instead; that costs a third of the speed. No hook fires inside C: what loops there on behalf of a script
  * calls lkl_budget_spend.
  *
- * Owner thread, but for what says otherwise. */
+ * Owner thread, unless said otherwise. */
 #ifndef LKL_BUDGET_H
 #define LKL_BUDGET_H
 

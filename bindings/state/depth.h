@@ -29,7 +29,7 @@ bool lkl_depth_passes(lua_State *L, const void *block, size_t had, size_t wanted
  * and must not be read. */
 bool lkl_depth_in_place(const void *block, size_t had, size_t wanted);
 
-/* The values that L's calls under way hold. Takes a walk through all of them. */
+/* The number of values that L's active calls hold. Its cost grows with the number of calls. */
 size_t lkl_depth_used(lua_State *L);
 
 /* lua_checkstack for a count that a script influences. */

@@ -16,8 +16,8 @@ typedef struct child_view {
 /* User values of a view that is not a root. */
 enum { VIEW_PARENT = 1, VIEW_KEY };
 
-/* A key as a word. Lua's strings are aligned, and each is kept by the view that has it as key; so equal
- * words are equal keys. Long strings may have several words. */
+/* A key as a word: the address of Lua's string, whose low bits are free for the kind of the key. The view
+ * keeps the string alive, so equal words mean equal keys. Equal long strings may have different words. */
 enum { KEY_STRING, KEY_INDEX, KEY_PATH, KEY_TOP, KEY_BITS = 3 };
 
 lkl_view *lkl__get_view(lua_State *L, int idx); /* NULL when idx is not a view; finalised ones too */

@@ -1,4 +1,4 @@
-/* escape.h - text as JSON writes it, and as people may see it. Any thread. */
+/* escape.h - escapes text for JSON, and for output to people. Any thread. */
 #ifndef KL_BASE_ESCAPE_H
 #define KL_BASE_ESCAPE_H
 

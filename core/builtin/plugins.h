@@ -50,8 +50,8 @@ typedef struct kl__usage {
 } kl__usage;
 void kl__usage_init(kl__usage *u, const kl__kind *k, const kl_value *o);
 void kl__usage_fini(kl__usage *u);
-/* How much of a resource of quotas ("pods", "limits.cpu", "count/jobs.batch") it uses; the caller owns it;
- * NULL: nothing. */
+/* The amount that the object uses of a resource of quotas ("pods", "limits.cpu", "count/jobs.batch"); the
+ * caller owns it. NULL: nothing. */
 kl_quantity *kl__quota_used(const kl__usage *u, const char *resource);
 /* Whether the quota's scopes match the object. */
 bool kl__quota_concerns(const kl_value *quota, const kl__kind *k, const kl_value *o);

@@ -48,7 +48,7 @@ void kl_office_rest(kl_office *f);
  * when the spec changes; `have` is the present gate, or NULL. moved: see kl_sharding_enter. */
 kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *spec,
     void (*moved)(void *arg, kl_claims *before), void *arg);
-/* Whether a controller's keys are shared in such a way that its caches hold its own namespaces only. */
+/* Whether the controller is divided by namespace, with caches of only its own namespaces. */
 bool kl_offices_divide(const kl_offices *o, const kl_controller_spec *spec);
 void kl_office_gate_close(kl_office *f, kl_gate *g); /* after the last run that it passed; NULL is fine */
 /* For people, about a closed office: "NAMESPACE/NAME is held by X"; NULL when the holder is unknown. Caller

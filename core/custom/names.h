@@ -1,5 +1,5 @@
-/* names.h - the names of a CustomResourceDefinition: filled in, and accepted where no other of its group has
- * them. Pure but for the definitions it reads; under the server's lock. */
+/* names.h - the names of a CustomResourceDefinition: their defaults, and their acceptance if no other
+ * definition of the group has them. Reads only the definitions; under the server's lock. */
 #ifndef KL_CUSTOM_NAMES_H
 #define KL_CUSTOM_NAMES_H
 

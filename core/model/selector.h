@@ -37,7 +37,7 @@ typedef enum kl_selector_want {
     KL_WANT_VALUE,
     KL_WANT_OPEN,  /* "(" */
     KL_WANT_FIRST, /* behind "(" */
-    KL_WANT_MORE,  /* behind a word of a list */
+    KL_WANT_MORE,  /* "," or ")", behind a word of a list */
     KL_WANT_WORD,  /* behind a comma of a list */
     KL_WANT_END    /* behind a requirement */
 } kl_selector_want;

@@ -14,7 +14,7 @@ typedef struct kl__definition {
     const char *name; /* "io.k8s.api.core.v1.Pod", NUL-terminated */
     const char *json; /* its schema as OpenAPI v3 has it */
     size_t json_len;
-    bool wanted; /* a document that is being written needs it */
+    bool wanted; /* the current document needs it */
 } kl__definition;
 
 typedef struct kl__definitions {

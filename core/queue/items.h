@@ -53,7 +53,7 @@ typedef struct kl_item {
     bool back : 1;     /* queued: handed out before and put back, at the place of its age */
     bool parked : 1;   /* queued: in its group */
     bool called : 1;   /* parked before in this entry */
-    bool held : 1;     /* waiting: handed out before; `at` is still when it was added */
+    bool held : 1;     /* waiting: handed out before; `at` is still the time of its add */
     bool released : 1; /* running: released already, so a following hold has no effect */
     bool resting : 1;  /* given up: routine adds do not bring it back */
     char key[];

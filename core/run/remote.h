@@ -38,7 +38,7 @@ struct kl_remote {
     char **(*shared_names)(const kl_remote *o, const char *prefix);
 };
 
-/* A reader that asks the other side (controller/reader.c); permanent. */
+/* A reader that sends its reads to the other process (controller/reader.c). It is never freed. */
 kl_reader *kl_reader_new_remote(const kl_remote *o);
 
 #endif

@@ -94,7 +94,7 @@ struct kl_run {
         struct kl_overlay *overlay; /* its writes and reads */
         kl_reader *view;            /* the caches behind that */
     } dry;
-    struct {          /* what its observers keep with it */
+    struct {          /* data of the run's observers */
         void *effect; /* a write under way, for the log of effects (observe/effects.c) */
         void *shadow; /* its record for the shadow (lab/shadow.c) */
         void *strip;  /* the flight recorder's */

@@ -54,7 +54,8 @@ typedef struct kl_worker_owner {
     /* The present generation, with a reference for the caller; never NULL. */
     kl_logic *(*logic)(void *arg);
     void (*logic_unref)(void *arg, kl_logic *l);
-    /* Whether l, to which the worker has a reference, is the present one: a cheap check for each key. */
+    /* Whether l, a reference of the worker, is the current generation. Called for each key, so it is cheap.
+     */
     bool (*is_current)(void *arg, const kl_logic *l);
     /* The object of the controller's resource under key, a new reference or NULL. */
     const kl_value *(*object)(void *arg, kl_logic *l, const char *key);

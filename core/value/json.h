@@ -26,7 +26,7 @@ KL_NODISCARD kl_status kl_value_from_cjson(const struct cJSON *tree, const kl_va
 
 typedef enum kl_json_verdict {
     KL_JSON_SAME,         /* both read it, and read the same */
-    KL_JSON_REFUSED,      /* our decoder refuses it: cJSON is laxer and proves nothing */
+    KL_JSON_REFUSED,      /* our decoder refuses it; cJSON accepts more, so there is nothing to compare */
     KL_JSON_INCOMPARABLE, /* cJSON cannot hold it: NUL in a string, numbers above 63 characters */
     KL_JSON_DIFFERENT,    /* a mistake in one of the two */
 } kl_json_verdict;

@@ -1,7 +1,7 @@
 /* access.h - who a token belongs to, and what its user may do. Under the lock.
  *
- * Without --authorization-mode RBAC every request is allowed: without a user's token its user is "kubelua",
- * an administrator. With it a request has a token or a certificate of a user, or it is system:anonymous, and
+ * Without --authorization-mode RBAC every request is allowed; a request without a token is of the user
+ * "kubelua", an administrator. With it, a request without a token or certificate is of system:anonymous, and
  * core/rbac decides. */
 #ifndef KL_VERBS_ACCESS_H
 #define KL_VERBS_ACCESS_H

@@ -1,5 +1,5 @@
-/* admission.c - an AdmissionReview from anywhere: it is read or refused with words, and whatever was
- * decided makes an answer that can be read. */
+/* admission.c - any AdmissionReview: it is read or rejected with a message, and every decision makes a
+ * readable answer. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "webhook/admission.h"

@@ -1,5 +1,5 @@
-/* answer.c - what a server, or something in between, may say: an error's body, a Retry-After, a Warning.
- * Each becomes an error with a message, or nothing; never a crash, never a body shown at length. */
+/* answer.c - any answer of a server or a proxy: an error's body, a Retry-After, a Warning. Each becomes an
+ * error with a message, or nothing; never a crash, and never a long quote of the body. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "client/answer.h"

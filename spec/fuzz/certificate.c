@@ -1,5 +1,5 @@
-/* certificate.c - whatever a signer answers: the facts of a certificate are read or refused, and so is its
- * belonging to a key. */
+/* certificate.c - any answer of a signer: a certificate's facts are read or rejected, and so is its match
+ * with a key. */
 #include "base/mem.h"
 #include "base/x509.h"
 #include "base/x509_request.h"

@@ -1,5 +1,5 @@
-/* credential.c - what a credential plugin may print, and what may pose as an id token: a usable
- * credential, or a short message that shows nothing of it. */
+/* credential.c - any output of a credential plugin, and any id token: a usable credential, or a short
+ * message that shows nothing of it. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "auth/auth.h"

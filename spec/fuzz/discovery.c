@@ -1,4 +1,4 @@
-/* discovery.c - what a server says it has, and what a file says it said: the first byte says which.
+/* discovery.c - any discovery document, and any cached file of one: the first byte chooses.
  *   0: a file of the shelf. It is refused, or packed again it is the same.
  *   else: a discovery document, and behind a zero byte what somebody asks of it. Whatever is answered has a
  *   name that finds it. */

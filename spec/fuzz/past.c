@@ -1,5 +1,5 @@
-/* past.c - whatever stands in a file that is taken for a recording: it is read or refused with file and
- * line, and what was read runs again. */
+/* past.c - any file as a recording: it is read or rejected with file and line, and what was read runs again.
+ */
 #include "fuzz/fuzz.h"
 
 #include "lab/replay.h"

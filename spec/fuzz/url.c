@@ -1,5 +1,4 @@
-/* url.c - whatever a user types as a path, the request goes to the server that was configured, and to no
- * other. */
+/* url.c - any path that a user types: the request goes to the configured server, and to no other. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "model/resource.h"

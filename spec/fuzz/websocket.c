@@ -1,6 +1,6 @@
-/* websocket.c - what a server may answer to a WebSocket handshake and send after it, cut anywhere. The
+/* websocket.c - any answer of a server to a WebSocket handshake, and any frames after it, cut anywhere. The
  * first byte chooses: a handshake, or frames with messages whose error channel becomes a verdict. Nothing
- * may crash, hold without bound or say "good" where the proof was not given. */
+ * may crash, use unbounded memory or report success without proof. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "session/channel.h"

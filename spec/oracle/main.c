@@ -1,4 +1,4 @@
-/* main.c - asks our code what the Go libraries were asked, and compares.
+/* main.c - calls our functions with the inputs of the Go libraries, and compares the answers.
  *
  *   oracle DIR|FILE...
  *

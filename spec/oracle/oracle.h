@@ -1,4 +1,4 @@
-/* oracle.h - how a table's ops are told to the oracle program.
+/* oracle.h - how the oracle program learns the operations of a table.
  *
  * A file of spec/oracle names the ops it knows and is linked in; nothing else needs to be told:
  *

@@ -1,5 +1,5 @@
-/* table_kubeconfig.c - which server and which credentials a set of kubeconfig files and flags means. The
- * files of a case are written to a directory of their own. */
+/* table_kubeconfig.c - the server and the credentials of a set of kubeconfig files and flags. The files of a
+ * case are written to their own directory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

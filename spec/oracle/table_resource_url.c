@@ -1,6 +1,6 @@
-/* table_resource_url.c - where requests go, and for `dynamic` all that the client sends. `list_options` is
- * left out: the library was asked without a registered version and always said no; table_list_params.c has
- * those cases asked again. */
+/* table_resource_url.c - the URLs of requests, and for `dynamic` the whole request. `list_options` is left
+ * out: the library was called without a registered version and always failed; table_list_params.c has those
+ * cases. */
 #include <string.h>
 #include "base/mem.h"
 #include "client/request.h"

@@ -1,4 +1,4 @@
-/* table_smp.c - strategic merge patch: put on, and made. */
+/* table_smp.c - strategic merge patch: applied, and computed. */
 #include <string.h>
 #include "oracle.h"
 #include "schema/smp.h"

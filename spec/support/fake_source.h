@@ -1,4 +1,4 @@
-/* fake_source.h - a list/watch source that a spec plays by hand: no socket, no thread, no sleep.
+/* fake_source.h - a list/watch source that the test controls: no socket, no thread, no sleep.
  *
  * The spec sees what was asked for, answers it, and moves the clock. One request is open at a time, as an
  * informer keeps it. Posted functions run in fake_pump. */

@@ -1,4 +1,4 @@
-/* sizes.h - how much of something a C test does, as support/sizes.lua says it of a busted spec. */
+/* sizes.h - the size of a C test's work, like support/sizes.lua for busted specs. */
 #ifndef KL_SPEC_SIZES_H
 #define KL_SPEC_SIZES_H
 

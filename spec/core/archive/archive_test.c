@@ -1,5 +1,5 @@
-/* archive_test.c - objects on disk: what was added is there after the next start, what cannot be written is
- * given back in order, and a file that is not ours is refused. */
+/* archive_test.c - objects on disk: they are there after the next start, unwritten ones are returned in
+ * order, and a foreign file is rejected. */
 #include "support/json.h"
 
 #include <fcntl.h>

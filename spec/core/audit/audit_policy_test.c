@@ -1,4 +1,4 @@
-/* audit_policy_test.c - which rule of an audit policy a request meets. */
+/* audit_policy_test.c - the rule of an audit policy that applies to a request. */
 #include "support/json.h"
 
 #include "audit/policy.h"

@@ -1,5 +1,5 @@
-/* config_test.c - where the configuration comes from and what is said when it is wrong. (What clientcmd
- * makes of files and flags is the oracle's table "kubeconfig".) */
+/* config_test.c - the sources of the configuration, and the messages for mistakes. (The oracle's table
+ * "kubeconfig" compares files and flags with clientcmd.) */
 #include "support/test.h"
 
 #include <sys/stat.h>

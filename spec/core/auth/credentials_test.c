@@ -1,6 +1,6 @@
-/* credentials_test.c - credentials over time: plugins and an OIDC issuer are asked once for all, when due
- * and after a 401; files are looked after. The server is a peer who knows which token is good today; the
- * plugins are scripts that count their runs. */
+/* credentials_test.c - credentials over time: plugins and an OIDC issuer are called once for all users, when
+ * due and after a 401; files are watched. The server is a peer that knows the valid token; the plugins are
+ * scripts that count their runs. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

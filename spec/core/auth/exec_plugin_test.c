@@ -1,5 +1,5 @@
-/* exec_plugin_test.c - credential plugins: what they are told, what they may say, and how they fail. The
- * programs are scripts. */
+/* exec_plugin_test.c - credential plugins: their input, their valid output, and their failures. The programs
+ * are scripts. */
 #include "support/test.h"
 
 #include "base/mem.h"

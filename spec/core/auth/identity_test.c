@@ -1,5 +1,5 @@
-/* identity_test.c - CAs and certificates as files: judged when read, read again when they change, kept
- * when the new ones are bad. Skipped where there is no openssl program. */
+/* identity_test.c - CAs and certificates in files: checked when read, read again after a change, and kept
+ * when the new ones are invalid. Skipped without an openssl program. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

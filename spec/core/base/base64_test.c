@@ -1,4 +1,4 @@
-/* base64_test.c - RFC 4648's vectors, every length, and what is none. */
+/* base64_test.c - RFC 4648's vectors, every length, and invalid texts. */
 #include "support/test.h"
 
 #include <string.h>

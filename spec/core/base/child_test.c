@@ -1,4 +1,4 @@
-/* child_test.c - programs run to their end: what they get, what we get, and that nothing of them stays. */
+/* child_test.c - programs that run to their end: their input and output, and that nothing of them is left. */
 #include "support/test.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* cron_test.c - what crontab(5) says, in UTC; the answers were read off a calendar. */
+/* cron_test.c - cron texts as in crontab(5), in UTC; the expected times are from a calendar. */
 #include "support/test.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* epoch_test.c - who reads holds back what was taken out of sight, and nothing else does. */
+/* epoch_test.c - a reader delays the release of what was removed, and nothing else does. */
 #include "support/test.h"
 
 #include <stdatomic.h>

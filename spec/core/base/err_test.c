@@ -1,4 +1,4 @@
-/* err_test.c - statuses, stories, and memory that cannot be NULL. */
+/* err_test.c - statuses, messages of errors, and allocation that cannot fail. */
 #include "support/test.h"
 
 #include "base/err.h"

@@ -1,5 +1,4 @@
-/* escape_test.c - text as JSON writes it: each byte by itself, what needs no escape, and a buffer that is
- * full. */
+/* escape_test.c - JSON escapes: each byte alone, text without escapes, and a full buffer. */
 #include "support/test.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* file_test.c - files and pipes, as paths on a command line name them. */
+/* file_test.c - files and pipes, named by paths of a command line. */
 #include "support/test.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* gzip_test.c - what zlib unpacks is what was packed, in every length around a block, and the ceiling. */
+/* gzip_test.c - packed text unpacks with zlib to the same, in every length around a block; and the ceiling.
+ */
 #include "support/test.h"
 
 #include <string.h>

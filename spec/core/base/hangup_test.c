@@ -1,4 +1,4 @@
-/* hangup_test.c - who is told of a peer that went away, how often, and what is left when all is over. */
+/* hangup_test.c - which callers are told about a disconnected peer, how often, and that nothing is left. */
 #include "support/test.h"
 
 #include <sys/socket.h>

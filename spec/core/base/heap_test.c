@@ -1,4 +1,4 @@
-/* heap_test.c - what is due next, and lists. */
+/* heap_test.c - the item that is due next, and lists. */
 #include "support/test.h"
 
 #include "base/heap.h"

@@ -1,5 +1,5 @@
-/* locks_test.c - the order of locks: debug builds end a process that breaks it, and release builds do not pay
- * for that. */
+/* locks_test.c - the order of locks: a debug build ends a process that violates it, and release builds do
+ * not check. */
 #include "support/test.h"
 
 #include "base/locks.h"

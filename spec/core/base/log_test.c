@@ -1,4 +1,4 @@
-/* log_test.c - lines of JSON: what is in them, and that they are JSON whatever goes in; traces. */
+/* log_test.c - the log in JSON: its fields, and that every line is valid JSON; traces. */
 #include "support/test.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* map_test.c - string to pointer, against a plain array that does the same. */
+/* map_test.c - maps from strings to pointers, compared with a plain array. */
 #include "support/test.h"
 
 #include "base/map.h"

@@ -1,4 +1,4 @@
-/* mem_test.c - giving back what the start needed. */
+/* mem_test.c - memory of the start is returned to the system. */
 #include "support/test.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* regex_test.c - Go's regular expressions: what matches, where, in which time, and what is refused in
- * whose words. */
+/* regex_test.c - Go's regular expressions: matches, their places, bounded time, and Go's messages for
+ * invalid ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

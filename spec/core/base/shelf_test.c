@@ -1,4 +1,4 @@
-/* shelf_test.c - what is put on a shelf is found again, whole or not at all. */
+/* shelf_test.c - an entry of a shelf is found again, complete or not at all. */
 #include "support/test.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* tape_test.c - lines go into files of bounded size, and the oldest go. */
+/* tape_test.c - lines go into files of bounded size, and the oldest files are deleted. */
 #include "support/test.h"
 
 #include <stdio.h>

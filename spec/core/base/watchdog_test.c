@@ -1,4 +1,4 @@
-/* watchdog_test.c - turns that are over, and those that are not. */
+/* watchdog_test.c - turns that ended in time, and turns that did not. */
 #include "support/test.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* x509_request_test.c - keys and requests; that they say what was asked for is proven by openssl in
- * spec/e2e/certificate_spec.lua. */
+/* x509_request_test.c - keys and certificate requests; spec/e2e/certificate_spec.lua verifies their contents
+ * with openssl. */
 #include "support/test.h"
 
 #include <string.h>

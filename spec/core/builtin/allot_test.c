@@ -1,5 +1,5 @@
-/* allot_test.c - which addresses and node ports Services get: the next free ones, from the first again behind
- * the last. */
+/* allot_test.c - the addresses and node ports of Services: the next free one, and after the last the first
+ * again. */
 #include "core/server/value_help.h"
 
 #include <string.h>

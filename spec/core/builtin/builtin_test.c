@@ -1,5 +1,5 @@
-/* builtin_test.c - what kinds are refused for, kind by kind: one write, and its causes.
- * spec/e2e/kinds_*_spec.lua hold many more of them against a real API server. */
+/* builtin_test.c - rejected writes, kind by kind, with their causes. spec/e2e/kinds_*_spec.lua compare many
+ * more with a real API server. */
 #include "core/server/value_help.h"
 
 #include <stdio.h>

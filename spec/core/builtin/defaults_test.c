@@ -1,5 +1,5 @@
-/* defaults_test.c - what kinds are given where a write says nothing: whole objects, before and after. The
- * e2e specs of kinds hold the same against a real API server. */
+/* defaults_test.c - the defaults of kinds: whole objects, before and after. The e2e specs of kinds compare
+ * them with a real API server. */
 #include "core/server/value_help.h"
 
 #include <string.h>

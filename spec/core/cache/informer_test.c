@@ -1,4 +1,4 @@
-/* informer_test.c - list, watch, store and handlers together, over a source that the spec plays by hand. */
+/* informer_test.c - list, watch, store and handlers together, with a source that the test controls. */
 #include "support/fake_source.h"
 
 #include "base/buf.h"

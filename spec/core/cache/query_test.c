@@ -1,5 +1,5 @@
-/* query_test.c - which way a list is answered, seen from the inside: what gets an index, and that nothing
- * of it stays behind. That answers are right is the business of indexer_model_test.c. */
+/* query_test.c - how a list is answered: when an index is built, and that it is freed. indexer_model_test.c
+ * checks the answers. */
 #include "support/test.h"
 
 #include "base/mem.h"

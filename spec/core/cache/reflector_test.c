@@ -1,4 +1,4 @@
-/* reflector_test.c - the list/watch state machine, fed by hand: no source, no thread, no clock. */
+/* reflector_test.c - the list/watch state machine with inputs of the test: no source, no thread, no clock. */
 #include "support/test.h"
 
 #include "cache/reflector.h"

@@ -1,4 +1,4 @@
-/* ttl_test.c - objects that are known for a while. */
+/* ttl_test.c - objects that expire. */
 #include "support/test.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* cel_test.c - the language: what expressions are worth, what they cost, and what is said of those that
- * are none. */
+/* cel_test.c - CEL: the values and costs of expressions, and the messages for invalid ones. */
 #include "core/server/value_help.h"
 
 #include "cel/cel.h"

@@ -1,5 +1,5 @@
-/* conformance_test.c - the published conformance tests of CEL, each held against Kubernetes' own CEL: what it
- * refuses is refused with its words, and the rest has its value, type, error and cost.
+/* conformance_test.c - the published conformance tests of CEL, compared with Kubernetes' own CEL: the same
+ * expressions are rejected with the same messages, and the others have the same value, type, error and cost.
  *
  * build/assets/celspec/cases.jsonl has the cases (spec/realserver/celspec makes them out of the module
  * cel.dev/expr; `make versions`). Without it nothing is run; in CI that is a failure. */

@@ -1,4 +1,4 @@
-/* check_test.c - complaints about objects: their places, their words, and the checks of one member. */
+/* check_test.c - errors about objects: their paths, their messages, and the checks of one member. */
 #include "support/json.h"
 
 #include "base/buf.h"

@@ -1,5 +1,5 @@
-/* content_test.c - which media type is asked for, and what follows from the answer: protobuf, JSON, a
- * refusal, a newer server. */
+/* content_test.c - the requested media types, and the handling of the answers: protobuf, JSON, a rejection,
+ * a newer server. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

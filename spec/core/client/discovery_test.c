@@ -1,5 +1,5 @@
-/* discovery_test.c - kinds become resources: aggregated, legacy, partial, and what is said about kinds
- * that are not there. */
+/* discovery_test.c - kinds become resources: aggregated, legacy and partial discovery, and the messages for
+ * missing kinds. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

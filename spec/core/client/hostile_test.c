@@ -1,5 +1,5 @@
-/* hostile_test.c - servers that answer what no API server answers: each ends in an error that names the
- * URL and the fact, in bounded time and memory, for calls and for streams. */
+/* hostile_test.c - servers with answers that no API server gives: each call and stream ends in an error that
+ * names the URL and the fact, in bounded time and memory. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

@@ -1,5 +1,4 @@
-/* mapper_test.c - what people write for a kind, and what they are told when that means nothing, or too
- * much. */
+/* mapper_test.c - the names of kinds that users write, and the messages for unknown and ambiguous ones. */
 #include "support/test.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* openapi_test.c - writes meet the server's schemas: fetched once, remembered by hash, asked for again
- * before a fault is told. */
+/* openapi_test.c - writes are checked with the server's schemas: fetched once, cached by hash, and fetched
+ * again before an error is reported. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

@@ -1,5 +1,5 @@
-/* remember_test.c - what discovery remembers: in memory by ETag, on disk between clients, and what it does
- * not believe. */
+/* remember_test.c - the caches of discovery: in memory by ETag, on disk between clients, and invalid ones
+ * that are ignored. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

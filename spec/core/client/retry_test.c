@@ -1,5 +1,4 @@
-/* retry_test.c - what is sent again, and who waits: retry.h, limiter.h and pace.h, which are functions of
- * (state, now). */
+/* retry_test.c - retries and waits: retry.h, limiter.h and pace.h, which are functions of (state, now). */
 #include "support/test.h"
 
 #include "client/pace.h"

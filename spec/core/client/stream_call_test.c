@@ -1,4 +1,4 @@
-/* stream_call_test.c - lists and watches that arrive object by object, and all the ways in which they end. */
+/* stream_call_test.c - lists and watches that arrive object by object, and all their ends. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

@@ -1,6 +1,6 @@
-/* web_test.c - requests of scripts to other servers: under a lease that is over no write leaves, whatever
- * lies between the question and the wire; what is told to libcurl leads nowhere else; what servers answer
- * costs what its size says. */
+/* web_test.c - requests of scripts to other servers: without a valid lease no write leaves, at whatever
+ * point the lease ends; libcurl's options lead to no other server; the cost of an answer depends only on its
+ * size. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

@@ -1,5 +1,5 @@
-/* control_test.c - the control socket over a real socket: who may, which routes, answers that come later,
- * and what stands in its place. */
+/* control_test.c - the control socket over a real socket: permissions, routes, late answers, and foreign
+ * files in its place. */
 #include "support/test.h"
 
 #include <sys/socket.h>

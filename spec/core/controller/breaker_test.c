@@ -1,4 +1,4 @@
-/* breaker_test.c - when new logic is so much worse than the old that the old should come back. */
+/* breaker_test.c - when new logic is so much worse than the old logic that it is rolled back. */
 #include "support/test.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* holding_test.c - caches of a replica's own namespaces: what is held follows the claims, what may run
- * follows what is held. */
+/* holding_test.c - caches of a replica's own namespaces: the caches follow the claims, and the runs follow
+ * the caches. */
 #include "support/fake_source.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* outlived_test.c - runs that go on when newer logic is there, and for how long they may. */
+/* outlived_test.c - runs that continue after newer logic took over, and their time limit. */
 #include "core/run/worker_rig.h"
 #include "run/run_impl.h"
 

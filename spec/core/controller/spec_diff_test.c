@@ -1,4 +1,4 @@
-/* spec_diff_test.c - what changed between two specs, in words. */
+/* spec_diff_test.c - the differences between two specs, in words. */
 #include "support/test.h"
 
 #include "base/mem.h"

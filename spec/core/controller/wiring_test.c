@@ -1,4 +1,4 @@
-/* wiring_test.c - from events of any kind to keys of ours, and reads of what was declared. */
+/* wiring_test.c - from events of any kind to keys of the controller, and reads of declared kinds. */
 #include "core/controller/wiring_rig.h"
 
 #define OWNED_BY(kind, name, controller)                                                                     \

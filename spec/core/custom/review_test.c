@@ -1,4 +1,4 @@
-/* review_test.c - the question to a conversion webhook, and what its answer may not do. */
+/* review_test.c - the request to a conversion webhook, and the answers that it must not give. */
 #include "support/json.h"
 
 #include "base/buf.h"

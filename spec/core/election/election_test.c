@@ -1,5 +1,5 @@
-/* election_test.c - the hands of the election: requests, timers and callbacks around the state machine
- * that leader_test proves.
+/* election_test.c - the requests, timers and callbacks of the election around the state machine that
+ * leader_test tests.
  *
  * The server is one Lease in a variable; it answers when the spec says so. */
 #include "support/test.h"

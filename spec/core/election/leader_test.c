@@ -1,5 +1,5 @@
-/* leader_test.c - the election fed by hand: what the tables of client-go do not cover, and what we do
- * better. */
+/* leader_test.c - the election's state machine: cases that the tables of client-go do not have, and our
+ * differences. */
 #include "support/test.h"
 
 #include "base/mem.h"

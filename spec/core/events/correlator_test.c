@@ -1,4 +1,4 @@
-/* correlator_test.c - the same, the similar, the too many. The clock is a number. */
+/* correlator_test.c - equal, similar and too many Events. The clock is a number. */
 #include "support/test.h"
 
 #include "base/mem.h"

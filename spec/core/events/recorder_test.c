@@ -1,5 +1,5 @@
-/* recorder_test.c - Events: made once, counted afterwards, tried again, made anew when they are gone. The
- * server is scripted and the clock is the spec's. */
+/* recorder_test.c - Events: created once, then counted, retried, and created again after their deletion. The
+ * server is scripted, and the test controls the clock. */
 #include "support/test.h"
 
 #include "base/buf.h"

@@ -1,5 +1,5 @@
-/* faults_test.c - rules of the fault switchboard, met by requests and watches of a server whose time the test
- * moves (but for latencies, which are of real time). */
+/* faults_test.c - rules for injected faults, applied to requests and watches of a server whose clock the
+ * test controls (except latencies, which are in real time). */
 #include "support/test.h"
 
 #include "core/server/http_help.h"

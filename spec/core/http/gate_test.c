@@ -1,4 +1,4 @@
-/* gate_test.c - who may go in, told by counts alone. */
+/* gate_test.c - who may pass the gate, decided by counts alone. */
 #include "support/test.h"
 
 #include "http/gate.h"

@@ -1,4 +1,4 @@
-/* http_test.c - the curl door against a peer that behaves, and one that does not. */
+/* http_test.c - the HTTP client against a correct peer, and against a faulty one. */
 #include "support/test.h"
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-/* https_test.c - our HTTP door over TLS, with certificates of our own CA, against our own client: who is
- * trusted, late answers, and a pair that is replaced under live connections. */
+/* https_test.c - our HTTP server over TLS, with certificates of our own CA, and our own client: trust, late
+ * answers, and a certificate that is replaced under live connections. */
 #include "support/test.h"
 
 #include "base/clock.h"

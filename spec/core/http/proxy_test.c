@@ -1,4 +1,4 @@
-/* proxy_test.c - which proxy a URL goes through: Go's golang.org/x/net/http/httpproxy decides so, too. */
+/* proxy_test.c - the proxy of a URL, as Go's golang.org/x/net/http/httpproxy decides it. */
 #include "support/test.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* reach_test.c - URLs that are read strictly, rules, and addresses that no name may have. */
+/* reach_test.c - strict parsing of URLs, rules, and addresses that no name may resolve to. */
 #include "support/test.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-/* tls_test.c - the curl door over TLS, against `openssl s_server` with certificates made here: who is
- * trusted, who is refused, and in which words. Skipped where there is no openssl program. */
+/* tls_test.c - the HTTP client over TLS with `openssl s_server` and certificates made here: trusted and
+ * rejected servers, and the messages. Skipped without an openssl program. */
 #include "support/test.h"
 
 #include <fcntl.h>

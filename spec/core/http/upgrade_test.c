@@ -1,5 +1,5 @@
-/* upgrade_test.c - the WebSocket handshake: what we ask, and every answer that is not the right one. Each
- * answer is fed whole and byte by byte. */
+/* upgrade_test.c - the WebSocket handshake: our request, and every invalid answer. Each answer is fed whole
+ * and byte by byte. */
 #include "support/test.h"
 
 #include "base/mem.h"

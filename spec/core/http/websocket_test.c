@@ -1,4 +1,4 @@
-/* websocket_test.c - frames in and out, and when a silent peer is given up; the test owns the clock. */
+/* websocket_test.c - frames in and out, and the timeout of a silent peer; the test controls the clock. */
 #include "support/test.h"
 
 #include "base/mem.h"

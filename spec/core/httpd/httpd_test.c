@@ -1,5 +1,5 @@
-/* httpd_test.c - the HTTP door over real sockets on loopback: whole answers, late answers, streams, and
- * how they end. */
+/* httpd_test.c - the HTTP server over real sockets on loopback: whole answers, late answers, streams, and
+ * their ends. */
 #include "support/test.h"
 
 #include <errno.h>

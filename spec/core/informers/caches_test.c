@@ -1,5 +1,5 @@
-/* caches_test.c - who shares which cache, what its lists are asked for, and what becomes of a kind that
- * may not be read, or is gone. */
+/* caches_test.c - shared caches, the parameters of their lists, and kinds that may not be read or are gone.
+ */
 #include "support/fake_source.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
-/* kinds_test.c - who waits for a kind is woken by news of kinds, and not by the clock; where there are
- * none, by the clock. */
+/* kinds_test.c - a waiter for a kind is woken by news about kinds, and only without such news by the clock.
+ */
 #include "support/test.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* source_test.c - an informer over the real client and real sockets, against a peer that cuts, loses and
- * refuses. */
+ * rejects. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

@@ -1,5 +1,5 @@
-/* isolate_test.c - isolated processes that are none of ours: whatever they say, they are killed, reaped,
- * and that is told. */
+/* isolate_test.c - foreign processes in place of isolated ones: whatever they send, they are killed, reaped
+ * and reported. */
 #include "support/test.h"
 
 #include <string.h>

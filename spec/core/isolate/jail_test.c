@@ -1,4 +1,4 @@
-/* jail_test.c - what a process may still do in the jail, and what ends it. */
+/* jail_test.c - the allowed system calls of a process in the jail, and those that end it. */
 #include "support/test.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* message_test.c - messages over a socket: what goes in comes out, and what is not a message is told. */
+/* message_test.c - messages over a socket arrive unchanged, and invalid ones are reported. */
 #include "support/test.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* differences_test.c - what is one kind of difference, and how a report counts them. */
+/* differences_test.c - the kinds of differences, and their counts in a report. */
 #include "support/json.h"
 
 #include "lab/differences.h"

@@ -1,4 +1,4 @@
-/* past_test.c - lines of a recording become events, and runs with what they were told. */
+/* past_test.c - lines of a recording become events and runs with their inputs. */
 #include "support/test.h"
 
 #include "base/mem.h"

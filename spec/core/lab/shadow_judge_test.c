@@ -1,4 +1,4 @@
-/* shadow_judge_test.c - whether a candidate came to the same as the live run. */
+/* shadow_judge_test.c - whether a candidate had the same result as the live run. */
 #include "support/json.h"
 
 #include "lab/shadow_judge.h"

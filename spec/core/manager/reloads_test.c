@@ -1,4 +1,4 @@
-/* reloads_test.c - what is remembered of reloads, and counted. */
+/* reloads_test.c - the stored outcomes of reloads, and their counts. */
 #include "support/test.h"
 
 #include "base/mem.h"

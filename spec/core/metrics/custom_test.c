@@ -1,4 +1,4 @@
-/* custom_test.c - metrics that scripts declare: families, series and their bounds. */
+/* custom_test.c - metrics of scripts: families, series and their bounds. */
 #include "support/test.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* diff_test.c - what is different between two states of an object. */
+/* diff_test.c - the differences between two states of an object. */
 #include "support/json.h"
 
 #include "model/diff.h"

@@ -1,4 +1,4 @@
-/* object_test.c - what we read from an object, its key, and the words of a watch. */
+/* object_test.c - the fields that we read from an object, its key, and the types of watch events. */
 #include "support/test.h"
 
 #include "base/mem.h"

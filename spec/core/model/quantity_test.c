@@ -1,5 +1,5 @@
-/* quantity_test.c - quantities. The table of apimachinery's answers is the bulk (spec/oracle); here are
- * the ideas, and the edges that the table does not have. */
+/* quantity_test.c - quantities: the main cases, and edges that the table of apimachinery's answers
+ * (spec/oracle) does not have. */
 #include "support/test.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* redact_test.c - what is secret cannot be read any more, and what was equal stays equal. */
+/* redact_test.c - secret values become unreadable, and equal values stay equal. */
 #include "support/json.h"
 
 #include "model/redact.h"

@@ -1,5 +1,4 @@
-/* resource_test.c - kinds as people write them, paths as the server wants them, names as the server
- * accepts them. */
+/* resource_test.c - kinds as users write them, paths of requests, and valid names. */
 #include "support/test.h"
 
 #include "base/mem.h"

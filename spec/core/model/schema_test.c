@@ -1,4 +1,4 @@
-/* schema_test.c - OpenAPI documents become schemas; schemas put values right, and find what is misspelt. */
+/* schema_test.c - OpenAPI documents become schemas, which correct values and find misspelt fields. */
 #include "support/test.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* changed_test.c - of what differs between a state we knew and an answer, what our write did. */
+/* changed_test.c - the part of a difference between a known state and an answer that our write caused. */
 #include "support/json.h"
 
 #include "model/diff.h"

@@ -1,4 +1,4 @@
-/* flight_test.c - what is remembered of runs, for how many bytes. */
+/* flight_test.c - the flight recorder's memory of runs, within its bytes. */
 #include "core/run/worker_rig.h"
 
 #include "observe/flight.h"

@@ -1,4 +1,4 @@
-/* tally_test.c - what keys have come to. */
+/* tally_test.c - the statistics of keys. */
 #include "core/run/worker_rig.h"
 
 #include "observe/tally.h"

@@ -1,4 +1,5 @@
-/* definitions_test.c - the definitions of the Kubernetes API: found by name, marked with what they need. */
+/* definitions_test.c - the definitions of the Kubernetes API: found by name, and marked with their
+ * dependencies. */
 #include "support/json.h"
 
 #include "openapi/definitions.h"

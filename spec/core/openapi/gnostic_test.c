@@ -1,5 +1,5 @@
-/* gnostic_test.c - schemas in gnostic's protobuf, each member under its number in OpenAPIv3.proto; the forms
- * of a page, and the words for groups in it. */
+/* gnostic_test.c - schemas in gnostic's protobuf, each member under its number in OpenAPIv3.proto; the media
+ * types of a page, and the names of groups in it. */
 #include "core/server/value_help.h"
 
 #include "base/buf.h"

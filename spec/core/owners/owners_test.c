@@ -1,4 +1,4 @@
-/* owners_test.c - which objects are to be checked because an owner or a dependent changed. */
+/* owners_test.c - the objects to check after a change of an owner or a dependent. */
 #include "support/json.h"
 
 #include "base/buf.h"

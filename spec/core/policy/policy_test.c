@@ -1,4 +1,4 @@
-/* policy_test.c - a ValidatingAdmissionPolicy's verdict on one request. */
+/* policy_test.c - the decision of a ValidatingAdmissionPolicy about one request. */
 #include "support/json.h"
 
 #include "base/buf.h"

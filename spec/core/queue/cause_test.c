@@ -1,4 +1,4 @@
-/* cause_test.c - what a key was added for: which one an entry has, and that each is let go once. */
+/* cause_test.c - the causes of keys: which one an entry keeps, and that each is freed once. */
 #include "support/test.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* order_test.c - which ready key is next: priorities, ageing, turns of namespaces; client-go's and
- * controller-runtime's orders. */
+/* order_test.c - the ready key that is next: priorities, ageing, turns of namespaces; the orders of
+ * client-go and controller-runtime. */
 #include "support/test.h"
 
 #include "queue/workqueue.h"

@@ -1,4 +1,4 @@
-/* rbac_test.c - who may do what by roles and bindings, and whether rules cover others. */
+/* rbac_test.c - permissions by roles and bindings, and whether rules cover others. */
 #include "support/json.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* tokens_test.c - the key that signs tokens: made once, beside those who wait for it. */
+/* tokens_test.c - the key that signs tokens is created once, without blocking its users. */
 #include "support/test.h"
 
 #include "base/sync.h"

@@ -1,4 +1,4 @@
-/* calling_test.c - which workers are called for a key, over real threads. */
+/* calling_test.c - the workers that are called for a key, with real threads. */
 #include "support/test.h"
 
 #include <stdatomic.h>

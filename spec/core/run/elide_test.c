@@ -1,5 +1,5 @@
-/* elide_test.c - which writes may be left out: proved by the cache, unless the controller knows of
- * something later. */
+/* elide_test.c - writes that are skipped: the cache proves that they change nothing, unless the controller
+ * knows a later state. */
 #include "support/test.h"
 
 #include "base/mem.h"

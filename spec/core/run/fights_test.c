@@ -1,5 +1,5 @@
-/* fights_test.c - keys that turn in circles, by themselves or with somebody else, and those that only look
- * like it. */
+/* fights_test.c - keys in endless loops, alone or with another controller, and keys that only look like it.
+ */
 #include "support/test.h"
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
-/* fleet_test.c - clusters by name, and the metrics of several managers as one text that Prometheus takes. */
+/* fleet_test.c - clusters by name, and the metrics of several managers in one text that Prometheus accepts.
+ */
 #include "support/test.h"
 
 #include "base/mem.h"

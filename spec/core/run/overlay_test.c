@@ -1,4 +1,4 @@
-/* overlay_test.c - own writes, in front of what is read elsewhere. */
+/* overlay_test.c - own writes, laid over reads from another source. */
 #include "support/json.h"
 
 #include "model/object.h"

@@ -1,5 +1,5 @@
-/* own_run_test.c - a worker and a cache that comes late: whose runs wait for what was written, and whose
- * do not. */
+/* own_run_test.c - a worker with a late cache: the runs that wait for earlier writes, and those that do not.
+ */
 #include "support/fake_source.h"
 
 #include "core/run/worker_rig.h"

@@ -1,5 +1,5 @@
-/* own_writes_test.c - what caches owe to a key that has written, and how it is shown: informers over
- * sources that the spec plays by hand, a queue, and a clock that stands. */
+/* own_writes_test.c - the writes that caches owe a key, and how they show them: informers over sources that
+ * the test controls, a queue, and a stopped clock. */
 #include "support/fake_source.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* params_test.c - what may be given for a controller's params, and what is said of what may not. */
+/* params_test.c - valid params of a controller, and the messages for invalid ones. */
 #include "support/test.h"
 
 #include "base/mem.h"

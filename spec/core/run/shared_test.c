@@ -1,5 +1,4 @@
-/* shared_test.c - what scripts remember: values by name, in steps that nothing comes between, within
- * bounds. */
+/* shared_test.c - shared values of scripts: by name, changed atomically, within bounds. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* simulate_test.c - what a write would do, told without a server. */
+/* simulate_test.c - the effect of a write, computed without a server. */
 #include "support/json.h"
 
 #include "model/object.h"

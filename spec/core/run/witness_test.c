@@ -1,4 +1,4 @@
-/* witness_test.c - what somebody hears who looks on while keys run. */
+/* witness_test.c - the callbacks of an observer while keys run. */
 #include "worker_rig.h"
 
 #include "run/witness.h"

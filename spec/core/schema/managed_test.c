@@ -1,4 +1,4 @@
-/* managed_test.c - who owns what, on a built-in type and on a schema of a custom resource. */
+/* managed_test.c - the owners of fields, on a built-in type and on a schema of a custom resource. */
 #include "core/server/value_help.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
-/* names_test.c - what is said of keys and values of labels, and of objects' names: which sentences, and how
- * many. */
+/* names_test.c - the messages about keys and values of labels and about names of objects: which ones, and
+ * how many. */
 #include "support/test.h"
 
 #include "schema/kinds.h"

@@ -1,5 +1,5 @@
-/* dry_run_test.c - a dry run without the server foretells what the server answers: both are asked the same,
- * and must say the same. Where only a schema knows, the dry run may leave out what a default adds. */
+/* dry_run_test.c - a dry run without the server predicts the server's answer: both get the same write, and
+ * must agree. Where only a schema knows a default, the dry run may omit it. */
 #include "support/test.h"
 
 #include "http_help.h"

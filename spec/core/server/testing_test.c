@@ -1,4 +1,4 @@
-/* testing_test.c - what the server does for tests of controllers: a state to come back to, marks. */
+/* testing_test.c - functions of the server for tests of controllers: a state to return to, and marks. */
 #include "support/test.h"
 
 #include "http_help.h"

@@ -1,4 +1,4 @@
-/* session_test.c - sessions against servers that refuse, talk nonsense, stop in the middle or never stop. */
+/* session_test.c - sessions with servers that reject, send nonsense, stop in the middle or never stop. */
 #include "support/test.h"
 #include "core/http/peer.h"
 

@@ -1,4 +1,4 @@
-/* gate_test.c - which runs may begin, and when the last unwanted one has ended. */
+/* gate_test.c - the runs that may begin, and the time when the last unwanted run has ended. */
 #include "support/test.h"
 
 #include "sharding/gate.h"

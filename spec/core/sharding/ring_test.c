@@ -1,5 +1,5 @@
-/* ring_test.c - who owns a key: always the same one, everywhere; and little moves when a member comes or
- * goes. */
+/* ring_test.c - the owner of a key: the same in every replica; and few keys move when a member joins or
+ * leaves. */
 #include "support/test.h"
 
 #include "sharding/ring.h"

@@ -1,4 +1,4 @@
-/* store_test.c - objects in memory: versions, the history that watches read, and what is dropped of it. */
+/* store_test.c - objects in memory: versions, the history for watches, and its limit. */
 #include "core/server/value_help.h"
 
 #include "model/object.h"

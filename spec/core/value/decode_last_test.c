@@ -1,5 +1,4 @@
-/* decode_last_test.c - a repeated key: refused in objects from the network, replaced in text that people
- * wrote. */
+/* decode_last_test.c - a repeated key: rejected in objects from the network, replaced in texts of users. */
 #include "support/test.h"
 #include "base/mem.h"
 #include "value/value.h"

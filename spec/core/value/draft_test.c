@@ -1,5 +1,5 @@
-/* draft_test.c - drafts: what is edited is what is read back, the base stands, and the merge patch leads
- * from one to the other. */
+/* draft_test.c - drafts: edits are read back, the base stays unchanged, and the merge patch leads from the
+ * base to the draft. */
 #include "support/test.h"
 
 #include <time.h>

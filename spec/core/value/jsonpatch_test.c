@@ -1,4 +1,4 @@
-/* jsonpatch_test.c - a made JSON patch: what it says for small changes, and that it leads from any value
+/* jsonpatch_test.c - computed JSON patches: their text for small changes, and that they lead from any value
  * to any other. */
 #include "support/test.h"
 

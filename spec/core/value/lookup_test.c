@@ -1,5 +1,4 @@
-/* lookup_test.c - a remembered place is the place: whatever object comes next, and whoever changes objects
- * meanwhile. */
+/* lookup_test.c - a cached position is right for every next object, even if objects change meanwhile. */
 #include "support/test.h"
 
 #include "base/mem.h"

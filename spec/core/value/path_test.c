@@ -1,4 +1,4 @@
-/* path_test.c - how people name a place. */
+/* path_test.c - the paths in which users name fields. */
 #include "support/test.h"
 
 #include "value/path.h"

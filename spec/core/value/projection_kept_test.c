@@ -1,4 +1,5 @@
-/* projection_kept_test.c - telling cut objects from whole ones, and patches that would erase what was cut. */
+/* projection_kept_test.c - the distinction of projected and whole objects, and patches that would erase
+ * fields that were left out. */
 #include "support/test.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* value_test.c - values: what is read is what was written, equal parts are shared, and nothing is left at
- * the end. */
+/* value_test.c - values: reads return what was written, equal parts are shared, and nothing is left at the
+ * end. */
 #include "support/test.h"
 
 #include <float.h>

@@ -1,4 +1,4 @@
-/* yaml_edit_test.c - one string changes and no other byte. */
+/* yaml_edit_test.c - an edit changes one string and no other byte. */
 #include "support/test.h"
 
 #include "base/mem.h"

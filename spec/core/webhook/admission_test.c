@@ -1,4 +1,4 @@
-/* admission_test.c - reviews read and answered, and the certificates of webhooks in a time that stands. */
+/* admission_test.c - reading and answering reviews, and the certificates of webhooks with a stopped clock. */
 #include "support/test.h"
 
 #include "base/base64.h"

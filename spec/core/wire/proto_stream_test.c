@@ -1,4 +1,4 @@
-/* proto_stream_test.c - lists and watches in protobuf, cut anywhere, give what the same in JSON gives. */
+/* proto_stream_test.c - lists and watches in protobuf, cut at any byte, give the same as in JSON. */
 #include "support/test.h"
 
 #include "wire/proto_impl.h"

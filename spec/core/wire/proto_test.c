@@ -1,4 +1,4 @@
-/* proto_test.c - what Go's serializers wrote in protobuf is what they wrote in JSON, whatever guides the
+/* proto_test.c - protobuf from Go's serializers decodes to the same as their JSON, with any guide of the
  * decoder. */
 #include "support/test.h"
 

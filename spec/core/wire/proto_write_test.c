@@ -1,4 +1,4 @@
-/* proto_write_test.c - protobuf made of JSON is what Go's serializers wrote of the same object, byte for
+/* proto_write_test.c - protobuf made from JSON equals that of Go's serializers for the same object, byte for
  * byte. */
 #include "support/test.h"
 

@@ -1,4 +1,4 @@
-/* stream_test.c - objects out of bytes that the network cuts anywhere. */
+/* stream_test.c - objects from bytes that the network cuts anywhere. */
 #include "support/test.h"
 
 #include "base/mem.h"

@@ -57,7 +57,7 @@ typedef struct kl_config_sources {
     const char *explicit_file; /* --kubeconfig: missing is an error; NULL */
     const char *env;           /* value of KUBECONFIG (a path list), or NULL */
     const char *home_file;     /* ~/.kube/config, or NULL */
-    bool try_in_cluster;       /* between KUBECONFIG and home, as controller-runtime orders them */
+    bool try_in_cluster;       /* tried after KUBECONFIG and before the home file, as in controller-runtime */
     kl_config_overrides o;
 } kl_config_sources;
 

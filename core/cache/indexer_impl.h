@@ -88,7 +88,7 @@ void kl__set_drop(kl__edit *e, kl__set *s); /* e NULL: no reader left */
 
 /* --- names.c: a hash (a tag: never 0) -> the numbers entered under it --------------------- */
 typedef struct kl__slots kl__slots;
-/* slots: those of the next version */
+/* The writer's tables: the next version takes their slots. */
 typedef struct kl__names {
     kl__slots *slots;
     size_t live, used;
@@ -190,7 +190,7 @@ typedef struct kl__sayings {
 /* --- the whole ---------------------------------------------------------------------------- */
 typedef struct kl__version {
     kl__cells objects, buckets;
-    const kl__slots *object_names, *bucket_names; /* of this version and perhaps of later ones */
+    const kl__slots *object_names, *bucket_names; /* may also name objects of later versions */
     kl__set all;
     const kl__index_list *indexes;
     char *const *keys; /* the chunks' */

@@ -83,8 +83,8 @@ void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg);
 void kl_informer_kick(kl_informer *i);
 
 /* The caller believes that the kind is gone. If the server's last answer agrees (404), the store is emptied
- * as by an empty list, and handlers get deletes. If the kind is back meanwhile, nothing changes. Any
- * thread. */
+ * as by an empty list, and handlers get deletes. If the server has the kind again by then, nothing
+ * changes. Any thread. */
 void kl_informer_clear(kl_informer *i);
 
 kl_subscription *kl_informer_subscribe(kl_informer *i, const kl_handler *h); /* any thread */
@@ -177,7 +177,7 @@ typedef struct kl_informer_stats {
     uint64_t fallbacks;     /* of these, those that fell back to lists */
     uint64_t relists;       /* times that our resourceVersion had expired */
     uint64_t restarts;      /* watches that followed an earlier one */
-    kl_time last_event;     /* monotonic; lists, bookmarks and established watches count; 0: never */
+    kl_time last_event;     /* monotonic; a list, a bookmark and a new watch are events, too; 0: never */
     kl_time last_change;    /* the same without bookmarks */
     char *rv;               /* with several parts, that of the part furthest behind */
     /* With several parts, the following fields describe a failing part, if there is one. */

@@ -48,7 +48,7 @@ bool kl_quantity_scaled(const kl_quantity *q, int scale, int64_t *out);
 /* true only for whole numbers in the 64-bit form */
 bool kl_quantity_as_int64(const kl_quantity *q, int64_t *out);
 double kl_quantity_double(const kl_quantity *q); /* the nearest double */
-/* Away from zero to a multiple of 10^scale; `exact` (may be NULL): nothing was lost. */
+/* Rounds away from zero to a multiple of 10^scale. Sets *exact (may be NULL) to true if q was one already. */
 kl_quantity *kl_quantity_round_up(const kl_quantity *q, int scale, bool *exact);
 const char *kl_quantity_format_name(kl_quantity_format f); /* "DecimalSI", "BinarySI", "DecimalExponent" */
 

@@ -30,8 +30,8 @@ KL_NODISCARD kl_status kl_selector_parsen(const char *text, size_t n, kl_selecto
  * else was expected, or, with KL_WANT_NOTHING, a requirement whose key or values are not allowed. */
 typedef enum kl_selector_want {
     KL_WANT_NOTHING,
-    KL_WANT_START, /* of the text: a key or "!" */
-    KL_WANT_NEXT,  /* the same after a comma */
+    KL_WANT_START, /* at the start of the text: a key or "!" */
+    KL_WANT_NEXT,  /* after a comma: a key or "!" */
     KL_WANT_KEY,
     KL_WANT_OPERATOR,
     KL_WANT_VALUE,

@@ -3,8 +3,8 @@
  *
  * A script declares a param by its default, which fixes the type, or by a rule: {type, min, max, enum, doc,
  * required}. The types are string, integer, number, boolean, duration, list, object and secret; a secret is a
- * text without a default, and is shown nowhere. Functions on a spec or program are for its owner, before
- * anybody runs it; the others for any thread. */
+ * text without a default, and is shown nowhere. Only the owner of a spec or program calls functions on it,
+ * before it runs; any thread may call the others. */
 #ifndef KL_RUN_PARAMS_H
 #define KL_RUN_PARAMS_H
 

@@ -43,7 +43,7 @@ struct kl_run {
     kl_worker *w;
     kl_gen_state *gen;
     kl_queue_item item; /* as the queue gave it; done when the run ends */
-    const char *key;    /* the queue's, while the run lives */
+    const char *key;    /* the queue owns it, and keeps it until the run ends */
     char *ns;           /* NULL: cluster scope */
     const char *name;   /* into key */
     char *group;        /* its serial group in the queue; NULL: none */

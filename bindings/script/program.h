@@ -27,8 +27,8 @@ lkl_isolation *lkl_program_isolation(kl_program *p);
 uint64_t lkl_program_digest(const kl_program *p);
 /* Its files, the script first; NULL-terminated, belongs to the program. */
 const char *const *lkl_program_files(const kl_program *p);
-/* Its controllers and webhooks as their tables say, without functions: what commands read of a script
- * (lua/kubelua/script.lua). Borrowed. */
+/* The tables of its controllers and webhooks as data, without their functions. Commands that
+ * describe a script read them (lua/kubelua/script.lua). Borrowed. */
 const kl_value *lkl_program_tables(const kl_program *p);
 /* What `kubelua check` prints: controllers, kinds, indexes. Caller kl_free()s. */
 char *lkl_program_describe(const kl_program *p);

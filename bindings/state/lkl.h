@@ -42,7 +42,7 @@ typedef struct lkl_box {
     void *ptr;      /* NULL: empty or closed */
     size_t charged; /* bytes of ptr that count as the state's (ceiling.h) */
     void (*free)(void *ptr);
-    struct lkl_box *next, **at; /* in the list of a script's state; at: NULL elsewhere */
+    struct lkl_box *next, **at; /* links in the list of a script's state; at is NULL in other states */
 } lkl_box;
 /* Pushes an empty box with `slots` user values. Set ptr afterwards: from then on the box frees it. */
 lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots);

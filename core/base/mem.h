@@ -28,7 +28,7 @@ void kl_mem_die(const char *what) __attribute__((noreturn));
 
 /* For a program whose start is over: gives back free heap, and pages of code and constant data that only
  * startup used; a page that is used again comes back from the page cache, with a minor fault. Any thread;
- * takes about a millisecond. A library does not do this to its host. */
+ * takes about a millisecond. Only the program itself calls it: a library must not do this to its host. */
 void kl_mem_settle(void);
 
 #endif

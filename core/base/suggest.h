@@ -5,10 +5,11 @@
 #include <stddef.h>
 
 /* How many single-letter insertions, removals, replacements and swaps of neighbours lead from a to b;
- * letter case is free. */
+ * letter case does not count. */
 size_t kl_edit_distance(const char *a, const char *b);
 /* The candidate near enough to be a typo of `word` (a third of its letters wrong, and one more), or NULL.
- * Letter case, "-" and "_" are free; of equally near ones, the one with the same first letters. Borrowed. */
+ * Letter case, "-" and "_" do not count. Of equally near candidates, the one that shares more first letters
+ * with `word` wins. Borrowed. */
 const char *kl_suggest(const char *word, const char *const *candidates, size_t n);
 
 #endif

@@ -8,7 +8,7 @@ typedef struct kl__curl {
     const char *text, *scheme, *host, *hostname, *port, *path, *query;
 } kl__curl;
 
-/* NULL, or what Go's url.ParseRequestURI says is wrong. Texts in memory of `a`. */
+/* NULL, or what Go's url.ParseRequestURI says is wrong. The texts are allocated in `a`. */
 const char *kl__curl_parse(kl__carena *a, const char *s, size_t n, kl__curl *u);
 /* Names to lists of values. */
 kl__cval kl__curl_query(kl__cev *e, const kl__curl *u);

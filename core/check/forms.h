@@ -31,7 +31,7 @@ void kl__check_form(kl__causes *c, const kl__place *at, const char *text, kl__fo
 /* The same for a member of `o`, unless it is absent or empty. Whether there was a complaint. */
 bool kl__check_member(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, kl__form f);
 
-/* Labels: all complaints stand at the map's place. `labels` may be NULL. */
+/* Checks labels; every complaint names the place of the map, not of the label. `labels` may be NULL. */
 void kl__check_labels(kl__causes *c, const kl_value *labels, const kl__place *at);
 /* metav1.LabelSelector, or NULL */
 void kl__check_selector(kl__causes *c, const kl_value *selector, const kl__place *at);

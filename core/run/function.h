@@ -8,7 +8,8 @@
 
 /* One key: read (kl_run_object, kl_reader_get), write (kl_run_call_wait), return. KL_OK with *after 0 is
  * done, with *after > 0 the key runs again after that time; any other status is a failure and retried with
- * backoff (a KL_ECONFLICT at once and without an error). Worker threads, several at a time. */
+ * backoff (a KL_ECONFLICT at once and without an error). Called on worker threads,
+ * on several at a time. */
 typedef kl_status kl_reconcile_fn(kl_run *run, void *arg, kl_time *after, kl_err *err);
 
 /* A program of one controller. Moves the spec in (allocate its strings with kl_strdup). `name` is copied.

@@ -93,7 +93,7 @@ typedef struct kl_shard_request {
 #define KL_SHARD_MEMBERS 16u /* the set of replicas has changed */
 
 typedef struct kl_shard_action {
-    kl_shard_request own, fence; /* each at most one at a time */
+    kl_shard_request own, fence; /* at most one request of each kind is under way */
     kl_time until;               /* boottime to send TIMER at; KL_NEVER: none */
     unsigned events;
 } kl_shard_action;

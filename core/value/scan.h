@@ -110,7 +110,7 @@ static inline uint64_t kl__escaped_in(uint64_t backslashes, bool *carry)
 }
 #endif
 
-/* How many bits are set; without an instruction for it, which not every processor has. */
+/* Counts the bits that are set, without the popcnt instruction, which not every processor has. */
 static inline size_t kl__ones(uint64_t x)
 {
     x -= x >> 1 & 0x5555555555555555u;

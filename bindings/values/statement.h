@@ -46,7 +46,7 @@ typedef struct lkl__target {
     size_t n;
 } lkl__target;
 
-/* The use of the table that the reads gave. For the others the key is ANY. */
+/* How the table that was read is used. Only an assignment can name its key: for the others it is ANY. */
 typedef enum lkl__use { LKL__ASSIGNED, LKL__MEASURED, LKL__PASSED } lkl__use;
 
 /* Looks on this line for what is done with a value that was read just before: assignments to its fields,

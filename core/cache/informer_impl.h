@@ -21,8 +21,8 @@ struct kl_subscription {
     atomic_int refs;     /* the subscriber's, and the apply context's while it knows it */
     bool active, synced; /* apply context: gets events; on_synced was called */
     bool told;           /* apply context: it got an event since its last on_lull */
-    bool dead;           /* under informer->mu, as is: */
-    uint64_t caller;     /* the thread that runs its callback now, or 0 */
+    bool dead;           /* under informer->mu */
+    uint64_t caller;     /* under informer->mu: the thread that runs its callback now, or 0 */
 };
 
 /* What several reflectors counted. */

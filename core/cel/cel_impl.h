@@ -66,7 +66,7 @@ struct kl__cmap {
     const kl_value *json; /* or: */
     kl__cval *kv;         /* pairs */
     size_t n, cap;
-    uint32_t *index; /* of many pairs, by hash */
+    uint32_t *index; /* a hash index of the pairs, where there are many */
     size_t nindex;
     const kl__ctype *type; /* of json */
     bool lazy;             /* `variables` */

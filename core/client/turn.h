@@ -17,7 +17,7 @@ typedef struct kl__turn { /* part of a call; zeroed by kl__turn_init */
     kl_list link;         /* in the client's queue while it is held */
     kl_client *c;
     kl__turn_state state;
-    bool urgent; /* never waits; its owner sets it */
+    bool urgent; /* the call never waits; the owner sets it */
     bool paced;  /* the pace counts it as under way */
     kl_time since, deadline;
     uint64_t timer;

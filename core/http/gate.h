@@ -20,7 +20,7 @@ typedef struct kl__gate {
     kl_list waiting;         /* passes by `link` */
 } kl__gate;
 
-typedef struct kl__pass { /* one transfer's; zeroed by kl__gate_enter */
+typedef struct kl__pass { /* part of a transfer; zeroed by kl__gate_enter */
     kl_list link;
     kl__gate *gate;
     bool admitted;

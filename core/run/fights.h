@@ -41,7 +41,7 @@ typedef struct kl_fight {
     unsigned rounds;
     kl_time lasted, delay;
     char *object; /* "v1/ConfigMap ns/name" */
-    /* of the disputed field, or the first one that a loop changes; NULL: unknown */
+    /* the path of the disputed field, or of the first field that a loop changes; NULL: unknown */
     char *path;
     char *other; /* the other manager; NULL: unknown, since managedFields are not kept */
 } kl_fight;

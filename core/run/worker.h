@@ -64,7 +64,7 @@ typedef struct kl_worker_owner {
     bool (*trace)(void *arg, const char *key, kl_trace *out);
     /* Resolve a kind; done on any thread. */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
-    const kl_resource *(*resource)(void *arg, const char *kind); /* known already, or NULL */
+    const kl_resource *(*resource)(void *arg, const char *kind); /* NULL: not resolved yet */
     void (*event)(void *arg, const kl_news *n);                  /* the owner sets `component` */
     void (*more)(void *arg); /* a key was taken: another worker might take the next; may be NULL */
     /* kl_run_answer; NULL where runs are no webhook's */

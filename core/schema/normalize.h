@@ -21,8 +21,8 @@ typedef struct kl__unknown {
 KL_NODISCARD kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown,
     const kl_value **out, kl_err *err);
 void kl__unknown_fini(kl__unknown *u);
-/* The same value with empty lists for empty objects where the schema has lists: for values out of a language
- * that cannot tell them apart. A new reference. */
+/* Turns empty objects into empty lists where the schema has lists: for objects from Lua, which cannot tell
+ * them apart. A new reference. */
 const kl_value *kl__schema_lists(const kl__schema *s, const kl_value *v);
 /* Go's name of the type of a JSON value: "number", "bool", "array"; static. */
 const char *kl__json_type(const kl_value *v);

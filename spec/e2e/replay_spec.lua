@@ -211,7 +211,7 @@ return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "la
 
       -- No write any more, and one that asks for what nobody asked then.
       local less = process.write(process.tmpname ".lua",
-        (SCRIPT:gsub('ctx:apply { apiVersion = "v1", kind = "Service".-\n', [[
+        (SCRIPT:gsub('ctx:apply { apiVersion = "v1", kind = "Service".-80 } } } }\n', [[
           if not ctx.live:get("v1/Secret", "source") then error "the recording knows it" end
           local made = ctx:create { apiVersion = "v1", kind = "Secret", metadata = { name = "new" },
             stringData = { a = "b" } }

@@ -2,8 +2,11 @@
 -- invalid definitions are named.
 -- not in asan, tsan: what is written is the subject
 
+local cluster = require "kubelua.gen.cluster"
+local kube = require "kubelua"
 local process = require "support.process"
 local servers = require "support.servers"
+local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local quote = process.quote
@@ -354,7 +357,6 @@ describe("kubelua gen", function()
   it("bears definitions in which anything is anything", function()
     local crds = require "kubelua.gen.crds"
     local fold, write = require "kubelua.gen.fold", require "kubelua.gen.write"
-    local kube = require "kubelua"
     local whole = kube.encode(kube.yaml(crd())[1])
     local seed = os.time()
     math.randomseed(seed)
@@ -408,10 +410,35 @@ describe("kubelua gen", function()
   end)
 end)
 
+-- The kinds of a group version that the server's OpenAPI has.
+local function published(c, path)
+  local document = kube.try(c.raw, c, "GET", "/openapi/v3/" .. path)
+  local kinds = {}
+  for _, schema in pairs(document and document("components", "schemas") or {}) do
+    for _, of in ipairs(schema "x-kubernetes-group-version-kind" or {}) do kinds[of.kind] = true end
+  end
+  return kinds
+end
+
+-- A server with Koordinator's definitions, which it publishes some time after it has established them.
+local function with_koordinator(start)
+  local server = start { crds = { "controllers/koordinator/crds" } }
+  local c <close> = kube.connect { kubeconfig = server.kubeconfig }
+  for o in c:each "apiextensions.k8s.io/v1/CustomResourceDefinition" do
+    for _, version in ipairs(o.spec.versions) do
+      local path = ("apis/%s/%s"):format(o.spec.group, version.name)
+      wait.until_true(60, path .. " in OpenAPI", function()
+        return not version.served or published(c, path)[o.spec.names.kind]
+      end)
+    end
+  end
+  return server
+end
+
 servers.only_real(function(server_name, start)
   describe("kubelua gen --from-cluster, of " .. server_name, function()
     local server
-    lazy_setup(function() server = start { crds = { "controllers/koordinator/crds" } } end)
+    lazy_setup(function() server = with_koordinator(start) end)
     lazy_teardown(function() server:stop() end)
 
     it("gives the built-in library as it is committed, and the custom kinds beside it", function()
@@ -434,7 +461,7 @@ end)
 servers.each(function(server_name, start)
   describe("kubelua gen --from-cluster, against " .. server_name, function()
     local server
-    lazy_setup(function() server = start { crds = { "controllers/koordinator/crds" } } end)
+    lazy_setup(function() server = with_koordinator(start) end)
     lazy_teardown(function() server:stop() end)
 
     it("makes of a custom kind what its definition makes", function()
@@ -445,6 +472,21 @@ servers.each(function(server_name, start)
       local from_crd, live = dofile "lua/kubelua/koordinator/slo_v1alpha1.lua",
         dofile(out .. "/koordinator/slo_v1alpha1.lua")
       assert.same(from_crd, live)
+    end)
+
+    it("reads the index again when a document has changed since", function()
+      local c <close> = kube.connect { kubeconfig = server.kubeconfig }
+      local indexes, moved = 0, 0
+      local stub = { version = function() return c:version() end }
+      function stub:raw(verb, path)
+        if path == "/openapi/v3" then indexes = indexes + 1 end
+        if path:find "^/openapi/v3/.*hash=" and moved < 2 then
+          moved, path = moved + 1, path:gsub("hash=%x+", "hash=0")
+        end
+        return c:raw(verb, path)
+      end
+      assert.is_table(cluster.library("some", stub, { apps = true }).groups)
+      assert.same({ 3, 2 }, { indexes, moved })
     end)
 
     it("takes the groups that are named, and what they refer to", function()

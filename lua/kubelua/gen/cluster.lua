@@ -143,8 +143,32 @@ local function resolver(library, known, group, document, path)
   return at
 end
 
-local function add(library, c, at, group, known, url)
-  local document = c:raw("GET", url)("components", "schemas")
+local function index_of(c)
+  local ok, index = pcall(c.raw, c, "GET", "/openapi/v3")
+  if not ok then
+    error("the server has no OpenAPI v3 (Kubernetes 1.24 and newer have it): "
+      .. tostring(index.message or index), 0)
+  end
+  return index
+end
+
+local MOVED, TRIES = 301, 5
+
+-- The OpenAPI document of a group version, nil without one, and the index, which may be a newer one: addresses
+-- hold a hash of the document, and a server redirects from those of older ones.
+local function document_of(c, index, path)
+  for try = 1, TRIES do
+    local entry = index("paths", path)
+    if not entry then return nil, index end
+    local document, err = kube.try(c.raw, c, "GET", entry.serverRelativeURL)
+    if document then return document, index end
+    if err.code ~= MOVED or try == TRIES then error(err, 0) end
+    index = index_of(c)
+  end
+end
+
+local function add(library, at, group, known, published)
+  local document = published("components", "schemas")
   if not document then
     library.notes[#library.notes + 1] = at.path .. " is left out: its OpenAPI document has no schemas"
     return
@@ -194,15 +218,12 @@ function M.library(name, c, wanted)
   end
   local words, known = model.words(kinds), {}
   for _, at in ipairs(list) do known[words[at.group] .. "_" .. at.version] = true end
-  local ok, index = pcall(c.raw, c, "GET", "/openapi/v3")
-  if not ok then
-    error("the server has no OpenAPI v3 (Kubernetes 1.24 and newer have it): "
-      .. tostring(index.message or index), 0)
-  end
+  local index = index_of(c)
   for _, at in ipairs(list) do
-    local entry = index("paths", at.path)
-    if entry then
-      add(library, c, at, model.group(library, words[at.group], at.version), known, entry.serverRelativeURL)
+    local document
+    document, index = document_of(c, index, at.path)
+    if document then
+      add(library, at, model.group(library, words[at.group], at.version), known, document)
     else
       library.notes[#library.notes + 1] = at.path .. " is left out: the server has no OpenAPI document of it"
     end

@@ -34,13 +34,18 @@ describe("hostile scripts, made by chance,", function()
     assert.truthy(number(out, "shadowed") > PROGRAMS / STAGED / 6, out)
     assert.truthy(number(out, "bodies") > PROGRAMS, out)
     assert.truthy(number(out, "calls") > PROGRAMS / 10, out)
-    -- few: one in a hundred, so that a short run may have none
-    assert.truthy(number(out, "web") >= PROGRAMS // 500, out)
     assert.truthy(number(out, "succeeded") > PROGRAMS / 50, out)
     assert.truthy(number(out, "reviews") > PROGRAMS / 10, out)
     assert.truthy(number(out, "isolated") >= PROGRAMS // 500, out)
     -- A bound for a hang: machines that run a suite are busy.
     if RELEASE then assert.truthy(number(out, "p99") < 1000, out) end
+    -- One program in some hundred sends requests elsewhere, and then many.
+    local seed = PROGRAMS
+    while number(out, "web") == 0 and seed < PROGRAMS + 3000 do
+      out = hunt(("--seed %d --programs 100"):format(seed + 1))
+      seed = seed + 100
+    end
+    assert.truthy(number(out, "web") > 0, out)
   end)
 
   it("are the same for the same seed", function()

@@ -74,6 +74,7 @@ static void usage_exit(const cli_command *c, const char *fmt, ...)
     char *text = kl_vsprintf(fmt, ap);
     va_end(ap);
     cli_fail(2, c->name, "%s", text);
+    kl_free(text);
     fprintf(stderr, "(kubelua %s --help lists the options)\n", c->name);
     exit(2);
 }

@@ -2,8 +2,10 @@
  *
  * Debian's lua5.4 cannot load a module that wants a sanitizer's runtime; this host can. It preloads
  * nothing and closes its state at the end, so LeakSanitizer sees what a module forgot. Scripts that call
- * os.exit(code, true), as busted does, close it too. With KUBELUA_GC_STRESS=N in the environment each N-th
- * allocation collects everything first. */
+ * os.exit(code, true), as busted does, close it too. keep_loaded(path) is for modules of others that hold
+ * memory in static variables: such a module stays until after the last look for leaks. With
+ * KUBELUA_GC_STRESS=N in the environment each N-th allocation collects everything first. */
+#include <dlfcn.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -16,6 +18,13 @@ static int traceback(lua_State *L)
     const char *msg = luaL_tolstring(L, 1, NULL);
     luaL_traceback(L, L, msg, 1);
     return 1;
+}
+
+static int keep_loaded(lua_State *L)
+{
+    if (!dlopen(luaL_checkstring(L, 1), RTLD_LAZY | RTLD_NODELETE))
+        return luaL_error(L, "%s", dlerror());
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -32,6 +41,7 @@ int main(int argc, char **argv)
     static lkl_stress stress;
     lkl_stress_start(L, &stress);
     luaL_openlibs(L);
+    lua_register(L, "keep_loaded", keep_loaded);
     lua_createtable(L, argc, 1);
     for (int i = 0; i < argc; i++) {
         lua_pushstring(L, argv[i]);

@@ -7,6 +7,10 @@
 local errno = require "cqueues.errno"
 local socket = require "cqueues.socket"
 
+-- lua_host.c: the module keeps its kind of TLS stream for ever.
+local keep_loaded = rawget(_G, "keep_loaded")
+if keep_loaded then keep_loaded(package.searchpath("_cqueues", package.cpath)) end
+
 local M = {}
 
 local LIMIT = 60            -- seconds for each wait

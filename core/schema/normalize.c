@@ -12,7 +12,6 @@
 #include "model/time.h"
 #include "schema/edit.h"
 #include "schema/status.h"
-#include "value/keys.h"
 
 /* The path from the root to the present value: a chain on the C stack. Only messages make a text of it. */
 struct step {
@@ -22,20 +21,8 @@ struct step {
     size_t n;                /* of the key */
 };
 
-/* What a schema says of objects with the same keys, for items of lists, which are often alike. */
-#define ALIKE_KEYS 8
-#define ALIKE_KEPT 8
-struct alike {
-    const kl__schema *s; /* NULL: nothing */
-    uint32_t keys;       /* kl_value_keys */
-    bool whole;          /* all keys are known, and no field is to be filled in */
-    const kl__schema *below[ALIKE_KEYS];
-};
-
 struct walk {
     bool fill;
-    bool unlike; /* an item of a list had to change: the next ones are not expected to fit */
-    struct alike alike[ALIKE_KEPT];
     size_t filled; /* fields that were absent and got their default */
     kl__unknown *unknown;
     const struct step *at;
@@ -365,63 +352,12 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
     return done(&r, st, out);
 }
 
-/* What s says of objects with the keys of v. */
-static void look(struct alike *a, const kl__schema *s, const kl_value *v)
-{
-    size_t len = kl_value_len(v);
-    *a = (struct alike){.s = s, .keys = kl_value_keys(v), .whole = len <= ALIKE_KEYS};
-    for (size_t i = 0; a->whole && i < len; i++) {
-        const char *key;
-        size_t n;
-        (void)kl_value_member(v, i, &key, &n);
-        a->below[i] = kl__schema_child(s, key, n);
-        a->whole = a->below[i];
-    }
-    for (size_t i = 0; a->whole && i < s->nfields; i++) {
-        const kl__field *f = &s->fields[i];
-        bool absent = !kl_value_get(v, f->name);
-        a->whole = !absent || !(f->filled || f->schema->dflt);
-    }
-}
-
-/* Whether a value of a custom resource is surely normal: then the walk would return it as it is. */
-static bool fits(struct walk *w, const kl__schema *s, const kl_value *v)
-{
-    kl_type t = kl_value_type(v);
-    if (t == KL_NULL || !(s->custom || s == &kl__schema_any))
-        return false;
-    if ((t != KL_OBJECT && t != KL_ARRAY) || s == &kl__schema_any)
-        return true;
-    bool good = !s->embedded && (t == KL_ARRAY) == (s->type == KL_S_LIST);
-    if (t == KL_ARRAY) {
-        for (size_t i = 0; good && i < kl_value_len(v); i++)
-            good = fits(w, s->items, kl_value_item(v, i));
-        return good;
-    }
-    uint32_t keys = kl_value_keys(v);
-    if (!good || !keys)
-        return false;
-    struct alike *a = &w->alike[((uintptr_t)s / sizeof *s + keys) % ALIKE_KEPT];
-    if (a->s != s || a->keys != keys)
-        look(a, s, v);
-    struct alike now = *a; /* what is below may take its place */
-    for (size_t i = 0; now.whole && i < kl_value_len(v); i++)
-        now.whole = fits(w, now.below[i], kl_value_member(v, i, NULL, NULL));
-    return now.whole;
-}
-
 static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_value *in, const kl_value **out)
 {
     kl_status st = KL_OK;
     result r = {.in = in};
     for (size_t i = 0; !st && i < kl_value_len(in); i++) {
         const kl_value *have = kl_value_item(in, i), *v = have, *x = NULL;
-        if (items->custom && !w->unlike && fits(w, items, v)) {
-            if (r.b)
-                kl_build_value(r.b, v);
-            continue;
-        }
-        w->unlike |= items->custom;
         if (w->fill && kl_value_type(v) == KL_NULL && items->custom && items->dflt && !items->nullable)
             v = items->dflt;
         if (v == items->dflt)

@@ -10,7 +10,6 @@
 #include <string.h>
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "value/keys.h"
 
 /* --- types and scalars -------------------------------------------------------------------- */
 
@@ -126,11 +125,6 @@ const kl_value *kl_value_member(const kl_value *v, size_t i, const char **key, s
     if (keylen)
         *keylen = n;
     return there ? kl__val(v, i) : NULL;
-}
-
-uint32_t kl_value_keys(const kl_value *v)
-{
-    return kl__is(kl__handle(v), KL_OBJECT) ? kl__at(kl__handle(v))->len : 0;
 }
 
 /* The place of a key, or SIZE_MAX. */

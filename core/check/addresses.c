@@ -29,7 +29,7 @@ static bool without_zeros(const char *s, size_t n, char out[INET6_ADDRSTRLEN], b
         while (skip + 1 < digits && s[i + skip] == '0')
             skip++;
         *zeros = *zeros || (decimal ? skip > 0 : digits > 4);
-        if (len + digits - skip + 1 >= INET6_ADDRSTRLEN)
+        if (len + digits - skip + (i + digits < n) >= INET6_ADDRSTRLEN)
             return false;
         memcpy(out + len, s + i + skip, digits - skip);
         len += digits - skip;

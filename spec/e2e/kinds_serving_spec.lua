@@ -222,6 +222,7 @@ both.describe("IPAddresses", function(ns)
   named("a zone", "fe80::1%eth0")
   named("a long form", "2001:DB8:0:0::1")
   named("capital letters", "2001:DB8::1")
+  named("the longest form", "abcd:abcd:abcd:abcd:abcd:abcd:192.168.158.190")
   rows[#rows + 1] = { "a generated name", "POST", path .. "?dryRun=All",
     both.merge({ metadata = { generateName = "192.0.2.9" } }, base), 201 }
   rows[#rows + 1] = { "nothing", "POST", path, { metadata = { name = "192.0.2.7" } }, 422 }

@@ -7,6 +7,7 @@
  * script that keeps one object of a list keeps few others, and no object needs a finaliser of its own. */
 #include "base/mem.h"
 #include "state/border.h"
+#include "state/budget.h"
 
 /* Large enough that a finaliser costs little per object, small enough that one kept object holds few
  * others. */
@@ -245,17 +246,28 @@ static const kl_value *value_of(lua_State *L, int idx)
     return kl_builder_done(b);
 }
 
+/* Whether a script changed the list at idx: then it has a table of its own. */
+static bool is_changed(lua_State *L, int idx)
+{
+    bool own = lua_getiuservalue(L, idx, LIST_OWN) == LUA_TTABLE;
+    lua_pop(L, 1);
+    return own;
+}
+
+/* Keeper i of the list at idx: it has the objects from place i * KEEP on. */
+static const keeper *keeper_of(lua_State *L, int idx, size_t i)
+{
+    lua_getiuservalue(L, idx, LIST_KEEPERS);
+    lua_rawgeti(L, -1, (lua_Integer)i + 1);
+    const keeper *k = lua_touserdata(L, -1);
+    lua_pop(L, 2);
+    return k;
+}
+
 const kl_value *lkl__list_item(lua_State *L, int idx, size_t i)
 {
     list *l = lkl__tagged(L, idx, &list_tag, sizeof *l);
-    if (!l || i >= l->n)
-        return NULL;
-    bool own = lua_getiuservalue(L, idx, LIST_OWN) == LUA_TTABLE;
-    lua_getiuservalue(L, idx, LIST_KEEPERS);
-    lua_rawgeti(L, -1, (lua_Integer)(i / KEEP) + 1);
-    const kl_value *v = own ? NULL : kept_at(lua_touserdata(L, -1), i % KEEP);
-    lua_pop(L, 3);
-    return v;
+    return l && i < l->n && !is_changed(L, idx) ? kept_at(keeper_of(L, idx, i / KEEP), i % KEEP) : NULL;
 }
 
 bool lkl__list_own(lua_State *L, int idx)
@@ -284,25 +296,16 @@ static int list_tostring(lua_State *L)
     return 1;
 }
 
-/* The keeper of the objects from place i * KEEP on, of the list at idx; NULL: it became a table. */
-static const keeper *keeper_of(lua_State *L, int idx, size_t i)
-{
-    bool own = lua_getiuservalue(L, idx, LIST_OWN) == LUA_TTABLE;
-    lua_getiuservalue(L, idx, LIST_KEEPERS);
-    lua_rawgeti(L, -1, (lua_Integer)i + 1);
-    const keeper *k = own ? NULL : lua_touserdata(L, -1);
-    lua_pop(L, 3);
-    return k;
-}
-
-/* Two lists as they were read: the same number of objects, each equal to the one in its place. */
+/* Two lists that no script changed: the same number of objects, each equal to the one in its place. */
 static int list_eq(lua_State *L)
 {
     const list *a = lkl__tagged(L, 1, &list_tag, sizeof *a), *b = lkl__tagged(L, 2, &list_tag, sizeof *b);
-    bool equal = a && b && a->n == b->n;
+    bool equal = a && b && a->n == b->n && !is_changed(L, 1) && !is_changed(L, 2);
+    bool counted = lkl__border(L)->counted;
     for (size_t i = 0; equal && i * KEEP < a->n; i++) {
         const keeper *x = keeper_of(L, 1, i), *y = keeper_of(L, 2, i);
-        equal = x && y;
+        if (counted)
+            lkl_budget_spend(L, KEEP * LKL_NODE_STEPS);
         for (size_t at = 0; equal && at < KEEP && i * KEEP + at < a->n; at++) {
             const kl_value *v = kept_at(x, at);
             equal = v && kl_value_equal(v, kept_at(y, at));

@@ -180,6 +180,10 @@ servers.each(function(server_name, start)
         say(list[1].data.n) say(list[70].data.n) say(table.remove(list, 1).data.n) say(#list)
         list[#list + 1] = first
         assert(list ~= again and again == ctx:list(M, { labels = "app=x" }))
+        local none, filled = ctx:list(M, { labels = "app=none" }), ctx:list(M, { labels = "app=none" })
+        assert(none == filled)
+        filled[1] = first
+        assert(none ~= filled and #filled == 1)
         say(#list) say(kube.decode(kube.encode(list))[70].data.n) say(first.data.n)
         local kept
         sum = 0

@@ -229,7 +229,7 @@ static int put(lua_State *L)
 
 /* --- reports of nodes --------------------------------------------------------------------- */
 
-/* An object with these keys, two or three. */
+/* An object with these keys, one to three: its values do not matter. */
 static const kl_value *keys(const char *first, const char *second, const char *third)
 {
     kl_builder *b = kl_builder_new();

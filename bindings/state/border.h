@@ -122,8 +122,10 @@ void lkl__push_view_metatable(lua_State *L);
  * o, which may be in a box. */
 void lkl__push_list(lua_State *L, kl_objects *o);
 void lkl__push_each(lua_State *L, kl_objects *o);
-const kl_value *lkl__list_value(lua_State *L, int idx); /* a new reference; NULL: idx is no list */
-/* Object i, counted from 0, borrowed. NULL: idx is no list, a script changed it, or it has no object i. */
+/* A new reference to the list at idx as a value. NULL: no list is there, or a script changed it. */
+const kl_value *lkl__list_value(lua_State *L, int idx);
+/* Borrows the object at place i, from 0, of the list at idx. NULL: no list is there, a script changed it, or
+ * it has fewer objects. */
 const kl_value *lkl__list_item(lua_State *L, int idx, size_t i);
 /* Pushes the table of a list that a script changed. False, and nothing pushed, for any other value. */
 bool lkl__list_own(lua_State *L, int idx);
@@ -137,7 +139,7 @@ bool lkl__is_null(lua_State *L, int idx);
 /* A secret is a value that a script may pass on but not read (secret.c). Pushes one of n bytes and returns
  * them: a copy of `text`, or, when that is NULL, bytes for the caller to fill. */
 char *lkl__push_secret(lua_State *L, const char *text, size_t n);
-/* The bytes of the secret at idx, borrowed; NULL: it is no secret. */
+/* Borrows the bytes of the secret at idx. NULL: no secret is there. */
 const char *lkl__secret_text(lua_State *L, int idx, size_t *n);
 void lkl__push_uint64(lua_State *L, uint64_t u);
 bool lkl__uint64(lua_State *L, int idx, uint64_t *out);
@@ -182,9 +184,10 @@ int lkl__argerror(lua_State *L, int arg, kl_err *err);
 
 /* --- drafts ------------------------------------------------------------------------------- */
 bool lkl__is_draft(lua_State *L, int idx);
-bool lkl__draft_same(lua_State *L, int a, int b);        /* the same place of the same draft */
-bool lkl__draft_kin(lua_State *L, int a, int b);         /* any two places of the same draft */
-const kl_value *lkl__draft_value(lua_State *L, int idx); /* a new reference; NULL: idx is no draft */
+bool lkl__draft_same(lua_State *L, int a, int b); /* the same place of the same draft */
+bool lkl__draft_kin(lua_State *L, int a, int b);  /* any two places of the same draft */
+/* A new reference to the value of the draft at idx. NULL: no draft is there. */
+const kl_value *lkl__draft_value(lua_State *L, int idx);
 /* Assigns the value at value_idx to the place at chain_idx, {draft, key, key...}; creates missing objects. */
 void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx);
 void lkl__draft_describe(lua_State *L, int idx, int key_idx); /* pushes "spec.x of Pod default/a" */
@@ -245,9 +248,9 @@ int lkl__error(lua_State *L, const char *fmt, ...);
 /* For a quantity or a time at idx: pushes its text in an object and returns true. False, and nothing pushed,
  * for any other value. */
 bool lkl__quantity_text(lua_State *L, int idx);
+bool lkl__time_text(lua_State *L, int idx);
 /* kube.to_milli, for calls from C. */
 int lkl__to_milli(lua_State *L);
-bool lkl__time_text(lua_State *L, int idx);
 
 /* --- boxes without a class --------------------------------------------------------------- */
 /* An empty box that frees its ptr with `free`. In a script's state the box is on a list, and in other states

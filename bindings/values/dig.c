@@ -43,9 +43,10 @@ static int dig(lua_State *L)
     int top = lua_gettop(L), i = 2;
     const kl_value *v = lkl_view_value(L, 1);
     for (; v && i <= top && !lua_isnil(L, i); i++)
-        v = step(L, v, i); /* i stays 2 where there is no view */
+        v = step(L, v, i);
     if (v && i > 2 && lkl__push_scalar(L, v))
         return 1;
+    /* A step of a view is absent; i is 2 if x is no view. */
     if (!v && i > 2 && !lkl__border(L)->cuts) {
         lkl__absent_forget(L);
         lua_pushnil(L);

@@ -6,7 +6,7 @@ const $ = id => document.getElementById(id);
 
 // ---------------------------------------------------------------- nodes
 
-// Control characters and what turns the order of letters around, spelled out: "\u202e". Tabs and line ends stay.
+// Spells out control characters, and those that change the order of letters: "\u202e". Tabs and line ends stay.
 const plain = text => text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f]/g, c =>
   c === "\x1b" ? "^[" : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
@@ -27,8 +27,9 @@ function el(tag, props, ...children) {
   return node;
 }
 
-// Makes the children of `parent` those of `items`, by key: a node stays as long as its key does, so that focus stays where it is. draw(item) gives
-// a fresh node; it is taken in place of the old one only when it says something else. Items of one key are told apart by their order.
+// Makes the children of `parent` those of `items`, by key: a node stays as long as its key does, so that focus
+// stays where it is. draw(item) returns a fresh node; the old one takes over what differs. The order of items
+// with equal keys tells which is which.
 function keyed(parent, items, keyOf, draw) {
   const old = new Map([...parent.children].map(c => [c.dataset.key, c])), times = new Map();
   let at = parent.firstElementChild;
@@ -355,7 +356,7 @@ $("token-form").addEventListener("submit", async e => {
     $("token-state").textContent = "changes are allowed";
   } catch (error) {
     token = "";
-    $("token-state").textContent = error.message;
+    $("token-state").textContent = plain(error.message);
   }
   if (snapshot) draw();
 });
@@ -414,7 +415,8 @@ async function introduce() {
   const about = await call("GET", "v1/").catch(() => undefined);
   if (!about) return;
   routes = new Set(about.routes.map(r => r.path));
-  $("process").textContent = plain([`${about.version} pid ${about.pid}`, ...(about.scripts ?? [])].join(", "));
+  const words = [`${about.version} pid ${about.pid}`, ...(about.scripts ?? [])];
+  $("process").textContent = plain(words.join(", "));
 }
 
 async function lookAtShadow() {

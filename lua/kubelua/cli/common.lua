@@ -10,12 +10,6 @@ local M = {}
 --- A mistake on the command line: a message, and status 2.
 function M.usage(fmt, ...) error({ usage = fmt:format(...) }, 0) end
 
---- A message on stderr, as the command's.
-function M.complain(env, fmt, ...)
-  io.stdout:flush()
-  io.stderr:write("kubelua ", env.command, ": ", M.safe(fmt:format(...)), "\n")
-end
-
 --- A text of the cluster for a terminal: what a terminal would obey, or show in another order, is spelled
 --- out, as in kubectl (ESC is ^[). Line ends and tabs stay.
 ---@param text string
@@ -44,6 +38,9 @@ function M.remark(fmt, ...)
   io.stdout:flush()
   io.stderr:write(M.safe(fmt:format(...)), "\n")
 end
+
+--- The same as the command's message.
+function M.complain(env, fmt, ...) M.remark("kubelua %s: %s", env.command, fmt:format(...)) end
 
 --- A text as `safe` has it, in one line, cut where it has more.
 ---@param text string

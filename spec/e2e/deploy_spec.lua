@@ -42,13 +42,14 @@ servers.only_real(function(name, start)
 
     it("has no object but the script's own, whatever its controller, files and params are called", function()
       local dir = process.tmpname "\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: injected\n---\n"
-      local param = "a\u{2028}{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"injected\"}}\z
-        \u{2028}---\u{2028}"
+      local param = "a\u{2028}{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\z
+        \"metadata\":{\"name\":\"injected\"}}\u{2028}---\u{2028}"
       process.run("mkdir -p " .. process.quote(dir))
       process.write(dir .. "/1e3.lua", ([[
         local kube = require "kubelua"
         return kube.controller { name = "1e3", resource = "v1/ConfigMap",
-          params = { [%q] = { type = "string" }, word = "one\u{2028}kind: Secret", yes = "\n---\nkind: Secret" },
+          params = { [%q] = { type = "string" }, word = "one\u{2028}kind: Secret",
+            yes = "\n---\nkind: Secret" },
           reconcile = function(o, ctx) ctx:patch(o, function(m) m.data = {} end) end }]]):format(param))
       local file = process.tmpname ".yaml"
       process.write(file, (process.run(("%s rbac %s -o manifests"):format(KUBELUA,

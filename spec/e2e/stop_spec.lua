@@ -128,7 +128,8 @@ describe("`kubelua run`, when it is told to end,", function()
       "clusters": [{ "name": "c", "cluster": { "server": "https://127.0.0.1:1" } }],
       "users": [{ "name": "u", "user": { "exec": { "apiVersion": "client.authentication.k8s.io/v1",
         "command": %q, "interactiveMode": "Never" } } }] }]]):format(plugin))
-    local run = controller.start({ kubeconfig = kubeconfig }, SLOW:format("plugin", "plugin"), "--grace-period", "1s")
+    local run = controller.start({ kubeconfig = kubeconfig }, SLOW:format("plugin", "plugin"),
+      "--grace-period", "1s")
     wait.until_true(60, "the plugin runs", function() return process.read(mark .. ".there") end)
     assert.equal(0, run:stop(45), run:log())
   end)

@@ -84,7 +84,7 @@ Tap.__index = Tap
 
 local function line(text) return core.visible(text, true) end
 
--- A "#" begins a directive, such as TODO: a failure of that name would count as none.
+-- In a description "#" begins a directive: TAP does not count a failure whose name has "# TODO".
 local function described(node) return (line(name_of(node)):gsub("#", "\\#")) end
 
 function Tap:file(path) print("# " .. line(path)) end

@@ -154,8 +154,8 @@ end
 
 local MOVED, TRIES = 301, 5
 
--- The OpenAPI document of a group version, nil without one, and the index, which may be a newer one: addresses
--- hold a hash of the document, and a server redirects from those of older ones.
+-- Returns the OpenAPI document of a group version, or nil, and the index, which may be newer than the given
+-- one: addresses have a hash of the document, and a server redirects from those of older documents.
 local function document_of(c, index, path)
   for try = 1, TRIES do
     local entry = index("paths", path)

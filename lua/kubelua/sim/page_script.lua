@@ -3,7 +3,7 @@
 
 local M = {}
 
--- Of the text below, for the page's Content-Security-Policy; spec/lua/sim_page_spec.lua says when it is another.
+-- The hash of the text below, for the page's Content-Security-Policy (spec/lua/sim_page_spec.lua).
 M.HASH = "sha256-0d58+1O8K8E+urguuQSO/63AO2HqHoX2ubT3zhfbEzQ="
 
 M.TEXT = [[

@@ -11,8 +11,9 @@ local LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 26
 local POINTS_MAX = 240
 
 local ENTITY = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
---- Escapes a text for the JSON of a page, so that "</script" and "<!--" have no meaning there. What is not for
---- people is spelled out in both.
+-- Both spell out what a reader would not see as it is (core.visible).
+
+--- Escapes a text for the JSON of a page, so that "</script" and "<!--" have no meaning there.
 function M.json(x) return (core.encode(core.visible(x)):gsub("<", "\\u003c")) end
 --- Escapes a text for a page, and for SVG.
 function M.text(x) return (core.visible(tostring(x)):gsub('[&<>"]', ENTITY)) end

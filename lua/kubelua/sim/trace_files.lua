@@ -1,5 +1,5 @@
--- trace_files.lua - what trace formats share beside CSV: reading whole files, sorting samples. Samples are one
--- flat list { second, number, second, number ... }: a table for each takes three times as much.
+-- trace_files.lua - what trace formats share beside CSV: reading whole files, sorting samples. Samples are
+-- one flat list { second, number, second, number ... }: a table for each would take three times the memory.
 
 local M = {}
 

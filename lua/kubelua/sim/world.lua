@@ -106,12 +106,13 @@ local function part(w, key, make, ...)
   return known
 end
 
--- What a pod's status says: it runs and is ready once it has a node; at: since when, or nil.
-local function status_since(at)
+-- What a pod's status says: it runs and is ready once it has a node; at: when it got it, or nil.
+local function status_since(w, at)
   if not at then
     return { phase = "Pending", conditions = { { type = "PodScheduled", status = "False",
       reason = "Unschedulable" } } }
   end
+  at = w:timestamp(at)
   return { phase = "Running", startTime = at, conditions = {
     { type = "PodScheduled", status = "True", lastTransitionTime = at },
     { type = "Ready", status = "True", lastTransitionTime = at },
@@ -119,8 +120,8 @@ local function status_since(at)
 end
 
 local function status_of(w, p)
-  local at = w.pods.node[p] ~= 0 and w.pods.placed[p]
-  return part(w, at or "pending", status_since, at and w:timestamp(at) or nil)
+  local at = w.pods.node[p] ~= 0 and w.pods.placed[p] or nil
+  return part(w, at or "pending", status_since, w, at)
 end
 
 local function set_uid(app) return "replicaset-" .. app end
@@ -143,34 +144,23 @@ local function containers_of(name, cpu, memory)
     resources = { requests = amounts, limits = batch and amounts or nil } } }
 end
 
--- labels, ownerReferences and containers: tables or values.
-local function pod_of(class, labels, owners, containers)
-  return {
-    apiVersion = "v1", kind = "Pod",
-    metadata = { labels = labels, ownerReferences = owners },
-    spec = {
-      schedulerName = M.SCHEDULER, priority = M.CLASSES[class].priority,
-      priorityClassName = M.CLASSES[class].name, containers = containers,
-    },
-  }
-end
-
-local function own_manifest(w, p)
-  local pods = w.pods
-  local class, app = pods.class[p], pods.app[p]
-  return pod_of(class, labels_of(class, app, pods.labels[p]), class == "prod" and owners_of(app) or nil,
-    containers_of(class, pods.cpu[p], pods.memory[p]))
-end
-
--- The same, for nobody to change.
+-- A new table. What pods have alike are values in it, which nobody can change.
 local function own_object(w, p)
   local pods = w.pods
   local class, app, cpu, memory = pods.class[p], pods.app[p], pods.cpu[p], pods.memory[p]
-  return pod_of(class,
-    pods.labels[p] and labels_of(class, app, pods.labels[p])
-      or part(w, ("labels %s %s"):format(class, app), labels_of, class, app),
-    class == "prod" and part(w, "owners " .. app, owners_of, app) or nil,
-    part(w, ("containers %s %a %a"):format(class, cpu, memory), containers_of, class, cpu, memory))
+  local labels = pods.labels[p] and labels_of(class, app, pods.labels[p])
+    or part(w, ("labels %s %s"):format(class, app), labels_of, class, app)
+  return {
+    apiVersion = "v1", kind = "Pod",
+    metadata = { labels = labels,
+      ownerReferences = class == "prod" and part(w, "owners " .. app, owners_of, app) or nil },
+    spec = {
+      schedulerName = M.SCHEDULER, priority = M.CLASSES[class].priority,
+      priorityClassName = M.CLASSES[class].name,
+      containers = part(w, ("containers %s %a %a"):format(class, cpu, memory), containers_of, class, cpu,
+        memory),
+    },
+  }
 end
 
 -- A pod that others made keeps its object, except for node and status; a successor gets the original object.
@@ -196,8 +186,7 @@ end
 --- The manifest of pod p as a new table, without name, node and status.
 ---@return table
 function W:manifest(p)
-  local object = self.pods.object[p]
-  return object and core.copy(object) or own_manifest(self, p)
+  return core.copy(self.pods.object[p] or own_object(self, p))
 end
 
 --- Updates the object of pod p in the cluster.

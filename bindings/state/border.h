@@ -198,7 +198,7 @@ int lkl__eq(lua_State *L);                                    /* __eq of views a
 void lkl__absent(lua_State *L, int in_idx, int key_idx);
 /* The same, for callers that have the border on the stack and checked nil_index. Absolute indexes. */
 void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);
-/* Records that the last absent read was of a value that no message names. */
+/* Forgets the last absent read, so that no message names it. */
 void lkl__absent_forget(lua_State *L);
 void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain (nil.c) */
 void lkl__forget_chains(lua_State *L);

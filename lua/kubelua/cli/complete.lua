@@ -15,7 +15,7 @@ local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for"
 -- Names are fetched when they are needed; the limit of what is shown.
 local NAMES_MAX = 200
 
--- Names of a server that would end the string at the cursor, or that a terminal would obey, are none.
+-- Leaves out names of a server that would end the string at the cursor, or that a terminal would obey.
 local function matching(words, prefix)
   local out, seen = {}, {}
   for _, word in ipairs(words) do

@@ -6,7 +6,7 @@ local M = {}
 
 local ESCAPED = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
 
--- XML has no way to write control characters, what is not UTF-8, and U+FFFE and U+FFFF.
+-- XML has no way to write control characters, bytes that are not UTF-8, U+FFFE or U+FFFF.
 local function escape(text)
   return (core.visible(text):gsub('[&<>"]', ESCAPED):gsub("\xef\xbf[\xbe\xbf]", "?"))
 end

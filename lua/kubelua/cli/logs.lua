@@ -18,7 +18,8 @@ M.options = {
     type = "flag" },
 }
 
--- What a text ends with and its next piece goes on with: a sequence, a character, an end of line.
+-- The place of a sequence, a character or an end of line that the text does not complete, but its next piece
+-- may; the place behind the text if it has none.
 local function open_end(text)
   local at = text:find "\27[%[%d;:]*$" or text:find "\r$" or text:find "[\194-\244][\128-\191]*$"
   return at and #text - at < 32 and not (text:byte(at) > 127 and utf8.len(text, at)) and at or #text + 1

@@ -270,7 +270,7 @@ local function cores()
   return n or 1
 end
 
--- What kube.hash takes has at most 4 MiB as JSON.
+-- kube.hash takes at most 4 MiB as JSON, where a byte may become five.
 local PIECE = 1 << 19
 
 -- A hash of a text of any bytes and any length.

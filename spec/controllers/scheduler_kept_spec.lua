@@ -1,4 +1,4 @@
---- scheduler_kept_spec.lua - the scheduler's reader goes on with what it knew: over random changes of a
+-- scheduler_kept_spec.lua - the scheduler's reader goes on with what it knew: over random changes of a
 --- cluster, each followed by decisions, it answers as a reader that sees the cluster for the first time, and
 --- it sums up no node anew that stayed the same.
 -- not in asan, tsan: functions of tables, in Lua
@@ -253,6 +253,22 @@ describe("over random changes of a cluster", function()
     assert.equal("n2", where())
     tainted(1, nil)
     assert.equal("n1", where())
+  end)
+
+  it("a pod with a decided node counts as used by its quota as long as the decision stands", function()
+    local world, kept = new_world(), cluster.reader()
+    world:put(quota.KIND, { metadata = { namespace = "ns", name = "team1" }, spec = { max = { cpu = 8 } } })
+    local one = pod "one"
+    one.metadata.labels = { ["quota.scheduling.koordinator.sh/name"] = "team1" }
+    one.spec.containers[1].resources.requests.cpu = "2"
+    one = world:put(cluster.POD, one)
+    local function used() return kept(world).infos.team1.used end
+    assert.same({}, used())
+    assumed["ns/one"] = { uid = one.metadata.uid, node = "n1", at = NOW }
+    assert.same({ cpu = 2000 }, used())
+    assert.same({ cpu = 2000 }, used())
+    assumed["ns/one"] = nil
+    assert.same({}, used())
   end)
 
   it("a node is summed up anew when it, its pods or its report changed, or when pods were counted there",

@@ -29,21 +29,27 @@ local TEMPLATES = "gpu-shared-resource-templates" -- a ConfigMap in Koordinator'
 -- What was read of it: { version, templates }.
 local templates_before = {}
 
-local function add_quotas(memory, ctx, state, known)
+-- What a pod is to its quota: one with a decided node counts as assigned, although it does not show it yet.
+local function quota_of(fact, bound)
+  local quota = fact.quota
+  if not quota or quota.assigned or not bound[fact.key] then return quota end
+  return fields.merge(quota, { assigned = true })
+end
+
+local function add_quotas(memory, ctx, state, known, bound)
   local objects, index = memory.quotas_of(ctx)
   if #objects == 0 then return end
   local counted = {}
   for _, fact in ipairs(known) do
-    if fact.quota and members.counts(fact.quota, ctx.params, state.now) then
-      counted[#counted + 1] = fact.quota
-    end
+    local quota = quota_of(fact, bound)
+    if quota and members.counts(quota, ctx.params, state.now) then counted[#counted + 1] = quota end
   end
   state.quotas = index
   state.infos = memory.calculate(index, counted, inputs.total(ctx), ctx.params)
 end
 
 -- Puts the pods on their nodes.
-local function add_pods(state, known, bound)
+local function add_pods(state, known)
   local pods_on, requests = state.pods_on, state.requests
   for _, fact in ipairs(known) do
     local on, quota = fact.on, fact.quota
@@ -57,10 +63,6 @@ local function add_pods(state, known, bound)
         end
         list[#list + 1] = fact.pod
         if fact.claims then state.claiming[#state.claiming + 1] = fact.pod end
-      end
-      -- The quota has it already; what is read of the pod does not say so.
-      if bound[fact.key] and not quota.assigned then
-        fact.quota, fact.version = fields.merge(quota, { assigned = true }), nil
       end
     end
   end
@@ -175,8 +177,8 @@ local function read(memory, ctx, args)
     state.groups[group.metadata.namespace .. "/" .. group.metadata.name] = group
   end
   local known = facts.pods(memory, ctx, bound)
-  add_pods(state, known, bound)
-  add_quotas(memory, ctx, state, known)
+  add_pods(state, known)
+  add_quotas(memory, ctx, state, known, bound)
   state.gangs = gangs_of(known, ctx.params.schedulerName, bound)
   local waiting, held = waiting_of(ctx, known, bound)
   local wanting = {}

@@ -14,7 +14,7 @@
 --   silent(pod, cycle)         whether it has no score for any node: it is not asked for one then
 --   fits_room(pod, room, info, cycle)  whether the pod can have what the plugin keeps in a Reservation's room
 --   fits_owners(pod, owners, info, cycle)  whether a Reservation can have what these pods have of it
---   age(info, now, args)       what time alone changes of a node: the plugin is asked anew when it is another
+--   age(info, now, args)       a value: when time alone changes it, the plugins are asked about the node anew
 -- cycle is { state, args, request, infos = of all nodes, on = { [node name] = table } }. `cycle` is theirs to
 -- remember in what they know of the pod, cycle.on[info.name] what they know of the pod on that node.
 --
@@ -138,16 +138,16 @@ local function same(a, b)
   return true
 end
 
--- The plugins that are asked about nodes in this state: what was said in another one does not count where
--- other plugins are asked now.
+-- Chooses the plugins that are asked about nodes in this state. Answers from another state do not count if
+-- other plugins were asked there.
 local function renew(pod, kin, state)
-  if kin.renewed == state then return end
+  if kin.asked == state then return end
   local cycle = kin.cycle
   local old, asked, scoring = cycle.scorers, filters(pod, cycle), scorers(pod, cycle)
   local as_before = old and same(cycle.filters, asked) and same(old.plain, scoring.plain)
     and same(old.stretched, scoring.stretched)
   if not as_before then kin.said, kin.of = {}, nil end
-  cycle.scorers, cycle.filters, kin.renewed = scoring, asked, state
+  cycle.scorers, cycle.filters, kin.asked = scoring, asked, state
 end
 
 local function remember(state, key, kin)
@@ -156,20 +156,20 @@ local function remember(state, key, kin)
   if n <= KINDS then state.kin[key], state.n_kin = kin, n end
 end
 
--- What is known of pods like this one: { cycle, said = of the nodes `of`, in their order, what `look` gives,
--- or false }, and why no node will do. A Reservation may be for one pod alone, so where there are some no two
--- pods are alike.
+-- What is known of pods like this one, { cycle, now, asked = the state in which plugins were asked about
+-- nodes last, said = of the nodes `of`, in their order, what `look` gives, or false }, and why no node will
+-- do. A Reservation may be for one pod alone, so where there are some no two pods are alike.
 local function kin_of(pod, state, args)
   local alone = next(state.reservations_on or {}) ~= nil
   local key = not alone and likeness(pod)
   local kin = key and state.kin and state.kin[key]
   if kin and kin.now == state.now and kin.cycle.args == args then
-    kin.asked, kin.cycle.infos = state, state.infos_of
+    kin.cycle.infos = state.infos_of
     local why = prefilter(pod, kin.cycle)
     if not kin.cycle.unlike then return kin, why end
   end
-  kin = { now = state.now, said = {}, asked = state, cycle = { state = state, args = args, on = {},
-    infos = state.infos_of, request = lists.of(kube.requests(pod)) } }
+  kin = { now = state.now, said = {}, cycle = { state = state, args = args, on = {}, infos = state.infos_of,
+    request = lists.of(kube.requests(pod)) } }
   local why = prefilter(pod, kin.cycle)
   if key then remember(state, key, not kin.cycle.unlike and kin or nil) end
   return kin, why
@@ -227,7 +227,7 @@ local function said_of(kin, all)
   return kin.said
 end
 
--- The infos (snapshot.info) of the nodes; cached until the list or an info changes.
+-- The infos (snapshot.info) of the nodes; cached until the list changes.
 local function infos_of(nodes, state)
   local known = state.infos_of
   if known and state.infos_from == nodes and #known == #nodes then return known end
@@ -347,7 +347,7 @@ function M.run(pod, nodes, state, args)
   return result
 end
 
--- Whether time alone makes a node another one for a plugin.
+-- Whether the answers of a plugin for a node change with time alone.
 local function ages(info, before, now, args)
   for _, plugin in ipairs(args.plugins) do
     if plugin.age and plugin.age(info, before, args) ~= plugin.age(info, now, args) then return true end
@@ -355,16 +355,15 @@ local function ages(info, before, now, args)
   return false
 end
 
--- Goes on in a state, in which nothing was decided yet, with what is remembered in the one before: of nodes
--- but those of `changed`, { [name] = true }, and of pods that were asked about there. Does nothing when they
--- differ in what is not of one node.
+-- Takes over into a state, in which nothing was decided yet, what is remembered in the one before: of nodes
+-- except `changed`, { [name] = true }, and of pods for which plugins were asked about nodes there. Takes over
+-- nothing when the args, the namespaces or the templates are others.
 function M.go_on(state, before, changed, args)
+  state.args = args
   if not before or before.args ~= args or before.namespaces ~= state.namespaces
     or before.templates ~= state.templates then
-    state.args = args
     return
   end
-  state.args = args
   snapshot.inherit(state, before, changed)
   for _, info in pairs(state.sums) do
     if ages(info, before.now, state.now, args) then snapshot.renew(info) end

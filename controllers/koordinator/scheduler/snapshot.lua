@@ -92,7 +92,6 @@ function M.info(state, node)
   local name = node.metadata.name
   local info = state.sums[name]
   if not info then
-    if state.minding then state.minding[name] = nil end
     local rooms = reservation.rooms(fields.dig(state.reservations_on, name))
     info = {
       node = node,

@@ -67,7 +67,7 @@ local function collides(wanted, list)
 end
 
 -- Whether the ports of the pod are free for one that uses the room, or none.
-local function are_free(pod, room, info, cycle)
+function M.fits_room(pod, room, info, cycle)
   for _, wanted in ipairs(cycle.ports) do
     if collides(wanted, taken(info)) then return false end
     for _, other in ipairs(reservation.ignores(pod) and {} or info.rooms) do
@@ -79,10 +79,6 @@ local function are_free(pod, room, info, cycle)
   return true
 end
 
-function M.fits_room(pod, room, info, cycle)
-  return are_free(pod, room, info, cycle)
-end
-
 function M.prefilter(pod, cycle)
   cycle.ports = ports_of(pod)
   return nil
@@ -92,7 +88,7 @@ function M.agrees(_, cycle) return #cycle.ports == 0 end
 
 function M.filter(pod, info, cycle)
   local room = reservation.nominate(pod, info, cycle)
-  return not are_free(pod, room, info, cycle) and { REFUSAL } or nil
+  return not M.fits_room(pod, room, info, cycle) and { REFUSAL } or nil
 end
 
 return M

@@ -10,6 +10,7 @@
 -- A quota whose parents do not lead to the root (one is missing, or they form a cycle) has requests and no
 -- runtime.
 
+local equal = require("fields").equal
 local lists = require "lib.lists"
 local quota = require "elasticquota.quota"
 local share = require "elasticquota.share"
@@ -158,17 +159,6 @@ local function divide(resource, children, mins, runtimes, total, context)
   end
   share.divide(total[resource] or 0, nodes, #children, context.upstream)
   for i = 1, #children do runtimes[i][resource] = nodes[i].runtime end
-end
-
-local function equal(a, b)
-  if a == b then return true end
-  for name, n in pairs(a) do
-    if b[name] ~= n then return false end
-  end
-  for name in pairs(b) do
-    if a[name] == nil then return false end
-  end
-  return true
 end
 
 -- Whether the level below a quota is divided as in the calculation before: the same total among the same

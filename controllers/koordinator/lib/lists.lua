@@ -21,13 +21,8 @@ function M.amount(name, quantity)
   if n then return n end
   local q = kube.qty(quantity)
   n = name == "cpu" and q:milli() or q:value()
-  if type(quantity) == "string" then
-    if n_kept == KEPT then
-      millis, values, n_kept = {}, {}, 0
-      known = name == "cpu" and millis or values
-    end
-    known[quantity], n_kept = n, n_kept + 1
-  end
+  if type(quantity) == "string" then known[quantity], n_kept = n, n_kept + 1 end
+  if n_kept == KEPT then millis, values, n_kept = {}, {}, 0 end
   return n
 end
 

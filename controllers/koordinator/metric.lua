@@ -43,13 +43,6 @@ function M.system_used(metric, class)
   return used
 end
 
--- The place of each reported pod by "namespace/name".
-local function places_of(namespaces, names, n)
-  local at = {}
-  for i = 1, n do at[(namespaces[i] or "") .. "/" .. (names[i] or "")] = i end
-  return at
-end
-
 -- Whether the list is of the same pods as `reports`, in the same order and of the same classes.
 local function is_of(list, reports)
   return kube.is_column(list, "name", reports.names) and kube.is_column(list, "namespace", reports.namespaces)
@@ -57,23 +50,23 @@ local function is_of(list, reports)
 end
 
 local function read(list)
-  local n = list and #list or 0
-  local namespaces, names, class = kube.columns(list or {}, "namespace", "name", "priority")
-  return { namespaces = namespaces, names = names, class = class, n = n,
-    at = places_of(namespaces, names, n) }
+  local namespaces, names, class = kube.columns(list, "namespace", "name", "priority")
+  local at = {}
+  for i = 1, #list do at[(namespaces[i] or "") .. "/" .. (names[i] or "")] = i end
+  return { namespaces = namespaces, names = names, class = class, at = at }
 end
 
 -- The reported pods, in columns: cpu and memory as amounts have them, class (priority class as reported), and
--- at: the place of each by "namespace/name"; n: how many. place: whose metric it is, by name; nil: nothing is
+-- at: the place of each by "namespace/name". place: the name of the metric's node; nil: nothing is
 -- remembered. As long as the reports of a place are of the same pods, it is the same table, with other cpu
 -- and memory.
 ---@param metric table
 ---@param place string?
 function M.reports(metric, place)
-  local list, known = dig(metric, "status", "podsMetric"), place and pods.recall(place) or {}
-  if not list or not known.reports or not is_of(list, known.reports) then known.reports = read(list) end
+  local list, known = dig(metric, "status", "podsMetric") or {}, place and pods.recall(place) or {}
+  if not known.reports or not is_of(list, known.reports) then known.reports = read(list) end
   local reports = known.reports
-  reports.cpu, reports.memory = kube.milli_columns(list or {}, "podUsage.resources.cpu",
+  reports.cpu, reports.memory = kube.milli_columns(list, "podUsage.resources.cpu",
     "podUsage.resources.memory")
   return reports
 end

@@ -54,7 +54,7 @@ local function is_fresh(pod)
   return condition == nil or condition.status ~= "False"
 end
 
--- Where one stands in the queue, kept with what is known of it.
+-- The rank of an entry in the queue, kept in it: the facts of a pod stay the same for many decisions.
 local function rank_of(entry)
   entry.rank = entry.rank or { -preempt.priority(entry.pod), preempt.nominated(entry.pod) and 0 or 1,
     order.created(entry.pod), entry.key }
@@ -73,8 +73,8 @@ end
 
 -- The pods and Reservations to decide, the most important first, as { key, pod, object = the Reservation }:
 -- new pods, pods with a nominated node, pods that were refused some time ago, and the pod `own`. If `own` was
--- refused before, all refused pods: what woke it may have freed resources for them, too., or what is known of
--- a pod.
+-- refused before, all refused pods: what woke it may have freed resources for them, too. waiting: the facts
+-- (facts.lua) of pods without a node; the entry of a pod is its facts.
 local function queue_of(ctx, state, waiting, own)
   local out, ranks, again = {}, {}, refused[own] ~= nil
   local function add(entry)

@@ -1,4 +1,4 @@
---- quota_kept_spec.lua - quotas that are calculated again: over random changes of trees, their pods, the
+-- quota_kept_spec.lua - quotas that are calculated again: over random changes of trees, their pods, the
 --- total and the settings, what goes on with the calculation before says the same as one from the beginning.
 -- not in asan, tsan: functions of tables, in Lua
 package.path = "controllers/koordinator/?.lua;" .. package.path

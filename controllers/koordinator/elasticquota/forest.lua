@@ -30,9 +30,9 @@ function M.calculate(index, pods, total, params)
   return calculate(index, members.sums(index, pods), total, params, {}, {})
 end
 
--- A function as M.calculate that goes on with the calculation before: what quotas and pods that are the same
--- tables as there have is not calculated again. Nothing may be changed of what it takes and returns, but for
--- the entries of the table that is returned itself.
+-- Returns a function like M.calculate that continues from its last result: nothing is calculated again for
+-- quotas and pods that are the same tables as then. Callers must not change what it takes and returns, except
+-- the entries of the returned table itself.
 function M.keeper()
   local sums_of, before = members.summer(), {}
   return function(index, pods, total, params)

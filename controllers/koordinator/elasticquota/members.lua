@@ -144,8 +144,9 @@ local function shift(known, name, pod, there)
   known.stale[name] = true
 end
 
--- A function as M.sums that sums up only quotas whose pods are not the same tables as before; those of the
--- others are the same tables as before. Nobody may change them, nor a pod that was given.
+-- Returns a function like M.sums that sums up only the quotas whose pods changed since its last call, and
+-- returns the same tables for the others. A changed pod is another table: callers must change neither a pod
+-- nor a sum.
 function M.summer()
   local known
   return function(index, pods)

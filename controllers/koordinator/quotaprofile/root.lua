@@ -9,7 +9,7 @@ local quota = require "elasticquota.quota"
 
 local M = {}
 
--- FNV-1a of 64 bits; the offset is 14695981039346656037 as an unsigned number. as an unsigned number.
+-- FNV-1a of 64 bits; the offset is 14695981039346656037 as an unsigned number.
 local FNV_OFFSET, FNV_PRIME = -3750763034362895579, 1099511628211
 
 -- An integer's 64 bits as an unsigned decimal number.

@@ -3,7 +3,7 @@
 --
 --   local memory = facts.new()
 --   facts.look(memory)                              each decision begins with that
---   facts.by_name(memory, ctx, kind, of_nodes)      of kinds whose objects have the names of nodes
+--   facts.by_name(memory, ctx, kind, of_nodes)      of_nodes: its objects have the names of nodes
 --   facts.pods(memory, ctx, bound)
 --   memory.touched                                  { [node name] = true }
 

@@ -276,7 +276,7 @@ local function allocatable_of(info)
   return info.raw
 end
 
--- A report gets old; and a pod that does not say since when it is there came just now, whenever that is.
+-- A report expires; and a pod without the time at which it was scheduled counts as scheduled now.
 function M.age(info, now, args)
   if info.metric == nil then return nil end
   return info.load and info.load.guessed and now or state_of(info, now, args.loadaware)

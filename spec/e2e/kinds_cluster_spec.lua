@@ -5,13 +5,7 @@
 local both = require "support.both"
 local wait = require "support.wait"
 
--- Rows of one kind: add(name, object, code) sends the object as a dry run.
-local function adder(rows, kind, path)
-  return function(what, more, code)
-    local o = both.merge({ metadata = { name = ("x%d"):format(#rows) } }, more)
-    rows[#rows + 1] = { kind .. ": " .. what, "POST", path .. "?dryRun=All", o, code or 422 }
-  end
-end
+local adder = both.adder
 
 both.describe("limits", function(ns)
   local rows = {}

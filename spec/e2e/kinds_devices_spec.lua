@@ -3,18 +3,9 @@
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"
-local NONE = both.NONE
+local NONE, adder = both.NONE, both.adder
 
 local BASE = "/apis/resource.k8s.io/v1/"
-
--- Rows of one kind: add(what, more, code) sends `base` with `more` over it, without keeping it.
-local function adder(rows, kind, path, base)
-  return function(what, more, code)
-    local o = both.merge({ metadata = { name = ("x%d"):format(#rows) } }, base)
-    rows[#rows + 1] = { kind .. ": " .. what, "POST", path .. "?dryRun=All", both.merge(o, more),
-      code or 422 }
-  end
-end
 
 -- n of them
 local function many(n, make)

@@ -54,6 +54,15 @@ function M.merge(base, more)
   return base
 end
 
+--- Adds rows of one kind: add(what, more, code) creates `base` with `more` over it, as a dry run. Without a
+--- code it is rejected with 422.
+function M.adder(rows, kind, path, base)
+  return function(what, more, code)
+    local o = M.merge({ metadata = { name = ("x%d"):format(#rows) } }, base)
+    rows[#rows + 1] = { kind .. ": " .. what, "POST", path .. "?dryRun=All", M.merge(o, more), code or 422 }
+  end
+end
+
 local function quote(text) return '"' .. text:gsub('[\\"]', "\\%0") .. '"' end
 
 --- Sends the rows in one run of curl. Returns for each { code =, warnings =, body = }.

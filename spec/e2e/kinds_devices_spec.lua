@@ -1,5 +1,5 @@
---- Claims of devices, their templates and classes, and slices of devices: what is filled in, refused, kept,
---- and shown in tables.
+-- kinds_devices_spec.lua - defaults, rules and tables of claims of devices, their templates and classes, and
+-- slices of devices.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

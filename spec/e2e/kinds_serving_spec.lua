@@ -1,5 +1,5 @@
---- Kinds that configure the API server itself: APIServices, flow control, service addresses: what is filled
---- in, refused, kept, and shown in tables.
+-- kinds_serving_spec.lua - defaults, rules and tables of the kinds that configure the API server itself:
+-- APIServices, flow control, service addresses.
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"

@@ -88,7 +88,7 @@ local EXPLAINED = {
   "pods.spec.nothing", "nothings",
 }
 
--- kubectl builds its output from the definitions, which are compared below: the suite explains every third.
+-- kubectl builds its output from the definitions, which are compared below: the suite explains every sixth.
 local EVERY = sizes.of { short = 6, long = 1 }
 
 local function words(line)

@@ -181,7 +181,7 @@ static void custom_objects_are_pruned_and_defaulted(void **state)
     kl__types_free(custom);
 }
 
-/* Items with the same keys are looked up once: one that is like the others in its keys alone is not. */
+/* An item may have the keys of the items before it, and other values. */
 static void items_of_lists_are_pruned_and_defaulted(void **state)
 {
     static const char *const cases[][2] = {

@@ -7,13 +7,14 @@ local both = require "support.both"
 local busted = require "busted"
 local kube = require "kubelua"
 local process = require "support.process"
+local sizes = require "support.sizes"
 
 local DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
 local DIR = "build/assets/definitions"
 -- spec/realserver/definitions/modules lists them; `make versions` fetches them. Those that take the real
 -- server seconds run only in the long form (make soak).
 local SETS = { "koordinator", "karpenter", "cert-manager" }
-if (os.getenv "KL_LONG" or "") ~= "" then
+if sizes.of { short = 0, long = 1 } == 1 then
   SETS = { "gateway-api", "cert-manager", "argo-workflows", "prometheus-operator", "cluster-api",
     "koordinator", "kueue", "karpenter", "keda", "tekton" }
 end

@@ -1,6 +1,8 @@
---- What watchers of pods see when pods are deleted, and what the deleter is told, on both servers.
+-- pod_deletes_spec.lua - the events of watches and the answers to deletes when pods are deleted, on both
+-- servers.
 -- not in tsan: one request after the other
 
+local api = require "support.api"
 local both = require "support.both"
 local json = require "dkjson"
 local servers = require "support.servers"
@@ -53,14 +55,15 @@ servers.each(function(name, start)
     lazy_setup(function() s = start {} end)
     lazy_teardown(function() s:stop() end)
 
-    -- The text of a watch of `list` from a version on.
-    local function watch(list, version)
-      return s:must_kubectl("get", "--raw", ("%s?watch=1&timeoutSeconds=1&resourceVersion=%s"):format(list,
-        version))
+    -- The events of a watch of `list` after the version of an answer, and their text.
+    local function watched(list, answer)
+      local events, r = api(s):watched(("%s?resourceVersion=%s"):format(list,
+        answer.body.metadata.resourceVersion))
+      return events, r.text
     end
 
     local count = 0
-    -- What a watch says since the namespace was made, while `play(pods)` changed pods in it.
+    -- The events of a watch since the namespace was created; play(pods) gives rows that change pods in it.
     local function seen(play)
       count = count + 1
       local ns = ("pod-deletes-%d-%d"):format(os.time() % 1000000, count)
@@ -69,9 +72,8 @@ servers.each(function(name, start)
       table.move(play(pods), 1, 99, 3, rows)
       local answers = both.ask(s, rows)
       for i, answer in ipairs(answers) do assert.is_true(answer.code < 300, json.encode(answer.body), i) end
-      local text, out = watch(pods, answers[2].body.metadata.resourceVersion), {}
-      for line in text:gmatch "[^\n]+" do
-        local event = json.decode(line)
+      local out = {}
+      for _, event in ipairs((watched(pods, answers[2]))) do
         local m = event.object.metadata
         out[#out + 1] = ("%s %s generation %s%s%s"):format(event.type, m.name, m.generation,
           m.deletionTimestamp and ", goes" or "",
@@ -117,7 +119,7 @@ servers.each(function(name, start)
       local answers = both.ask(s, { { "", "POST", "/api/v1/namespaces", { metadata = { name = ns } } },
         { "", "POST", maps, { metadata = { name = "a" } } }, { "", "DELETE", maps .. "/a" },
         { "", "DELETE", "/api/v1/namespaces/" .. ns } })
-      local text = watch(maps, answers[2].body.metadata.resourceVersion)
+      local _, text = watched(maps, answers[2])
       assert.is_truthy(text:find '^{"type":"DELETED"')
       assert.is_nil(text:find "deletionTimestamp")
     end)

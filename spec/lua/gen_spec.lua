@@ -477,15 +477,15 @@ servers.each(function(server_name, start)
     it("reads the index again when a document has changed since", function()
       local c <close> = kube.connect { kubeconfig = server.kubeconfig }
       local indexes, moved = 0, 0
-      local stub = { version = function() return c:version() end }
-      function stub:raw(verb, path)
+      local stale = { version = function() return c:version() end }
+      function stale:raw(verb, path)
         if path == "/openapi/v3" then indexes = indexes + 1 end
         if path:find "^/openapi/v3/.*hash=" and moved < 2 then
           moved, path = moved + 1, path:gsub("hash=%x+", "hash=0")
         end
         return c:raw(verb, path)
       end
-      assert.is_table(cluster.library("some", stub, { apps = true }).groups)
+      assert.is_table(cluster.library("some", stale, { apps = true }).groups)
       assert.same({ 3, 2 }, { indexes, moved })
     end)
 

@@ -15,11 +15,11 @@
 -- objects would be in the way, or for `own = true` where the server itself is the subject: it is killed, or
 -- has flags. All of them are child processes and end with us.
 
+local api = require "support.api"
 local busted = require "busted"
 local json = require "dkjson"
 local process = require "support.process"
 local wait = require "support.wait"
-local wire = require "support.wire"
 
 local M = {}
 local Server = {}
@@ -98,16 +98,10 @@ M.free_port = free_port
 
 -- ---------------------------------------------------------------- common to both
 
--- One request by this process: the code and the body, or nil and why there was no answer.
-local function request(self, method, path, body, content_type)
-  local headers = { self.token and "Authorization: Bearer " .. self.token or nil }
-  if content_type then headers[#headers + 1] = "Content-Type: " .. content_type end
-  local head, text = wire.send { url = self.url .. path, method = method, headers = headers, body = body }
-  if not head then return nil, text end
-  return tonumber(head[1]:match "^HTTP/%S+ (%d+)"), text
+local function http_ok(self, path)
+  local answered, r = pcall(function() return api(self):get(path) end)
+  return answered and r.code == 200
 end
-
-local function http_ok(self, path) return request(self, "GET", path) == 200 end
 
 --- Runs kubectl against this server; arguments are words. Returns its output and exit status.
 function Server:kubectl(...)
@@ -388,8 +382,7 @@ local function files_of(path)
   return sh("find", ("find %s -name '*.yaml' -o -name '*.yml' -o -name '*.json'"):format(process.quote(path)))
 end
 
-local function is_established(text)
-  local definition = json.decode(text)
+local function is_established(definition)
   for _, condition in ipairs(definition.status and definition.status.conditions or {}) do
     if condition.type == "Established" then return condition.status == "True" end
   end
@@ -398,22 +391,22 @@ end
 -- What `kubectl apply --server-side --force-conflicts -f PATH` and `kubectl wait` do with definitions, which
 -- take a tenth of a second of the processor each.
 local function define_kinds(self, paths)
-  local kube, names = require "kubelua", {}             -- not the runner's, which starts servers, too
+  local kube = require "kubelua"                        -- not the runner's, which starts servers, too
+  local raw, names = api(self), {}
   for _, path in ipairs(paths) do
     for file in files_of(path):gmatch "[^\n]+" do
       for _, definition in ipairs(kube.yaml(process.read(file), file)) do
         local name = definition.metadata.name
-        local code, text = request(self, "PATCH", DEFINITIONS .. name .. "?fieldManager=kubectl&force=true",
-          kube.to_json(definition), "application/apply-patch+yaml")
-        assert(code == 200 or code == 201, ("%s: %s: %s"):format(file, code, text))
+        local r = raw:apply(DEFINITIONS .. name, "kubectl", kube.to_json(definition), true)
+        assert(r.code == 200 or r.code == 201, ("%s: %s: %s"):format(file, r.code, r.text))
         names[#names + 1] = name
       end
     end
   end
   for _, name in ipairs(names) do
     wait.until_true(60, name .. " is established", function()
-      local code, text = request(self, "GET", DEFINITIONS .. name)
-      return code == 200 and is_established(text)
+      local r = raw:get(DEFINITIONS .. name)
+      return r.code == 200 and is_established(r.body)
     end)
   end
 end

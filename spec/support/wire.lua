@@ -1,13 +1,13 @@
---- wire.lua - one HTTP/1.1 request of this process, as curl sends it: a thousand of them start no program.
----
----   local head, body = wire.send { url = "https://127.0.0.1:6443/api", method = "GET", headers = {} }
----
---- Each has a connection of its own. Certificates are not looked at: specs about those run curl.
+-- wire.lua - sends one HTTP/1.1 request like curl, but in this process: many requests start no program.
+--
+--   local head, body = wire.send { url = "https://127.0.0.1:6443/api", method = "GET", headers = {} }
+--
+-- Each request has its own connection. Certificates are not verified: specs about those run curl.
 
 local errno = require "cqueues.errno"
 local socket = require "cqueues.socket"
 
--- lua_host.c: the module keeps its kind of TLS stream for ever.
+-- lua_host.c: the module never frees its type of TLS streams.
 local keep_loaded = rawget(_G, "keep_loaded")
 if keep_loaded then keep_loaded(package.searchpath("_cqueues", package.cpath)) end
 
@@ -50,7 +50,7 @@ local function head_of_request(o, host, path)
   return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- The lines of a head; nil where none came.
+-- The lines of a head, or nil if it is not complete.
 local function read_head(s)
   local lines = {}
   while true do
@@ -62,7 +62,7 @@ local function read_head(s)
   end
 end
 
--- A text that is read as a connection is.
+-- A text with the read method of a connection.
 local function reader(text)
   local from = 1
   return { read = function(_, what)
@@ -74,8 +74,8 @@ local function reader(text)
   end }
 end
 
--- What of an answer comes within that many seconds, or nil. It is taken whole: once the server has hung up,
--- a connection gives nothing of what it still has.
+-- The part of the answer that arrives within that many seconds, or nil. All of it is read at once: after the
+-- server has closed the connection, the rest in its buffer is lost.
 local function early(s, seconds)
   s:settimeout(seconds)
   local text = s:read(-PIECE)
@@ -88,7 +88,7 @@ local function read_chunks(s)
   local parts = {}
   while true do
     local size = tonumber((s:read "*L" or ""):match "^%x+" or "", 16)
-    if not size then return table.concat(parts) end       -- it was cut off
+    if not size then return table.concat(parts) end       -- the answer was cut off
     local part = size > 0 and s:read(size)
     parts[#parts + 1] = part or nil
     s:read "*L"
@@ -97,17 +97,17 @@ local function read_chunks(s)
 end
 
 local function read_body(s, o, lines)
-  local text, code = table.concat(lines, "\n", 2):lower(), lines[1]:match "^HTTP/%S+ (%d+)"
+  local text, code = ("\n" .. table.concat(lines, "\n", 2)):lower(), lines[1]:match "^HTTP/%S+ (%d+)"
   if o.method == "HEAD" or code == "204" or code == "304" then return "" end
-  if ("\n" .. text):find "\ntransfer%-encoding: *chunked" then return read_chunks(s) end
-  local length = tonumber(("\n" .. text):match "\ncontent%-length: *(%d+)")
+  if text:find "\ntransfer%-encoding: *chunked" then return read_chunks(s) end
+  local length = tonumber(text:match "\ncontent%-length: *(%d+)")
   if length then return length > 0 and s:read(length) or "" end
   return s:read "*a" or ""
 end
 
--- Sends a long body piece by piece, as long as there is no answer; what came of one. A server that reads no
--- more hangs up half a second after its answer: where there is no room for a piece, it is the answer that is
--- waited for.
+-- Sends a long body piece by piece until an answer begins; returns the part of it that arrived, or nil. A
+-- server that stops reading closes the connection half a second after its answer. So while a piece cannot be
+-- sent, this waits for the answer.
 local function send_long(s, body)
   local text = (early(s, WORD) or ""):gsub(CONTINUE .. ".-\r\n\r\n", "")
   local from = 1
@@ -120,7 +120,7 @@ local function send_long(s, body)
   return text ~= "" and text or nil
 end
 
--- Sends the body; the answer's head, and from where its body is read.
+-- Sends the body; returns the head of the answer, and the source of its body.
 local function answer_head(s, body)
   if body and #body > LONG then
     local text = send_long(s, body)
@@ -135,7 +135,7 @@ local function answer_head(s, body)
 end
 
 --- Sends a request: { url, method, headers (lines), body (a text, or nil) }. Returns the lines of the
---- answer's head and its body; nil and the reason where there was no answer.
+--- answer's head and its body; nil and the reason if there was no answer.
 function M.send(o)
   local s, why, host, path = connect(o.url)
   if not s then return nil, ("no connection to %s: %s"):format(o.url, tostring(why)) end

@@ -10,8 +10,9 @@
 --   run <- isolate                                               a program's states as processes of their own
 --   cel <- rules <- schema                                          rules as text, checked and evaluated
 --   schema <- run                                                   what a server makes of a write
---   schema <- check <- builtin                                 how checks complain; what kinds are checked for
---   {show, custom, builtin, serving, devices, policy, audit} <- verbs <- server       what a call does to an object
+--   schema <- check <- builtin                                how checks complain; what kinds are checked for
+--   {show, custom, builtin, serving, devices, policy, audit} <- verbs
+--   verbs <- server                                                 what a call does to an object
 --   schema <- {show, openapi, custom, discovery} <- server; show <- builtin <- verbs  the embedded API server
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
@@ -62,8 +63,7 @@ M.arrows = {
   ["core/webhook"] = set "base httpd value model auth client metrics run controller webhook",
   ["core/lab"] = set "base value model client informers events run controller lab",
   ["core/manager"] = set "base httpd value model client metrics election events run observe controller \z
-    webhook \z
-    lab manager",
+    webhook lab manager",
   ["core/sim"] = set "base model run controller lab server sim",
   ["core/control"] = set "base httpd value model cache metrics observe controller manager control",
   ["core/grammar"] = set "base grammar",
@@ -80,11 +80,10 @@ M.arrows = {
   ["core/serving"] = set "base model schema check builtin serving",
   ["core/devices"] = set "base cel schema check builtin devices",
   ["core/policy"] = set "base value model store cel rules schema show check builtin policy",
-  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin serving devices policy \z
-    custom verbs",
+  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin serving devices \z
+    policy custom verbs",
   ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show \z
-    openapi builtin policy \z
-    custom discovery verbs server",
+    openapi builtin policy custom discovery verbs server",
 }
 
 --- kubelua.h, the public header, and the bindings may include everything in core; the rooms of the bindings

@@ -260,8 +260,7 @@ static void check_scopes(kl__causes *c, const kl_value *spec)
     const kl__place *at = KL_IN(SPEC, "scopes");
     uncounted n = count_unfit(spec);
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *scope = kl_value_str(kl_value_item(list, i));
-        scope = scope ? scope : "";
+        const char *scope = kl__item_text(list, i);
         if (!kl__one_of(scope, scopes))
             kl__say_invalid(c, at, list, "unsupported scope");
         check_counted(c, &n, scope, list, at);

@@ -18,8 +18,8 @@ void kl__check_access_modes(kl__causes *c, const kl_value *spec, const kl__place
     const kl__place *at = KL_IN(up, "accessModes");
     bool once = false, other = false;
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *mode = kl_value_str(kl_value_item(list, i));
-        bool known = kl__one_of(mode ? mode : "", modes);
+        const char *mode = kl__item_text(list, i);
+        bool known = kl__one_of(mode, modes);
         if (!known)
             kl__say_unsupported(c, at, kl_value_item(list, i), modes);
         else if (!strcmp(mode, "ReadWriteOncePod"))

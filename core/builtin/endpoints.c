@@ -94,8 +94,7 @@ static void check_slice_endpoint(kl__causes *c, const char *type, const kl_value
     else if (kl_value_len(list) > ADDRESSES_MAX)
         kl__say_too_many(c, in, kl_value_len(list), ADDRESSES_MAX);
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *ip = kl_value_str(kl_value_item(list, i));
-        check_slice_address(c, type, ip ? ip : "", in, i);
+        check_slice_address(c, type, kl__item_text(list, i), in, i);
     }
     if (kl_value_get(e, "nodeName"))
         kl__check_form(c, KL_IN(at, "nodeName"), kl__text(e, "nodeName"), KL_DNS_SUBDOMAIN);

@@ -111,8 +111,7 @@ static void check_tls(kl__causes *c, const kl_value *list)
         const kl_value *one = kl_value_item(list, i), *hosts = kl_value_get(one, "hosts");
         const kl__place *at = KL_ITEM(KL_IN(SPEC, "tls"), i), *hosts_at = KL_IN(at, "hosts");
         for (size_t k = 0; k < kl_value_len(hosts); k++) {
-            const char *host = kl_value_str(kl_value_item(hosts, k));
-            host = host ? host : "";
+            const char *host = kl__item_text(hosts, k);
             kl__check_form(
                 c, KL_ITEM(hosts_at, k), host, strchr(host, '*') ? KL_DNS_WILDCARD : KL_DNS_SUBDOMAIN);
         }

@@ -51,9 +51,9 @@ static void check_ranges(kl__causes *c, const kl_value *list)
     const kl__place *at = KL_IN(SPEC, "podCIDRs");
     size_t before = c->len, len = kl_value_len(list), v6 = 0;
     for (size_t i = 0; i < len; i++) {
-        const char *text = kl_value_str(kl_value_item(list, i));
-        kl__check_form(c, KL_ITEM(at, i), text ? text : "", KL_CIDR);
-        v6 += text && strchr(text, ':');
+        const char *text = kl__item_text(list, i);
+        kl__check_form(c, KL_ITEM(at, i), text, KL_CIDR);
+        v6 += strchr(text, ':') != NULL;
     }
     if (c->len == before && len > 1 && (len > 2 || v6 != 1))
         kl__say_invalid(c, at, list, "may specify no more than one CIDR for each IP family");

@@ -320,8 +320,7 @@ void kl__check_csi_driver(const kl__write *w)
     }
     kl_finder_fini(&audiences);
     for (size_t i = 0; i < kl_value_len(modes); i++) {
-        const char *mode = kl_value_str(kl_value_item(modes, i));
-        if (!kl__one_of(mode ? mode : "", "Persistent Ephemeral"))
+        if (!kl__one_of(kl__item_text(modes, i), "Persistent Ephemeral"))
             kl__say_unsupported(
                 c, KL_IN(SPEC, "volumeLifecycleModes"), kl_value_item(modes, i), "Persistent Ephemeral");
     }

@@ -62,8 +62,7 @@ static void check_dns(kl__causes *c, const kl_value *spec, const kl__place *at)
     if (kl_value_len(servers) > 3)
         kl__say_invalid(c, servers_in, servers, "must not have more than 3 nameservers");
     for (size_t i = 0; i < kl_value_len(servers); i++) {
-        const char *ip = kl_value_str(kl_value_item(servers, i));
-        kl__check_form(c, KL_ITEM(servers_in, i), ip ? ip : "", KL_IP);
+        kl__check_form(c, KL_ITEM(servers_in, i), kl__item_text(servers, i), KL_IP);
     }
     if (kl_value_len(kl_value_get(dns, "searches")) > 32)
         kl__say_invalid(c, KL_IN(in, "searches"), kl_value_get(dns, "searches"),
@@ -98,8 +97,7 @@ static void check_aliases(kl__causes *c, const kl_value *list, const kl__place *
         const kl__place *at = KL_ITEM(in, i);
         kl__check_form(c, KL_IN(at, "ip"), kl__text(one, "ip"), KL_IP);
         for (size_t k = 0; k < kl_value_len(names); k++) {
-            const char *name = kl_value_str(kl_value_item(names, k));
-            kl__check_form(c, KL_ITEM(KL_IN(at, "hostnames"), k), name ? name : "", KL_DNS_SUBDOMAIN);
+            kl__check_form(c, KL_ITEM(KL_IN(at, "hostnames"), k), kl__item_text(names, k), KL_DNS_SUBDOMAIN);
         }
     }
 }

@@ -106,8 +106,7 @@ void kl__check_network_policy(const kl__write *w)
     if (kl_value_len(types) > 2)
         kl__say_invalid(w->causes, in, types, "may not specify more than two policyTypes");
     for (size_t i = 0; i < kl_value_len(types) && kl_value_len(types) <= 2; i++) {
-        const char *type = kl_value_str(kl_value_item(types, i));
-        if (!kl__one_of(type ? type : "", "Ingress Egress"))
+        if (!kl__one_of(kl__item_text(types, i), "Ingress Egress"))
             kl__say_unsupported(w->causes, KL_ITEM(in, i), kl_value_item(types, i), "Ingress Egress");
     }
 }

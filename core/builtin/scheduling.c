@@ -25,8 +25,7 @@ static void check_expression(kl__causes *c, const kl_value *r, bool any_value, c
         kl__say_invalid_text(c, KL_IN(at, "operator"), op, "not a valid selector operator");
     kl__check_form(c, KL_IN(at, "key"), kl__text(r, "key"), KL_QUALIFIED);
     for (size_t i = 0; !any_value && i < kl_value_len(values); i++) {
-        const char *text = kl_value_str(kl_value_item(values, i));
-        kl__check_form(c, KL_ITEM(in, i), text ? text : "", KL_LABEL_VALUE);
+        kl__check_form(c, KL_ITEM(in, i), kl__item_text(values, i), KL_LABEL_VALUE);
     }
 }
 
@@ -44,8 +43,7 @@ static void check_field(kl__causes *c, const kl_value *r, const kl__place *at)
         kl__say_invalid_text(c, KL_IN(at, "key"), key, "not a valid field selector key");
     else
         for (size_t i = 0; i < kl_value_len(values); i++) {
-            const char *text = kl_value_str(kl_value_item(values, i));
-            kl__check_form(c, KL_ITEM(in, i), text ? text : "", KL_DNS_SUBDOMAIN);
+            kl__check_form(c, KL_ITEM(in, i), kl__item_text(values, i), KL_DNS_SUBDOMAIN);
         }
 }
 
@@ -79,12 +77,6 @@ static void check_weight(kl__causes *c, const kl_value *term, const kl__place *a
 
 /* ------------------------------------------------------------------ pods */
 
-static const char *item_text(const kl_value *list, size_t i)
-{
-    const char *text = kl_value_str(kl_value_item(list, i));
-    return text ? text : "";
-}
-
 static void check_keys(kl__causes *c, const kl_value *term, const char *member, const kl__place *at)
 {
     const kl_value *keys = kl_value_get(term, member);
@@ -93,7 +85,7 @@ static void check_keys(kl__causes *c, const kl_value *term, const char *member, 
         kl__say_forbidden(c, in, "must not be specified when labelSelector is not set");
     else
         for (size_t i = 0; i < kl_value_len(keys); i++)
-            kl__check_form(c, KL_ITEM(in, i), item_text(keys, i), KL_QUALIFIED);
+            kl__check_form(c, KL_ITEM(in, i), kl__item_text(keys, i), KL_QUALIFIED);
 }
 
 static void check_both_keys(kl__causes *c, const kl_value *term, const kl__place *at)
@@ -106,7 +98,7 @@ static void check_both_keys(kl__causes *c, const kl_value *term, const kl__place
     kl_finder_add_all(&mismatches, mismatch);
     for (size_t i = 0; i < kl_value_len(match); i++)
         if (kl_finder_find(&mismatches, kl_value_item(match, i)) >= 0)
-            kl__say_invalid_text(c, KL_ITEM(KL_IN(at, "matchLabelKeys"), i), item_text(match, i),
+            kl__say_invalid_text(c, KL_ITEM(KL_IN(at, "matchLabelKeys"), i), kl__item_text(match, i),
                 "exists in both matchLabelKeys and mismatchLabelKeys");
     kl_finder_fini(&mismatches);
 }
@@ -117,7 +109,7 @@ static void check_pod_term(kl__causes *c, const kl_value *term, const kl__place 
     kl__check_selector(c, kl_value_get(term, "labelSelector"), KL_IN(at, "labelSelector"));
     kl__check_selector(c, kl_value_get(term, "namespaceSelector"), KL_IN(at, "namespaceSelector"));
     for (size_t i = 0; i < kl_value_len(namespaces); i++)
-        kl__check_form(c, KL_IN(at, "namespace"), item_text(namespaces, i), KL_DNS_LABEL);
+        kl__check_form(c, KL_IN(at, "namespace"), kl__item_text(namespaces, i), KL_DNS_LABEL);
     check_both_keys(c, term, at);
     const char *key = kl__text(term, "topologyKey");
     if (!*key)

@@ -11,12 +11,6 @@
 
 static bool is(const kl_value *spec, const char *type) { return kl__is(spec, "type", type); }
 
-static const char *item_text(const kl_value *list, size_t i)
-{
-    const char *text = kl_value_str(kl_value_item(list, i));
-    return text ? text : "";
-}
-
 /* ------------------------------------------------------------------ addresses and families */
 
 static void check_pair(kl__causes *c, const kl_value *spec)
@@ -26,7 +20,7 @@ static void check_pair(kl__causes *c, const kl_value *spec)
     const char *one = kl__text(spec, "clusterIP");
     if (*one && !kl_value_len(ips))
         kl__say_required(c, at, "");
-    else if (*one && strcmp(item_text(ips, 0), one))
+    else if (*one && strcmp(kl__item_text(ips, 0), one))
         kl__say_invalid(c, at, ips, "first value must match `clusterIP`");
     else if (!*one && kl_value_len(ips))
         kl__say_invalid(c, at, ips, "must be empty when `clusterIP` is not specified");
@@ -42,7 +36,7 @@ void kl__check_families(kl__causes *c, const kl_value *spec)
     kl_finder before_it = {0};
     for (size_t i = 0; i < kl_value_len(families); i++) {
         const kl_value *family = kl_value_item(families, i);
-        if (!kl__one_of(item_text(families, i), "IPv4 IPv6"))
+        if (!kl__one_of(kl__item_text(families, i), "IPv4 IPv6"))
             kl__say_unsupported(c, KL_ITEM(in, i), family, "IPv4 IPv6");
         if (kl_finder_repeats(&before_it, family))
             kl__say_duplicate(c, KL_ITEM(in, i), family);
@@ -51,8 +45,8 @@ void kl__check_families(kl__causes *c, const kl_value *spec)
     kl__check_word(c, spec, SPEC, "ipFamilyPolicy", false, "PreferDualStack RequireDualStack SingleStack");
     size_t before = c->len;
     for (size_t i = 0; i < kl_value_len(ips); i++) {
-        if (i || strcmp(item_text(ips, 0), "None"))
-            kl__check_form(c, KL_ITEM(at, i), item_text(ips, i), KL_IP);
+        if (i || strcmp(kl__item_text(ips, 0), "None"))
+            kl__check_form(c, KL_ITEM(at, i), kl__item_text(ips, i), KL_IP);
         else if (kl_value_len(ips) > 1)
             kl__say_invalid(c, at, ips, "'None' must be the first and only value");
     }
@@ -61,16 +55,16 @@ void kl__check_families(kl__causes *c, const kl_value *spec)
         kl__say_invalid(c, at, ips, "may only hold up to 2 values");
     if (bad)
         return;
-    if (kl_value_len(ips) > 1 && !strchr(item_text(ips, 0), ':') == !strchr(item_text(ips, 1), ':'))
+    if (kl_value_len(ips) > 1 && !strchr(kl__item_text(ips, 0), ':') == !strchr(kl__item_text(ips, 1), ':'))
         kl__say_invalid(c, at, ips, "may specify no more than one IP for each IP family");
     for (size_t i = 0; !kl__service_headless(spec) && i < kl_value_len(ips) && i < kl_value_len(families);
          i++) {
-        bool six = strchr(item_text(ips, i), ':');
-        if (!strcmp(item_text(families, i), "IPv4") && six)
-            kl__say_invalid_text(c, KL_ITEM(at, i), item_text(ips, i),
+        bool six = strchr(kl__item_text(ips, i), ':');
+        if (!strcmp(kl__item_text(families, i), "IPv4") && six)
+            kl__say_invalid_text(c, KL_ITEM(at, i), kl__item_text(ips, i),
                 "expected an IPv4 value as indicated by `ipFamilies[%zu]`", i);
-        if (!strcmp(item_text(families, i), "IPv6") && !six)
-            kl__say_invalid_text(c, KL_ITEM(at, i), item_text(ips, i),
+        if (!strcmp(kl__item_text(families, i), "IPv6") && !six)
+            kl__say_invalid_text(c, KL_ITEM(at, i), kl__item_text(ips, i),
                 "expected an IPv6 value as indicated by `ipFamilies[%zu]`", i);
     }
 }
@@ -86,11 +80,11 @@ static void check_kept(kl__causes *c, const kl_value *old, const kl_value *spec)
     if (kl_value_len(was) && !kl_value_len(ips))
         kl__say_invalid(c, KL_ITEM(at, 0), ips, "primary clusterIP can not be unset");
     for (size_t i = 0; i < kl_value_len(was) && i < kl_value_len(ips); i++)
-        if (strcmp(item_text(was, i), item_text(ips, i)))
+        if (strcmp(kl__item_text(was, i), kl__item_text(ips, i)))
             kl__say_invalid(c, KL_ITEM(at, i), ips, "may not change once set");
     if (headless == before && kl_value_len(had) == kl_value_len(families))
         for (size_t i = 0; i < kl_value_len(had); i++)
-            if (strcmp(item_text(had, i), item_text(families, i)))
+            if (strcmp(kl__item_text(had, i), kl__item_text(families, i)))
                 kl__say_invalid(
                     c, KL_ITEM(KL_IN(SPEC, "ipFamilies"), 0), families, "may not change once set");
 }
@@ -170,7 +164,7 @@ static void check_external_ips(kl__causes *c, const kl_value *spec)
     const kl_value *list = kl_value_get(spec, "externalIPs");
     const kl__place *in = KL_IN(SPEC, "externalIPs");
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *ip = item_text(list, i), *why = family_fault(ip);
+        const char *ip = kl__item_text(list, i), *why = family_fault(ip);
         size_t before = c->len;
         kl__check_form(c, KL_ITEM(in, i), ip, KL_IP);
         if (c->len == before && why && strchr(why, '%'))
@@ -235,7 +229,7 @@ static void check_balancer(kl__causes *c, const kl_value *spec)
     if (kl_value_len(ranges) && !balanced)
         kl__say_forbidden(c, at, "%s", only);
     for (size_t i = 0; i < kl_value_len(ranges); i++)
-        kl__check_form(c, KL_ITEM(at, i), item_text(ranges, i), KL_CIDR);
+        kl__check_form(c, KL_ITEM(at, i), kl__item_text(ranges, i), KL_CIDR);
     if (kl_value_get(spec, "allocateLoadBalancerNodePorts") && !balanced)
         kl__say_forbidden(c, KL_IN(SPEC, "allocateLoadBalancerNodePorts"), "%s", only);
     if (balanced)

@@ -113,8 +113,7 @@ void kl__check_namespace(const kl__write *w)
     const kl_value *list = kl_value_at(w->o, "spec", "finalizers", NULL);
     const kl__place *at = KL_IN(KL_IN(NULL, "spec"), "finalizers");
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *name = kl_value_str(kl_value_item(list, i));
-        name = name ? name : "";
+        const char *name = kl__item_text(list, i);
         kl__check_form(w->causes, at, name, KL_QUALIFIED);
         if (!strchr(name, '/') && strcmp(name, "kubernetes") && strcmp(name, "orphan")
             && strcmp(name, "foregroundDeletion"))

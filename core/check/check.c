@@ -235,6 +235,12 @@ const char *kl__text(const kl_value *o, const char *member)
     return s ? s : "";
 }
 
+const char *kl__item_text(const kl_value *list, size_t i)
+{
+    const char *s = kl_value_str(kl_value_item(list, i));
+    return s ? s : "";
+}
+
 bool kl__is(const kl_value *o, const char *member, const char *word)
 {
     return !strcmp(kl__text(o, member), word);

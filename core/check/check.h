@@ -44,6 +44,7 @@ void kl__say_too_many(kl__causes *c, const kl__place *at, size_t have, unsigned 
 
 /* --- looking -------------------------------------------------------------------------------- */
 const char *kl__text(const kl_value *o, const char *member); /* "" when absent; borrowed */
+const char *kl__item_text(const kl_value *list, size_t i);   /* the same for an item */
 bool kl__is(const kl_value *o, const char *member, const char *word);
 bool kl__true(const kl_value *o, const char *member);
 /* `word` is one of `words`, which are separated by spaces */

@@ -192,8 +192,7 @@ static void check_requirement(kl__causes *c, const kl_value *r, const kl__place 
     kl__check_form(c, KL_IN(at, "key"), kl__text(r, "key"), KL_QUALIFIED);
     const kl__place *in = KL_IN(at, "values");
     for (size_t i = 0; i < kl_value_len(values); i++) {
-        const char *text = kl_value_str(kl_value_item(values, i));
-        kl__check_form(c, KL_ITEM(in, i), text ? text : "", KL_LABEL_VALUE);
+        kl__check_form(c, KL_ITEM(in, i), kl__item_text(values, i), KL_LABEL_VALUE);
     }
 }
 

@@ -183,7 +183,7 @@ static void check_resources(kl__causes *c, const kl_value *list, const kl__place
     if (!kl_value_len(list))
         kl__say_required(c, at, "");
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *one = kl__rule_text(list, i), *over = wider(&before, one);
+        const char *one = kl__item_text(list, i), *over = wider(&before, one);
         kl_finder_add(&before, kl_value_item(list, i));
         if (!*one)
             kl__say_required(c, KL_ITEM(at, i), "");
@@ -219,8 +219,8 @@ static void check_versions(kl__causes *c, const kl_value *list, const kl__place 
     kl_finder versions = {.empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(list); i++) {
         if (kl_finder_repeats(&versions, kl_value_item(list, i)))
-            kl__say_invalid_text(c, KL_ITEM(at, i), kl__rule_text(list, i), "duplicate version");
-        kl__check_form(c, KL_ITEM(at, i), kl__rule_text(list, i), KL_DNS_1035);
+            kl__say_invalid_text(c, KL_ITEM(at, i), kl__item_text(list, i), "duplicate version");
+        kl__check_form(c, KL_ITEM(at, i), kl__item_text(list, i), KL_DNS_1035);
     }
     kl_finder_fini(&versions);
     if (c->len > before || kl_value_has_str(list, "v1"))
@@ -238,7 +238,7 @@ void kl_policy_validate_reviews(const kl_value *versions, const char *field, kl_
         kl__say_required(causes, at, "");
     kl_finder before = {.empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(versions); i++) {
-        const char *one = kl__rule_text(versions, i);
+        const char *one = kl__item_text(versions, i);
         if (kl_finder_repeats(&before, kl_value_item(versions, i)))
             kl__say_invalid_text(causes, KL_ITEM(at, i), one, "duplicate version");
         else

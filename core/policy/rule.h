@@ -4,8 +4,6 @@
 
 #include "check/check.h"
 
-/* "" where the item is no text; borrowed. */
-const char *kl__rule_text(const kl_value *list, size_t i);
 /* operations, apiGroups and apiVersions: none is empty, and "*" stands alone. */
 void kl__check_rule_head(kl__causes *c, const kl_value *rule, const kl__place *at);
 

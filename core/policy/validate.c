@@ -21,7 +21,7 @@ static bool blank(const char *s) { return !s[strspn(s, " \t\n\v\f\r")]; }
 static void check_resource(
     kl__causes *c, const kl_value *list, size_t i, const kl_finder *before, const kl__place *in)
 {
-    const char *s = kl__rule_text(list, i), *slash = strchr(s, '/');
+    const char *s = kl__item_text(list, i), *slash = strchr(s, '/');
     if (!*s)
         kl__say_required(c, KL_ITEM(in, i), "");
     if (!slash)
@@ -46,7 +46,7 @@ static void check_resources(kl__causes *c, const kl_value *rule, const kl__place
     if (!kl_value_len(list))
         kl__say_required(c, in, "");
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *s = kl__rule_text(list, i);
+        const char *s = kl__item_text(list, i);
         check_resource(c, list, i, &before, in);
         kl_finder_add(&before, kl_value_item(list, i));
         if (*s && !strchr(s, '/'))
@@ -66,7 +66,7 @@ static void check_rule(kl__causes *c, const kl_value *rule, const kl__place *at)
     const kl__place *in = KL_IN(at, "resourceNames");
     kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(names); i++) {
-        kl__check_form(c, KL_ITEM(in, i), kl__rule_text(names, i), KL_PATH_SEGMENT);
+        kl__check_form(c, KL_ITEM(in, i), kl__item_text(names, i), KL_PATH_SEGMENT);
         if (kl_finder_repeats(&before, kl_value_item(names, i)))
             kl__say_duplicate(c, KL_ITEM(in, i), kl_value_item(names, i));
     }
@@ -316,7 +316,7 @@ static void check_actions(kl__causes *c, const kl_value *list, const kl__place *
 {
     kl_finder before = {0};
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        if (!kl__one_of(kl__rule_text(list, i), "Audit Deny Warn"))
+        if (!kl__one_of(kl__item_text(list, i), "Audit Deny Warn"))
             kl__say_unsupported(c, KL_ITEM(at, i), kl_value_item(list, i), "Audit Deny Warn");
         if (kl_finder_repeats(&before, kl_value_item(list, i)))
             kl__say_duplicate(c, KL_ITEM(at, i), kl_value_item(list, i));

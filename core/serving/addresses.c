@@ -43,12 +43,6 @@ void kl__check_ip_address(const kl__write *w)
 
 /* ------------------------------------------------------------------ ServiceCIDR */
 
-static const char *range_at(const kl_value *list, size_t i)
-{
-    const char *text = kl_value_str(kl_value_item(list, i));
-    return text ? text : "";
-}
-
 static void check_ranges(kl__causes *c, const kl_value *spec)
 {
     const kl_value *list = kl_value_get(spec, "cidrs");
@@ -63,9 +57,9 @@ static void check_ranges(kl__causes *c, const kl_value *spec)
         return;
     }
     for (size_t i = 0; i < kl_value_len(list); i++)
-        kl__check_address(c, KL_ITEM(CIDRS, i), range_at(list, i), KL_NETWORK);
-    int family = kl__network_family(range_at(list, 0));
-    if (kl_value_len(list) == 2 && family && family == kl__network_family(range_at(list, 1)))
+        kl__check_address(c, KL_ITEM(CIDRS, i), kl__item_text(list, i), KL_NETWORK);
+    int family = kl__network_family(kl__item_text(list, 0));
+    if (kl_value_len(list) == 2 && family && family == kl__network_family(kl__item_text(list, 1)))
         kl__say_invalid(c, CIDRS, list,
             "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64");
 }
@@ -79,8 +73,8 @@ static void check_changed(kl__causes *c, const kl_value *old, const kl_value *sp
         return;
     }
     for (size_t i = 0; i < had; i++)
-        if (strcmp(range_at(was, i), range_at(is, i)) != 0)
-            kl__say_invalid_text(c, KL_ITEM(CIDRS, i), range_at(is, i), "field is immutable");
+        if (strcmp(kl__item_text(was, i), kl__item_text(is, i)) != 0)
+            kl__say_invalid_text(c, KL_ITEM(CIDRS, i), kl__item_text(is, i), "field is immutable");
     if (had != have)
         check_ranges(c, spec);
 }

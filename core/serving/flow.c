@@ -139,8 +139,7 @@ static void check_verbs(kl__causes *c, const kl_value *rule, const kl__place *at
     if (!check_list(c, rule, "verbs", "verbs must contain at least one value", "verbs", at))
         return;
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *verb = kl_value_str(kl_value_item(list, i));
-        known = known && kl__one_of(verb ? verb : "", VERBS);
+        known = known && kl__one_of(kl__item_text(list, i), VERBS);
     }
     if (!known)
         kl__say_unsupported(c, KL_IN(at, "verbs"), list, VERBS);
@@ -160,8 +159,8 @@ static void check_resource_rule(kl__causes *c, const kl_value *rule, const kl__p
     if (!check_list(c, rule, "namespaces", local, "namespaces", at))
         return;
     for (size_t i = 0; i < kl_value_len(names); i++) {
-        const char *name = kl_value_str(kl_value_item(names, i)), *faults[KL_FAULTS_MAX];
-        size_t n = kl__faults(name ? name : "", KL_DNS_LABEL, faults);
+        const char *name = kl__item_text(names, i), *faults[KL_FAULTS_MAX];
+        size_t n = kl__faults(name, KL_DNS_LABEL, faults);
         for (size_t k = 0; k < n; k++)
             kl__say_invalid(c, KL_ITEM(in, i), kl_value_item(names, i),
                 "each member of this list must be '*' or a DNS-1123 label; %s", faults[k]);
@@ -195,7 +194,7 @@ static void check_url_rule(kl__causes *c, const kl_value *rule, const kl__place 
             "non-resource URLs", at))
         return;
     for (size_t i = 0; i < kl_value_len(urls); i++) {
-        const char *url = kl_value_str(kl_value_item(urls, i)), *why = url_fault(url ? url : "");
+        const char *why = url_fault(kl__item_text(urls, i));
         if (why)
             kl__say_invalid(c, KL_ITEM(in, i), kl_value_item(urls, i), "%s", why);
     }

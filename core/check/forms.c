@@ -196,6 +196,18 @@ static void check_requirement(kl__causes *c, const kl_value *r, const kl__place 
     }
 }
 
+bool kl__check_star_list(kl__causes *c, const kl_value *rule, const char *member, const char *missing,
+    const char *others, const kl__place *at)
+{
+    const kl_value *list = kl_value_get(rule, member);
+    bool star = kl_value_has_str(list, "*");
+    if (!kl_value_len(list))
+        kl__say_required(c, KL_IN(at, member), missing);
+    else if (star && kl_value_len(list) > 1)
+        kl__say_invalid(c, KL_IN(at, member), list, "if '*' is present, must not specify other %s", others);
+    return kl_value_len(list) && !star;
+}
+
 void kl__check_selector(kl__causes *c, const kl_value *selector, const kl__place *at)
 {
     const kl_value *list = kl_value_get(selector, "matchExpressions");

@@ -33,6 +33,10 @@ bool kl__check_member(kl__causes *c, const kl_value *o, const kl__place *at, con
 
 /* Checks labels; every complaint names the place of the map, not of the label. `labels` may be NULL. */
 void kl__check_labels(kl__causes *c, const kl_value *labels, const kl__place *at);
+/* A list of a rule (verbs, groups...): it is not empty, or complains with `missing`, which may be "", and "*"
+ * stands alone. Whether its items are still to be looked at. */
+bool kl__check_star_list(kl__causes *c, const kl_value *rule, const char *member, const char *missing,
+    const char *others, const kl__place *at);
 /* metav1.LabelSelector, or NULL */
 void kl__check_selector(kl__causes *c, const kl_value *selector, const kl__place *at);
 /* 1 to 65535, or a port's name where it is a text; `at` is the port's place. NULL is 0. */

@@ -119,24 +119,11 @@ static void check_subject(kl__causes *c, const kl_value *subject, const kl__plac
             kl__say_forbidden(c, KL_IN(at, subjects[i].member), "%s", subjects[i].forbidden);
 }
 
-/* A list that is not empty, and whose "*" stands alone. Whether it has items to look at. */
-static bool check_list(kl__causes *c, const kl_value *rule, const char *member, const char *missing,
-    const char *others, const kl__place *at)
-{
-    const kl_value *list = kl_value_get(rule, member);
-    bool star = kl_value_has_str(list, "*");
-    if (!kl_value_len(list))
-        kl__say_required(c, KL_IN(at, member), missing);
-    else if (star && kl_value_len(list) > 1)
-        kl__say_invalid(c, KL_IN(at, member), list, "if '*' is present, must not specify other %s", others);
-    return kl_value_len(list) && !star;
-}
-
 static void check_verbs(kl__causes *c, const kl_value *rule, const kl__place *at)
 {
     const kl_value *list = kl_value_get(rule, "verbs");
     bool known = true;
-    if (!check_list(c, rule, "verbs", "verbs must contain at least one value", "verbs", at))
+    if (!kl__check_star_list(c, rule, "verbs", "verbs must contain at least one value", "verbs", at))
         return;
     for (size_t i = 0; i < kl_value_len(list); i++) {
         known = known && kl__one_of(kl__item_text(list, i), VERBS);
@@ -152,11 +139,13 @@ static void check_resource_rule(kl__causes *c, const kl_value *rule, const kl__p
     const kl_value *names = kl_value_get(rule, "namespaces");
     const kl__place *in = KL_IN(at, "namespaces");
     check_verbs(c, rule, at);
-    check_list(c, rule, "apiGroups", "resource rules must supply at least one api group", "api groups", at);
-    check_list(c, rule, "resources", "resource rules must supply at least one resource", "resources", at);
+    kl__check_star_list(
+        c, rule, "apiGroups", "resource rules must supply at least one api group", "api groups", at);
+    kl__check_star_list(
+        c, rule, "resources", "resource rules must supply at least one resource", "resources", at);
     if (!kl_value_len(names) && kl__true(rule, "clusterScope"))
         return;
-    if (!check_list(c, rule, "namespaces", local, "namespaces", at))
+    if (!kl__check_star_list(c, rule, "namespaces", local, "namespaces", at))
         return;
     for (size_t i = 0; i < kl_value_len(names); i++) {
         const char *name = kl__item_text(names, i), *faults[KL_FAULTS_MAX];
@@ -190,7 +179,7 @@ static void check_url_rule(kl__causes *c, const kl_value *rule, const kl__place 
     const kl_value *urls = kl_value_get(rule, "nonResourceURLs");
     const kl__place *in = KL_IN(at, "nonResourceURLs");
     check_verbs(c, rule, at);
-    if (!check_list(c, rule, "nonResourceURLs", "nonResourceURLs must contain at least one value",
+    if (!kl__check_star_list(c, rule, "nonResourceURLs", "nonResourceURLs must contain at least one value",
             "non-resource URLs", at))
         return;
     for (size_t i = 0; i < kl_value_len(urls); i++) {

@@ -130,24 +130,15 @@ void kl__devices_fill(const kl__kind *k, const kl_value **o)
 
 /* ------------------------------------------------------------------ status */
 
-static void put_id(const kl_value *o, kl_buf *out)
+kl_finder kl__device_ids(void)
 {
-    kl_buf_printf(out, "%s/%s/%s", kl__text(o, "driver"), kl__text(o, "pool"), kl__text(o, "device"));
+    static const char *const more[] = {"pool", "device", NULL};
+    return (kl_finder){.key = "driver", .more = more, .empty_is_absent = true};
 }
 
-/* Adds or removes the devices of an allocation. */
-static void mark(kl_map *ids, const kl_value *o, bool add)
+static const kl_value *results(const kl_value *o)
 {
-    const kl_value *list = kl_value_at(o, "status", "allocation", "devices", "results", NULL);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        kl_buf id = KL_BUF_INIT;
-        put_id(kl_value_item(list, i), &id);
-        if (add)
-            kl_map_set(ids, kl_buf_str(&id), ids);
-        else
-            kl_map_take(ids, kl_buf_str(&id));
-        kl_buf_fini(&id);
-    }
+    return kl_value_at(o, "status", "allocation", "devices", "results", NULL);
 }
 
 void kl__devices_status(const kl__kind *k, const kl_value *old, const kl_value **o)
@@ -155,25 +146,24 @@ void kl__devices_status(const kl__kind *k, const kl_value *old, const kl_value *
     const kl_value *list = kl_value_at(*o, "status", "devices", NULL);
     if (!kl__kind_among(k, GROUP "resourceclaims") || !list)
         return;
-    kl_map *gone = kl_map_new();
+    kl_finder was = kl__device_ids(), is = was;
     kl_builder *b = kl_builder_new();
     size_t kept = 0;
-    mark(gone, old, true);
-    mark(gone, *o, false);
+    kl_finder_add_all(&was, results(old));
+    kl_finder_add_all(&is, results(*o));
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        kl_buf id = KL_BUF_INIT;
-        put_id(kl_value_item(list, i), &id);
-        if (!kl_map_has(gone, kl_buf_str(&id))) {
-            kl_build_value(b, kl_value_item(list, i));
-            kept++;
-        }
-        kl_buf_fini(&id);
+        const kl_value *one = kl_value_item(list, i);
+        if (kl_finder_find(&was, one) >= 0 && kl_finder_find(&is, one) < 0)
+            continue;
+        kl_build_value(b, one);
+        kept++;
     }
     kl_build_end(b);
     const kl_value *left = kl_builder_done(b);
+    kl_finder_fini(&was);
+    kl_finder_fini(&is);
     if (kept < kl_value_len(list))
         KL_EDIT(o, kept ? kl_value_ref(left) : NULL, "status", "devices");
     kl_value_unref(left);
-    kl_map_free(gone, NULL);
 }

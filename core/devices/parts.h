@@ -34,6 +34,8 @@ void kl__check_raw(kl__causes *c, const kl_value *o, const char *member, unsigne
 /* A DeviceSelector; see selector.c. */
 void kl__check_device_selectors(kl__causes *c, const kl_value *list, const kl__place *at);
 
+/* An empty finder of devices by driver, pool and name. */
+kl_finder kl__device_ids(void);
 void kl__check_claim_status(const kl__write *w, const kl_value *ns);
 void kl__check_resource_slice(const kl__write *w);
 /* Asking for a device beside its users needs a label of the namespace: `list` is one of requests or results,

@@ -100,12 +100,10 @@ static void check_device_id(kl__causes *c, const kl_value *o, const kl__place *a
 /* Go prints no parts of an id. */
 static const kl_value *id_as_go(void) { return kl__as_go(NULL, "Driver{} Pool{} Device{} ShareID{}"); }
 
-static const char *const id_members[] = {"pool", "device", NULL};
-
 static void check_reports(
     const kl__claim_look *look, const kl_value *list, const kl_value *results, const kl__place *in)
 {
-    kl_finder allocated = {.key = "driver", .more = id_members, .empty_is_absent = true}, before = allocated;
+    kl_finder allocated = kl__device_ids(), before = allocated;
     const kl_value *shown = id_as_go();
     kl_finder_add_all(&allocated, results);
     for (size_t i = 0; i < kl_value_len(list); i++) {

@@ -30,9 +30,10 @@
 #include "schema/validate.h"
 
 #define POLICIES "admissionregistration.k8s.io/validatingadmissionpolicies"
-/* Kinds whose status is created with them. */
-#define STATUS_GIVEN "/nodes networking.k8s.io/servicecidrs"
 #define BINDINGS "admissionregistration.k8s.io/validatingadmissionpolicybindings"
+#define RANGES "networking.k8s.io/servicecidrs"
+/* Kinds whose status is created with them. */
+#define STATUS_GIVEN "/nodes " RANGES
 
 /* ------------------------------------------------------------------ create and update */
 
@@ -257,7 +258,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         kl__replace(o, kl_value_ref(old));
         KL_EDIT(o, finalizers, "spec", "finalizers");
     } else {
-        if (apart && !c->any_status && !kl__kind_among(k, "networking.k8s.io/servicecidrs")) {
+        if (apart && !c->any_status && !kl__kind_among(k, RANGES)) {
             const kl_value *was = kl_value_get(old, "status");
             KL_EDIT(o, kl_value_ref(was), "status");
             if (kl__is_old_scaler(k))
@@ -316,11 +317,12 @@ static void check_rules(const kl__call *c, const kl_value *old, const kl_value *
     kl_cel_rules_check(c->kind->rules, o, old, complain, &h);
 }
 
-/* The namespace that the object is in, borrowed, or NULL. */
-static const kl_value *own_namespace(const kl__call *c)
+/* Of kinds of devices, whose checks ask for it: the object's namespace, borrowed, or NULL. */
+static const kl_value *namespace_of_devices(const kl__call *c)
 {
-    const kl__entry *e = c->ns ? kl__bucket_get(kl__store_bucket(c->w->store, "", "namespaces"), c->ns)
-                               : NULL;
+    if (!c->ns || strcmp(c->kind->group, "resource.k8s.io") != 0)
+        return NULL;
+    const kl__entry *e = kl__bucket_get(kl__store_bucket(c->w->store, "", "namespaces"), c->ns);
     return e ? e->object : NULL;
 }
 
@@ -330,7 +332,7 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
     if (c->kind->custom) {
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
         check_rules(c, old, o, causes);
-    } else if (!kl__serving_validate(&w) && !kl__devices_validate(&w, own_namespace(c)))
+    } else if (!kl__serving_validate(&w) && !kl__devices_validate(&w, namespace_of_devices(c)))
         kl__builtin_validate(&w);
     if (!c->sub && kl__kind_among(c->kind, POLICIES))
         kl_policy_validate(&w);

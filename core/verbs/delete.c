@@ -80,14 +80,14 @@ static int64_t grace_of(const kl__call *c, const kl_value *old, const kl_value *
     if (!is(c, "", "pods"))
         return 0;
     bool stops = kl_object_deleting(old);
-    int64_t usual = kl_value_int_at(old, 30, "spec", "terminationGracePeriodSeconds", NULL),
-            grace = kl_value_int_at(options, stops ? grace_left(old) : usual, "gracePeriodSeconds", NULL);
-    if (stops)
-        return grace < 0 ? 1 : grace;
     const char *phase = kl_value_str_at(old, "status", "phase", NULL),
                *node = kl_value_str_at(old, "spec", "nodeName", NULL);
-    if (!node || !*node || (phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"))))
+    bool runs = node && *node && !(phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed")));
+    if (!stops && !runs)
         return 0;
+    int64_t usual = stops ? grace_left(old)
+                          : kl_value_int_at(old, 30, "spec", "terminationGracePeriodSeconds", NULL),
+            grace = kl_value_int_at(options, usual, "gracePeriodSeconds", NULL);
     return grace < 0 ? 1 : grace;
 }
 
@@ -265,10 +265,10 @@ kl_status kl__verb_delete(
     old = kl_value_ref(old);
     warn_of_children(c, options);
     int64_t grace = grace_of(c, old, options), left = grace_left(old);
-    bool was = kl_object_deleting(old), namespace = is(c, "", "namespaces"),
+    bool was = kl_object_deleting(old), pod = is(c, "", "pods"), namespace = is(c, "", "namespaces"),
          crd = is(c, "apiextensions.k8s.io", "customresourcedefinitions");
     /* the grace of a pod that stops may be shortened; of other kinds the policy may be changed */
-    bool moves = !was || (is(c, "", "pods") ? grace < left : !namespace && !crd);
+    bool moves = !was || (pod ? grace < left : !namespace && !crd);
     static const char *const none[2] = {NULL, NULL};
     if (moves && !crd)
         set_policy(c, &o, options);
@@ -277,7 +277,7 @@ kl_status kl__verb_delete(
     bool held = kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL))
         || (namespace && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)));
     char *key = kl_object_key(old);
-    if (moves && (!was || grace < left) && (held || grace > 0 || is(c, "", "pods")))
+    if (moves && (!was || grace < left) && (held || grace > 0 || pod))
         mark_deleted(c, &o, grace);
     if (c->kind->conversion && c->conversions)
         st = kl__see(c, o, &shown, err);

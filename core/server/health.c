@@ -71,9 +71,9 @@ struct kl__probed {
 
 static bool has_check(const struct endpoint *d, size_t i) { return d->ready || !checks[i].ready; }
 
-static bool fails(const kl_server *s, size_t check)
+static bool fails(bool loading, size_t check)
 {
-    return s->loading && !strcmp(checks[check].name, "informer-sync");
+    return loading && !strcmp(checks[check].name, "informer-sync");
 }
 
 typedef struct excluding {
@@ -100,15 +100,15 @@ static void reply_checks(kl_server *s, const struct endpoint *endpoint, kl_httpd
     kl_httpd_query_each(http, "exclude", exclude, &e);
     if (!s->probed)
         s->probed = kl_new(struct kl__probed);
-    bool failed = false;
+    bool loading = s->loading, failed = false; /* one moment's, for the whole answer */
     for (size_t i = 0; i < CHECKS; i++) {
         bool asked = has_check(endpoint, i) && !e.check[i];
-        s->probed->n[endpoint - endpoints][i] += asked && !fails(s, i);
-        failed |= asked && fails(s, i);
+        s->probed->n[endpoint - endpoints][i] += asked && !fails(loading, i);
+        failed |= asked && fails(loading, i);
     }
     if (failed || kl_httpd_query(http, "verbose")) {
         for (size_t i = 0; i < CHECKS; i++)
-            if (has_check(endpoint, i) && fails(s, i) && !e.check[i])
+            if (has_check(endpoint, i) && fails(loading, i) && !e.check[i])
                 kl_buf_printf(&text, "[-]%s failed: reason withheld\n", checks[i].name);
             else if (has_check(endpoint, i))
                 kl_buf_printf(&text, "[+]%s %sok\n", checks[i].name, e.check[i] ? "excluded: " : "");
@@ -135,8 +135,9 @@ static bool health(kl_server *s, const char *path, kl_httpd_request *http)
         }
         for (size_t k = 0; *rest == '/' && k < CHECKS; k++)
             if (has_check(&endpoints[i], k) && !strcmp(rest + 1, checks[k].name)) {
-                const char *text = fails(s, k) ? "internal server error: objects are being loaded" : "ok";
-                kl_httpd_reply(http, fails(s, k) ? 500 : 200, TEXT, NULL, text, strlen(text));
+                bool failed = fails(s->loading, k);
+                const char *text = failed ? "internal server error: objects are being loaded" : "ok";
+                kl_httpd_reply(http, failed ? 500 : 200, TEXT, NULL, text, strlen(text));
                 return true;
             }
     }

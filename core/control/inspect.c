@@ -21,11 +21,19 @@ static void kseconds(kl_builder *b, const char *key, kl_time t)
 }
 
 /* Scripts and servers choose texts, and a page gets all of them each second: long ones are cut. */
+static void put_text(kl_builder *b, const char *text)
+{
+    char *cut = kl_log_cut(text);
+    kl_build_str(b, cut ? cut : text);
+    kl_free(cut);
+}
+
 static void ktext(kl_builder *b, const char *key, const char *text)
 {
-    char *cut = text ? kl_log_cut(text) : NULL;
-    kl_build_kstr(b, key, cut ? cut : text);
-    kl_free(cut);
+    if (!text)
+        return;
+    kl_build_key(b, key);
+    put_text(b, text);
 }
 
 /* The maximum of each controller. */
@@ -43,11 +51,13 @@ static void params(kl_builder *b, const kl_value *all)
         const kl_value *v = kl_value_member(all, i, &key, NULL);
         char *name = kl_log_cut(key), *json = kl_value_str(v) ? NULL : kl_value_to_json(v),
              *cut = json ? kl_log_cut(json) : NULL;
-        const char *text = cut ? cut : kl_value_str(v);
-        if (text)
-            ktext(b, name ? name : key, text);
+        kl_build_key(b, name ? name : key);
+        if (!json)
+            put_text(b, kl_value_str(v));
+        else if (cut)
+            kl_build_str(b, cut);
         else
-            kl_build_kvalue(b, name ? name : key, v);
+            kl_build_value(b, v);
         kl_free(name);
         kl_free(json);
         kl_free(cut);

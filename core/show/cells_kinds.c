@@ -520,18 +520,17 @@ void kl_cell_address_parent(const kl_value *o, kl_time now, kl_buf *out)
     (void)now;
     const kl_value *parent = kl_value_at(o, "spec", "parentRef", NULL);
     const char *group = str_or(kl_value_str_at(parent, "group", NULL), ""),
-               *ns = str_or(kl_value_str_at(parent, "namespace", NULL), "");
+               *ns = str_or(kl_value_str_at(parent, "namespace", NULL), ""),
+               *resource = str_or(kl_value_str_at(parent, "resource", NULL), "");
     kl_buf text = KL_BUF_INIT;
-    kl_buf_printf(
-        &text, "%s%s%s", str_or(kl_value_str_at(parent, "resource", NULL), ""), *group ? "." : "", group);
-    for (char *p = text.data; p && *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    kl_buf_printf(&text, "%s%s/%s", *ns ? "/" : "", ns, str_or(kl_value_str_at(parent, "name", NULL), ""));
     if (!parent) {
-        kl_buf_fini(&text);
         kl_cell_text("<none>", out);
         return;
     }
+    kl_buf_printf(&text, "%s%s%s", resource, *group ? "." : "", group);
+    for (char *p = text.data; p && *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    kl_buf_printf(&text, "%s%s/%s", *ns ? "/" : "", ns, str_or(kl_value_str_at(parent, "name", NULL), ""));
     finish(&text, "", out);
 }
 

@@ -305,8 +305,8 @@ static void paint_past(struct painter *w, const kl__bucket *b, size_t i, size_t 
 {
     size_t n = strlen(prefix), npast = 0, k = 0;
     kl_map *seen = kl_map_new();
-    struct past *past = kl_new_array(struct past, b->count); /* keys changed since `rv`, with what they were
-                                                              */
+    /* keys that changed since `rv`, with what they were then */
+    struct past *past = kl_new_array(struct past, b->count);
     for (size_t at = 0; at < b->count; at++) {
         const kl__change *c = kl__bucket_change(b, at);
         if (c->rv <= rv || kl_map_has(seen, c->key))

@@ -164,13 +164,30 @@ kl_status kl__read_patch(
               : parse_body(text, n, yaml, yaml ? "error decoding YAML" : "error decoding patch", out, err);
 }
 
+/* The body of a delete. What has other types is answered with 500 and Go's words, as by kube-apiserver. */
+static kl_status read_options(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
+{
+    const kl_value *body = NULL;
+    kl_status st = kl__read_object(c, http, &body, err);
+    if (st)
+        return st;
+    st = kl__normalize(kl__types_get(c->w->types, "meta.v1.DeleteOptions"), body, false, NULL, out, err);
+    kl_value_unref(body);
+    if (st) {
+        char *why = kl_strdup(kl_err_message(err));
+        st = kl__api_fail(err, 500, "", NULL, "%s", why);
+        kl_free(why);
+    }
+    return st;
+}
+
 kl_status kl__read_delete_options(
     const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     size_t n;
     kl_httpd_body(http, &n);
     if (n)
-        return kl__read_object(c, http, out, err);
+        return read_options(c, http, out, err);
     const char *policy = kl_httpd_query(http, "propagationPolicy"),
                *grace = kl_httpd_query(http, "gracePeriodSeconds"),
                *orphan = kl_httpd_query(http, "orphanDependents");

@@ -126,7 +126,7 @@ local function failure(run, name)
 end
 
 local KEYS = sizes.of { short = 50, long = 1000, sanitized = 50 }
-local KEYS_A_KILL = 10
+local KEYS_A_KILL = 5
 
 local LOADED = [[
 return require("kubelua").controller {

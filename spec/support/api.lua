@@ -47,7 +47,8 @@ local function answer(head, body)
   return r
 end
 
---- `body` is a table (sent as JSON) or a text; `headers` a list of "Name: value".
+--- `body` is a table (sent as JSON) or a text; `headers` a list of "Name: value". `self.limit`: seconds for
+--- each wait, where it is set.
 function Api:request(method, path, body, headers)
   local lines, typed = { self.s.token and "Authorization: Bearer " .. self.s.token or nil }, body == nil
   for _, line in ipairs(headers or {}) do
@@ -56,7 +57,7 @@ function Api:request(method, path, body, headers)
   end
   if not typed then lines[#lines + 1] = "Content-Type: application/json" end
   local head, text = wire.send { url = self.s.url .. path, method = method, headers = lines,
-    body = type(body) == "table" and json.encode(body) or body }
+    body = type(body) == "table" and json.encode(body) or body, limit = self.limit }
   if not head then error(("%s %s: %s"):format(method, path, text), 2) end
   return setmetatable(answer(head, text), Answer)
 end

@@ -13,7 +13,7 @@ if keep_loaded then keep_loaded(package.searchpath("_cqueues", package.cpath)) e
 
 local M = {}
 
-local LIMIT = 60            -- seconds for each wait
+local LIMIT = 60            -- seconds for each wait, unless the request has its own
 -- Like curl: before a long body it waits a second for "100 Continue". A server that rejects the request may
 -- close the connection.
 local LONG, WORD, PIECE, LOOK = 1000000, 1, 65536, 0.01
@@ -22,11 +22,11 @@ local CONTINUE = "^HTTP/%S+ 1%d%d"
 -- The default headers of a request. Servers print JSON for curl as they do for people.
 local USUAL = { ["User-Agent"] = "curl/8", Accept = "*/*" }
 
-local function connect(url)
+local function connect(url, limit)
   local scheme, host, port, path = url:match "^(https?)://([^:/]+):(%d+)(.*)$"
   assert(scheme, url)
   local s = assert(socket.connect(host, tonumber(port)))
-  s:settimeout(LIMIT)
+  s:settimeout(limit)
   s:onerror(function(_, _, why) return why end)
   s:setmode("b", "bf")
   local ok, why = s:connect()
@@ -77,10 +77,10 @@ end
 -- The part of the answer that arrives within that many seconds, or nil. All of it is read at once: after the
 -- server has closed the connection, the rest in its buffer is lost.
 local function early(s, seconds)
-  s:settimeout(seconds)
+  local limit = s:settimeout(seconds)
   local text = s:read(-PIECE)
   s:clearerr()
-  s:settimeout(LIMIT)
+  s:settimeout(limit)
   return text
 end
 
@@ -134,10 +134,10 @@ local function answer_head(s, body)
   return lines, s
 end
 
---- Sends a request: { url, method, headers (lines), body (a text, or nil) }. Returns the lines of the
---- answer's head and its body; nil and the reason if there was no answer.
+--- Sends a request: { url, method, headers (lines), body (a text, or nil), limit (seconds, or nil) }. Returns
+--- the lines of the answer's head and its body; nil and the reason if there was no answer.
 function M.send(o)
-  local s, why, host, path = connect(o.url)
+  local s, why, host, path = connect(o.url, o.limit or LIMIT)
   if not s then return nil, ("no connection to %s: %s"):format(o.url, tostring(why)) end
   s:write(head_of_request(o, host, path))
   s:flush()

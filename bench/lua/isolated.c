@@ -10,31 +10,19 @@
  * there. */
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "state/budget.h"
 #include "script/isolate.h"
-#include "script/program.h"
-#include "run/worker.h"
 #include "stepped.h"
 
 #define ROUNDS 10 /* of all objects, in one turn of a way */
 #define TURNS 5   /* of each way with the same state; the least of all turns counts */
 #define STATES 4  /* of each way */
 
-/* One way: a worker with a state that was made in it. */
 typedef struct way {
-    kl_logic logic; /* first: stepped.h */
-    kl_workqueue *queue;
-    kl_worker *worker;
+    stepped steps;
     pid_t child; /* or 0 */
     double cpu_us, wall_us, start_ms, child_mib;
 } way;
-
-static const kl_resource *resource(void *arg, const char *kind)
-{
-    (void)arg, (void)kind;
-    return NULL;
-}
 
 static double now(void) { return (double)kl_clock_now(kl_clock_real()) / 1e9; }
 
@@ -61,44 +49,21 @@ static void least(double *best, double x)
         *best = x;
 }
 
-static void work(way *w, int rounds)
-{
-    kl_clock *clock = kl_clock_real();
-    for (int round = 0; round < rounds; round++) {
-        for (int i = 0; i < OBJECTS; i++)
-            kl_workqueue_add(w->queue, keys[i], kl_clock_now(clock));
-        while (kl_worker_step(w->worker) <= kl_clock_now(clock))
-            ;
-    }
-}
-
 static void way_open(way *w, kl_program *p)
 {
-    w->logic = (kl_logic){.program = p, .spec = kl_program_spec(p, 0), .generation = 1};
-    w->queue = kl_workqueue_new(NULL);
-    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic,
-                                  .logic_unref = logic_unref,
-                                  .is_current = is_current,
-                                  .object = object,
-                                  .resource = resource,
-                                  .event = event,
-                                  .arg = w,
-                                  .name = "bench",
-                                  .queue = w->queue,
-                                  .clock = kl_clock_real()},
-        1);
+    stepped_open(&w->steps, p, NULL, NULL);
     double began = now();
-    kl_workqueue_add(w->queue, keys[0], kl_clock_now(kl_clock_real()));
-    while (kl_worker_step(w->worker) <= kl_clock_now(kl_clock_real()))
+    kl_workqueue_add(w->steps.queue, keys[0], kl_clock_now(kl_clock_real()));
+    while (kl_worker_step(w->steps.worker) <= kl_clock_now(kl_clock_real()))
         ; /* its state is made here */
     least(&w->start_ms, (now() - began) * 1e3);
-    work(w, 2);
+    stepped_work(&w->steps, 2);
 }
 
 static void way_measure(way *w)
 {
     double cpu = cpu_of(w), wall = now();
-    work(w, ROUNDS);
+    stepped_work(&w->steps, ROUNDS);
     least(&w->wall_us, (now() - wall) / ROUNDS / OBJECTS * 1e6);
     least(&w->cpu_us, (cpu_of(w) - cpu) / ROUNDS / OBJECTS * 1e6);
 }
@@ -112,20 +77,7 @@ static void way_close(way *w)
         if (mib > w->child_mib)
             w->child_mib = mib;
     }
-    kl_worker_drain(w->worker);
-    kl_worker_join(w->worker);
-    kl_workqueue_free(w->queue);
-}
-
-static kl_program *load(const char *path)
-{
-    kl_program *p = NULL;
-    kl_err err = KL_ERR_INIT;
-    if (lkl_program_load(path, &p, &err)) {
-        fprintf(stderr, "%s\n", kl_err_message(&err));
-        exit(1);
-    }
-    return p;
+    stepped_close(&w->steps);
 }
 
 /* Which way a program goes is settled when it is loaded. */
@@ -145,11 +97,10 @@ static void bench(const char *path)
         for (int i = 0; i < 2; i++)
             way_close(&ways[i]);
     }
-    const char *name = strrchr(path, '/');
     printf("{\"script\":\"%s\",\"here_us\":%.3f,\"there_us\":%.3f,\"more_us\":%.3f,\"here_wall_us\":%.3f,"
            "\"there_wall_us\":%.3f,\"here_ms\":%.3f,\"there_ms\":%.3f,\"child_mib\":%.2f}\n",
-        name ? name + 1 : path, ways[0].cpu_us, ways[1].cpu_us, ways[1].cpu_us - ways[0].cpu_us,
-        ways[0].wall_us, ways[1].wall_us, ways[0].start_ms, ways[1].start_ms, ways[1].child_mib);
+        stepped_name(path), ways[0].cpu_us, ways[1].cpu_us, ways[1].cpu_us - ways[0].cpu_us, ways[0].wall_us,
+        ways[1].wall_us, ways[0].start_ms, ways[1].start_ms, ways[1].child_mib);
     kl_program_unref(here[n]);
     kl_program_unref(there[n++]);
 }
@@ -163,9 +114,9 @@ int main(int argc, char **argv)
     lkl_budget_choose(LKL_BUDGET_SIGNALS);
     lkl_isolate_offer();
     for (int i = 1; i < argc; i++)
-        here[i - 1] = load(argv[i]);
+        here[i - 1] = stepped_load(argv[i]);
     lkl_isolate_all();
     for (int i = 1; i < argc; i++)
-        there[i - 1] = load(argv[i]);
+        there[i - 1] = stepped_load(argv[i]);
     return bench_all(argc, argv, bench);
 }

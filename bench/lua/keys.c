@@ -6,35 +6,16 @@
  *
  * A worker without a thread runs the same objects round after round. No network, no cache: bench/run.py
  * measures those. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-
 #include "base/mem.h"
-#include "script/program.h"
-#include "run/worker.h"
+#include "stepped.h"
 
-#define OBJECTS 500 /* keys in the queue at a time */
 #define ROUNDS 200
 #define RUNS 5 /* the least counts */
-
-static const char OBJECT[] =
-    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"pod-%d\",\"namespace\":\"ns\","
-    "\"labels\":{\"app\":\"app-%d\"},"
-    "\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"node-%d\",\"priority\":0,\"serviceAccountName\":"
-    "\"default\",\"containers\":[{\"name\":\"main\","
-    "\"image\":\"example.com/"
-    "main:1\"}]},\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.%d\",\"qosClass\":\"Burstable\"}}";
 
 typedef struct bench {
     kl_program program; /* first: stands before the script's and takes the time of each start */
     kl_program *script; /* NULL: nothing is done */
-    kl_logic logic;
     kl_clock *clock;
-    kl_workqueue *queue;
-    const kl_value *objects[OBJECTS];
-    char keys[OBJECTS][32];
     kl_time *took, *rests; /* of each start; of each rest that did something */
     size_t n_took, n_rests, cap;
 } bench;
@@ -104,55 +85,14 @@ static bool rest(void *arg, bool idle)
     return did;
 }
 
-static kl_logic *logic(void *arg) { return &((bench *)arg)->logic; }
-static void logic_unref(void *arg, kl_logic *l) { (void)arg, (void)l; }
-static bool is_current(void *arg, const kl_logic *l) { return l == &((bench *)arg)->logic; }
-static const kl_value *object(void *arg, kl_logic *l, const char *key)
-{
-    (void)l;
-    return kl_value_ref(((bench *)arg)->objects[atoi(strrchr(key, '-') + 1)]);
-}
-static const kl_resource *resource(void *arg, const char *kind)
-{
-    (void)arg, (void)kind;
-    return NULL;
-}
-static void event(void *arg, const kl_news *n) { (void)arg, (void)n; }
-
-static double cpu_seconds(void)
-{
-    struct rusage r;
-    getrusage(RUSAGE_SELF, &r);
-    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec)
-        + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
-}
-
 static int by_value(const void *a, const void *b)
 {
     kl_time x = *(const kl_time *)a, y = *(const kl_time *)b;
     return x < y ? -1 : x > y;
 }
 
-static double measure(bench *b, kl_worker *w)
-{
-    double best = 1e9;
-    for (int run = 0; run < RUNS; run++) {
-        b->n_took = b->n_rests = 0;
-        double began = cpu_seconds();
-        for (int round = 0; round < ROUNDS; round++) {
-            for (int i = 0; i < OBJECTS; i++)
-                kl_workqueue_add(b->queue, b->keys[i], kl_clock_now(b->clock));
-            while (kl_worker_step(w) <= kl_clock_now(b->clock))
-                ;
-        }
-        double us = (cpu_seconds() - began) / ROUNDS / OBJECTS * 1e6;
-        if (us < best)
-            best = us;
-    }
-    return best;
-}
-
-static void bench_script(bench *b, const char *path, double *idle_us)
+/* Of `path`, or of the program that does nothing. */
+static void measure(bench *b, const char *path)
 {
     static const kl_program_ops ops = {.open = open_state,
         .close = close_state,
@@ -161,31 +101,20 @@ static void bench_script(bench *b, const char *path, double *idle_us)
         .rest = rest,
         .abandon = abandon};
     static kl_controller_spec spec = {.name = "bench", .resource = "v1/Pod"};
-    kl_err err = KL_ERR_INIT;
+    static double idle_us;
+    stepped w = {0};
     b->program = (kl_program){.ops = &ops, .name = "bench", .specs = &spec, .n_specs = 1, .generation = 1};
-    b->script = NULL;
-    if (path && lkl_program_load(path, &b->script, &err)) {
-        fprintf(stderr, "%s\n", kl_err_message(&err));
-        exit(1);
+    b->script = path ? stepped_load(path) : NULL;
+    stepped_open(&w, &b->program, NULL, NULL);
+    for (int run = 0; run < RUNS; run++) {
+        b->n_took = b->n_rests = 0;
+        stepped_measure(&w, ROUNDS);
     }
-    b->logic = (kl_logic){.program = &b->program, .spec = &spec, .generation = 1};
-    kl_worker_owner owner = {.logic = logic,
-        .logic_unref = logic_unref,
-        .is_current = is_current,
-        .object = object,
-        .resource = resource,
-        .event = event,
-        .arg = b,
-        .name = "bench",
-        .queue = b->queue,
-        .clock = b->clock};
-    kl_worker *w = kl_worker_new(&owner, 1);
-    double us = measure(b, w);
     if (!path)
-        *idle_us = us;
+        idle_us = w.best_us;
     qsort(b->took, b->n_took, sizeof *b->took, by_value);
     printf("%-36s %8.2f us a key, %8.2f over C; a start: p50 %6.2f  p99 %6.2f  p99.9 %6.2f  most %7.2f us\n",
-        path ? path : "a program in C that does nothing", us, us - *idle_us,
+        path ? path : "a program in C that does nothing", w.best_us, w.best_us - idle_us,
         (double)b->took[b->n_took / 2] / 1e3, (double)b->took[b->n_took / 100 * 99] / 1e3,
         (double)b->took[b->n_took / 1000 * 999] / 1e3, (double)b->took[b->n_took - 1] / 1e3);
     if (b->n_rests) {
@@ -194,35 +123,30 @@ static void bench_script(bench *b, const char *path, double *idle_us)
             b->n_took, (double)b->rests[b->n_rests / 2] / 1e3, (double)b->rests[b->n_rests * 99 / 100] / 1e3,
             (double)b->rests[b->n_rests - 1] / 1e3);
     }
-    kl_worker_drain(w);
-    kl_worker_join(w);
+    stepped_close(&w);
     if (b->script)
         kl_program_unref(b->script);
 }
 
+static bench measured;
+
+static void bench_script(const char *path)
+{
+    if (!measured.took) {
+        measured.cap = (size_t)OBJECTS * ROUNDS;
+        measured.clock = kl_clock_real();
+        measured.took = kl_new_array(kl_time, measured.cap);
+        measured.rests = kl_new_array(kl_time, measured.cap);
+        printf("\na key, through queue and worker\n");
+        measure(&measured, NULL);
+    }
+    measure(&measured, path);
+}
+
 int main(int argc, char **argv)
 {
-    bench b = {.clock = kl_clock_real(), .cap = (size_t)OBJECTS * ROUNDS};
-    b.took = kl_new_array(kl_time, b.cap);
-    b.rests = kl_new_array(kl_time, b.cap);
-    b.queue = kl_workqueue_new(NULL);
-    for (int i = 0; i < OBJECTS; i++) {
-        char text[sizeof OBJECT + 64];
-        kl_err err = KL_ERR_INIT;
-        snprintf(text, sizeof text, OBJECT, i, i % 20, i, i % 50, i % 250);
-        snprintf(b.keys[i], sizeof b.keys[i], "ns/pod-%d", i);
-        if (kl_value_decode(text, strlen(text), &b.objects[i], &err))
-            return 1;
-    }
-    double idle_us = 0;
-    printf("\na key, through queue and worker\n");
-    bench_script(&b, NULL, &idle_us);
-    for (int i = 1; i < argc; i++)
-        bench_script(&b, argv[i], &idle_us);
-    for (int i = 0; i < OBJECTS; i++)
-        kl_value_unref(b.objects[i]);
-    kl_workqueue_free(b.queue);
-    kl_free(b.took);
-    kl_free(b.rests);
-    return 0;
+    int st = bench_all(argc, argv, bench_script);
+    kl_free(measured.took);
+    kl_free(measured.rests);
+    return st;
 }

@@ -5,53 +5,24 @@
  *
  * A worker without a thread runs the same objects again and again, each woken by an event of itself. Both
  * have the tally, which is always there. */
-#include "base/mem.h"
-#include "script/program.h"
 #include "observe/flight.h"
 #include "observe/tally.h"
-#include "run/worker.h"
 #include "stepped.h"
 
 #define ROUNDS 40 /* of all of them, in one turn of a way */
 #define TURNS 5   /* of each way with the same state */
-#define STATES                                                                                               \
-    8 /* of each way: where a state's tables and strings fall is luck; the least of all turns counts */
+/* Of each way: where a state's tables and strings fall is luck; the least of all turns counts. */
+#define STATES 8
 
-/* One way: a worker with a state that was made in it. */
 typedef struct way {
-    kl_logic logic; /* first: stepped.h */
-    kl_workqueue *queue;
-    kl_worker *worker;
+    stepped steps;
     kl_tally *tally;
     kl_flight *flight; /* NULL: without */
     kl_witnesses witnesses;
-    double best_us;
 } way;
-
-static const kl_resource *resource(void *arg, const char *kind)
-{
-    (void)arg, (void)kind;
-    return NULL;
-}
-
-static void work(way *w, int rounds)
-{
-    kl_clock *clock = kl_clock_real();
-    for (int round = 0; round < rounds; round++) {
-        for (int i = 0; i < OBJECTS; i++)
-            kl_workqueue_add_with(w->queue, keys[i],
-                &(kl_add){.cause = kl_cause_of(KL_WHY_CHANGED, objects[i])}, kl_clock_now(clock));
-        while (kl_worker_step(w->worker) <= kl_clock_now(clock))
-            ;
-    }
-}
 
 static void way_open(way *w, kl_program *p, bool with)
 {
-    if (!w->best_us)
-        w->best_us = 1e9;
-    w->logic = (kl_logic){.program = p, .spec = kl_program_spec(p, 0), .generation = 1};
-    w->queue = kl_workqueue_new(&(kl_workqueue_options){.forget = kl_cause_forget});
     w->tally = kl_tally_new();
     w->flight = with ? kl_flight_new(KL_FLIGHT_BYTES, kl_clock_real()) : NULL;
     w->witnesses = (kl_witnesses){0};
@@ -61,60 +32,33 @@ static void way_open(way *w, kl_program *p, bool with)
         kl_witness flight = kl_flight_witness(w->flight);
         kl_witnesses_add(&w->witnesses, &flight);
     }
-    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic,
-                                  .logic_unref = logic_unref,
-                                  .is_current = is_current,
-                                  .object = object,
-                                  .resource = resource,
-                                  .event = event,
-                                  .arg = w,
-                                  .name = "bench",
-                                  .witnesses = &w->witnesses,
-                                  .queue = w->queue,
-                                  .clock = kl_clock_real()},
-        1);
-    work(w, 2); /* its state is made here */
-}
-
-static void way_measure(way *w)
-{
-    double began = cpu_seconds();
-    work(w, ROUNDS);
-    double us = (cpu_seconds() - began) / ROUNDS / OBJECTS * 1e6;
-    if (us < w->best_us)
-        w->best_us = us;
+    stepped_open(&w->steps, p, &w->witnesses, NULL);
+    stepped_work(&w->steps, 2); /* its state is made here */
 }
 
 static void way_close(way *w)
 {
-    kl_worker_drain(w->worker);
-    kl_worker_join(w->worker);
-    kl_workqueue_free(w->queue);
+    stepped_close(&w->steps);
     kl_flight_free(w->flight);
     kl_tally_free(w->tally);
 }
 
 static void bench(const char *path)
 {
-    kl_err err = KL_ERR_INIT;
-    kl_program *p = NULL;
+    kl_program *p = stepped_load(path);
     way ways[2] = {0};
-    if (lkl_program_load(path, &p, &err)) {
-        fprintf(stderr, "%s\n", kl_err_message(&err));
-        exit(1);
-    }
     for (int state = 0; state < STATES; state++) {
         for (int i = 0; i < 2; i++)
             way_open(&ways[i], p, i == 1);
         for (int turn = 0; turn < TURNS; turn++)
             for (int i = 0; i < 2; i++)
-                way_measure(&ways[i]);
+                stepped_measure(&ways[i].steps, ROUNDS);
         for (int i = 0; i < 2; i++)
             way_close(&ways[i]);
     }
-    const char *name = strrchr(path, '/');
-    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"ratio\":%.4f}\n",
-        name ? name + 1 : path, ways[0].best_us, ways[1].best_us, ways[1].best_us / ways[0].best_us);
+    double without = ways[0].steps.best_us, with = ways[1].steps.best_us;
+    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"ratio\":%.4f}\n", stepped_name(path),
+        without, with, with / without);
     kl_program_unref(p);
 }
 

@@ -1,13 +1,14 @@
--- mutants_spec.lua - support/mutants.lua: the places that it finds, the order of a seed, the specs of a
--- place, and its report.
+-- mutants_spec.lua - support/mutants.lua and mutant_places.lua: the places that they find, the order of a
+-- seed, the specs of a place, and the report.
 -- not in asan, tsan: it reads text and runs a small tree of its own
 
 local mutants = require "support.mutants"
+local places = require "support.mutant_places"
 local process = require "support.process"
 
 local function news(text, language)
   local list = {}
-  for _, place in ipairs(mutants.places(text, language)) do
+  for _, place in ipairs(places.of(text, language)) do
     list[#list + 1] = place.line .. " " .. place.new:match "^%s*(.-)$"
   end
   return list
@@ -113,11 +114,11 @@ describe("the specs of a place", function()
   end)
 
   it("are not asked of tables that something generated", function()
-    assert.falsy(mutants.counts("core/wire/proto_data.c", ""))
-    assert.falsy(mutants.counts("lua/kubelua/typed_meta.lua", ""))
-    assert.falsy(mutants.counts("spec/x.lua", ""))
-    assert.falsy(mutants.counts("controllers/demo/demo_test.lua", ""))
-    assert.truthy(mutants.counts("core/cache/reflector.c", ""))
+    assert.falsy(places.counts("core/wire/proto_data.c", ""))
+    assert.falsy(places.counts("lua/kubelua/typed_meta.lua", ""))
+    assert.falsy(places.counts("spec/x.lua", ""))
+    assert.falsy(places.counts("controllers/demo/demo_test.lua", ""))
+    assert.truthy(places.counts("core/cache/reflector.c", ""))
   end)
 end)
 
@@ -134,7 +135,7 @@ describe("a run", function()
       process.run(("mkdir -p %s/%s"):format(dir, path:match "^(.*)/" or "."))
       process.write(dir .. "/" .. path, text)
     end
-    process.run(("mkdir -p %s/build && cd %s && git init -q && git add -A"):format(dir, dir))
+    process.run(("mkdir -p %s/build && cd %s && git init -q && git add -A && make"):format(dir, dir))
     return dir
   end
 
@@ -143,21 +144,27 @@ describe("a run", function()
     return counts, process.read(dir .. "/build/mutants/report.txt")
   end
 
+  -- Its program is made of the file.
+  local MAKEFILE = "all: build/kubelua build/lua/kubelua/core.so\n"
+    .. "build/kubelua build/lua/kubelua/core.so: lua/age.lua\n\t@mkdir -p $(@D)\n\tcat $< > $@\n"
+
   it("kills what a spec notices, names what none does, and leaves the tree as it was", function()
     local text = "local M = {}\nfunction M.is_old(n)\n  return n > 18\nend\nreturn M\n"
     local dir = tree {
       ["lua/age.lua"] = text,
-      ["spec/lua/age_spec.lua"] = "local age = dofile 'lua/age.lua' assert(age.is_old(30) == true)",
+      ["spec/lua/age_spec.lua"] = "local age = dofile 'build/kubelua' assert(age.is_old(30) == true)",
       ["spec/support/run.lua"] = RUNNER,
-      Makefile = "programs:\n\ttrue\n",
+      Makefile = MAKEFILE,
     }
     local counts, said = run(dir)
     assert.same({ killed = 1, survived = 2, broken = 0 }, counts)
     assert.truthy(said:find("killed   lua/age.lua:2 return: `", 1, true))
     assert.truthy(said:find("survived lua/age.lua:3 compare: `return n > 18` -> `return n >= 18`", 1, true))
     assert.truthy(said:find("3 mutants, 1 killed (33.3 %), 2 survived; 0 more did not compile", 1, true))
-    assert.equal(text, process.read(dir .. "/lua/age.lua"))
-    assert.equal(text, process.read(dir .. "/build/mutants/mutated/lua/age.lua"))
+    for _, at in ipairs { "", "/build/mutants/mutated" } do
+      assert.equal(text, process.read(dir .. at .. "/lua/age.lua"))
+      assert.equal(text, process.read(dir .. at .. "/build/kubelua"))
+    end
   end)
 
   it("leaves out a spec that fails without a mutant, too, and does not count what is not built", function()
@@ -165,10 +172,39 @@ describe("a run", function()
       ["lua/age.lua"] = "return 18\n",
       ["spec/lua/age_spec.lua"] = "error 'always'",
       ["spec/support/run.lua"] = RUNNER,
-      Makefile = "programs:\n\ttrue\n",
+      Makefile = MAKEFILE,
     }
     assert.same({ killed = 0, survived = 1, broken = 0 }, (run(dir)))
-    process.write(dir .. "/Makefile", "programs:\n\tgrep -q 18 lua/age.lua\n")
+    process.write(dir .. "/Makefile", (MAKEFILE:gsub("cat", "grep -q 18 $<\n\tcat")))
     assert.same({ killed = 0, survived = 0, broken = 1 }, (run(dir)))
+  end)
+
+  it("compiles the file of a mutant alone, and links it before the library", function()
+    local program = "build/spec/core/age/age_test"
+    local dir = tree {
+      ["core/age/age.c"] = "int is_old(int n)\n{\n    return n > 18;\n}\n",
+      ["core/age/young.c"] = "int is_old(int n);\nint is_young(int n)\n{\n    return !is_old(n);\n}\n",
+      ["spec/core/age/age_test.c"] = "int is_young(int n);\nint main(void) { return !is_young(18); }\n",
+      ["spec/support/run.lua"] = ([[
+        if not os.execute "%s" then print "FAILED  %s.c" os.exit(1) end]]):format(program,
+        program:gsub("^build/", "")),
+      Makefile = [[
+build/spec/core/age/age_test: build/obj/spec/core/age/age_test.o build/age.a
+	@mkdir -p $(@D)
+	cc -o $@ $^ -lm
+build/age.a: build/obj/core/age/age.o build/obj/core/age/young.o
+	ar rcs $@ $^
+build/obj/%.o: %.c
+	@mkdir -p $(@D)
+	cc $(OPT_release) -c -o $@ $<
+]],
+    }
+    local counts, said = run(dir)
+    assert.same({ killed = 2, survived = 2, broken = 0 }, counts)
+    assert.truthy(said:find("killed   core/age/age.c:3 compare", 1, true), said)
+    assert.truthy(said:find("killed   core/age/young.c:3 return", 1, true), said)
+    for _, path in ipairs { program, "build/age.a" } do
+      assert.equal(process.read(dir .. "/" .. path), process.read(dir .. "/build/mutants/mutated/" .. path))
+    end
   end)
 end)

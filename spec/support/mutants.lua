@@ -5,205 +5,35 @@
 --     [--only PATTERN] [--among PATTERN] [--tree DIR]
 --
 -- A mutant is one small change in core, bindings, lua or controllers, chosen by chance from all places where
--- one is possible: a comparison turned, a constant off by one, a condition negated, a statement dropped,
--- "and" for "or", a function that returns at once. The same seed over the same files gives the same mutants.
+-- one is possible (mutant_places.lua): a comparison turned, a constant off by one, a condition negated, a
+-- statement dropped, "and" for "or", a function that returns at once. The same seed over the same files gives
+-- the same mutants.
 --
--- Each is built in a copy of the tree (build/mutants/mutated), never in the checkout, and meets the specs
--- near it first: those of its room, those that bear its name or its directory's, C tests that include its
--- header, and for a policy the tests of policies that fit it best. If it survives them it meets a wider set:
--- the dozen Lua specs that have most of the words around the place. The
--- first failure ends it, a hang counts as one. A spec that fails without the mutant, too
--- (build/mutants/plain), says nothing and is left out. The copies have no real API server: specs run against
--- the embedded one alone.
+-- A mutant stands in a copy of the tree (build/mutants/mutated), never in the checkout. Its file alone is
+-- compiled, with little optimisation, and linked before the library, whose own object is then not taken: 1 to
+-- 3 s on an idle machine. `make -n` gives the commands.
+--
+-- It meets the specs near it first: those of its room, those that bear its name or its directory's, C tests
+-- that include its header, and for a policy the tests of policies that fit it best. If it survives them it
+-- meets a wider set: the dozen Lua specs that have most of the words around the place. Of each set the
+-- cheapest run first. The first failure ends it, a hang counts as one. A spec that fails without the mutant,
+-- too (build/mutants/plain), says nothing and is left out. The copies have no real API server: specs run
+-- against the embedded one alone.
 --
 -- No mutation tool that Debian packages knows C and Lua (Mull and universalmutator are not in Debian, and
--- know no Lua), so this one is ours. It reads text and no syntax: what does not compile is not counted.
+-- know no Lua), so this one is ours.
 --
 -- --only makes mutants of some files alone; --among takes those of some files out of the mutants of all,
--- under the same numbers, so that a long run can be done in parts: --from and --to name the numbers.
+-- under the same numbers, so that a long run can be done in parts: --from and --to name the numbers; --near
+-- leaves out the wider set where there is a near one.
 --
 -- Results go to build/mutants/report.txt as they come; survivors are listed at the end.
 
+package.path = "spec/?.lua;" .. package.path
+local places = require "support.mutant_places"
+local process = require "support.process"
+
 local M = {}
-
--- ---------------------------------------------------------------- text
-
--- The text with comments and strings blanked, every other byte where it was.
-local function masked(text, lua)
-  local function blank(s) return (s:gsub("[^\n]", " ")) end
-  local out, at = {}, 1
-  local function skip(to)
-    out[#out + 1] = blank(text:sub(at, to))
-    at = to + 1
-  end
-  local function string_end(quote)
-    local i = at + 1
-    while i <= #text do
-      local c = text:sub(i, i)
-      if c == "\\" then i = i + 1
-      elseif c == quote or c == "\n" then break
-      end
-      i = i + 1
-    end
-    return i
-  end
-  while at <= #text do
-    local two, one = text:sub(at, at + 1), text:sub(at, at)
-    local level = lua and (text:match("^%-%-%[(=*)%[", at) or text:match("^%[(=*)%[", at))
-    if level then
-      local _, to = text:find("]" .. level .. "]", at, true)
-      skip(to or #text)
-    elseif two == (lua and "--" or "//") then skip((text:find("\n", at, true) or #text + 1) - 1)
-    elseif not lua and two == "/*" then
-      local _, to = text:find("*/", at + 2, true)
-      skip(to or #text)
-    elseif one == '"' or one == "'" then skip(string_end(one))
-    else
-      out[#out + 1] = one
-      at = at + 1
-    end
-  end
-  return table.concat(out)
-end
-
-local function lines_of(text)
-  local lines = {}
-  for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = line end
-  return lines
-end
-
--- ---------------------------------------------------------------- what can be changed
-
-local SWAPS = {
-  c = {
-    { " == ", " != " }, { " != ", " == " }, { " < ", " <= " }, { " > ", " >= " }, { " <= ", " < " },
-    { " >= ", " > " }, { " && ", " || " }, { " || ", " && " },
-  },
-  lua = {
-    { " == ", " ~= " }, { " ~= ", " == " }, { " < ", " <= " }, { " > ", " >= " }, { " <= ", " < " },
-    { " >= ", " > " }, { " and ", " or " }, { " or ", " and " },
-  },
-}
-
--- Whether the comparison between these columns is part of `a < b ? a : b`, where the bound makes no
--- difference.
-local function is_clamp(mask, from, to)
-  local a = mask:sub(1, from - 1):match "[%w_.>%-]+$"
-  local b, x, y = mask:match("^([%w_.>%-]+) %? ([%w_.>%-]+) : ([%w_.>%-]+)", to + 1)
-  return x ~= nil and (a == x and b == y or a == y and b == x)
-end
-
--- Every way to change this line: { column, old, new }.
-local function swaps(line, mask, language, add)
-  for _, swap in ipairs(SWAPS[language]) do
-    local at = 1
-    while true do
-      local from, to = mask:find(swap[1], at, true)
-      if not from then break end
-      local is_order = swap[1]:find "[<>]" ~= nil
-      if not (is_order and is_clamp(mask, from, to)) then
-        add(line:sub(1, from - 1) .. swap[2] .. line:sub(to + 1))
-      end
-      at = to
-    end
-  end
-end
-
-local function constants(line, mask, _, add)
-  if mask:find "^%s*#" or mask:find "^%s*case " then return end
-  for from, digits, to in mask:gmatch "%f[%w_.]()(%d+)()%f[^%w_.]" do
-    local n = #digits < 10 and tonumber(digits)
-    if n then add(line:sub(1, from - 1) .. math.tointeger(n + 1) .. line:sub(to)) end
-  end
-end
-
-local function negated(line, mask, language, add)
-  if language == "lua" then
-    local from, to = mask:match "%f[%w]if ().-() then%f[^%w]"
-    if from then
-      add(line:sub(1, from - 1) .. "not (" .. line:sub(from, to - 1) .. ")" .. line:sub(to))
-    end
-    return
-  end
-  local from, to = mask:match "%f[%w]if ()%b()()"
-  if from then add(line:sub(1, from - 1) .. "(!" .. line:sub(from, to - 1) .. ")" .. line:sub(to)) end
-end
-
--- Drops a statement that is complete on its line, as the line before shows.
-local function dropped(line, mask, language, add, before)
-  if language == "lua" then
-    local starts = before == "" or before:find "[%w_)}\"']$" and not before:find "%f[%w]and$"
-      and not before:find "%f[%w]or$" and not before:find "%f[%w]not$" and not before:find "return$"
-    local call = mask:find "^%s+[%w_.:]+%b()$"
-    local set = mask:find "^%s+[%a_][%w_.]* = [%w_.:]*%b()$" or mask:find "^%s+[%a_][%w_.]* = [%w_.]+$"
-    if starts and (call or set) and not mask:find "^%s*local " and not mask:find "^%s*return" then
-      add(line:match "^%s*" .. "do end")
-    end
-    return
-  end
-  local starts = before == "" or before:find "[;{}:)]$" or before:find "else$"
-  local call = mask:find "^%s+[%l_][%w_]*%b();$" or mask:find "^%s+[%w_.>%-]+%b();$"
-  local set = mask:find "^%s+[%a_*][%w_.>%[%]%-]* [%+%-|&]?= .*;$" or mask:find "^%s+[%w_.>%-]+[%+%-][%+%-];$"
-  -- Only sanitizers can notice a missing free or lock.
-  local frees = mask:find "_free%(" or mask:find "_unref%(" or mask:find "_fini%(" or mask:find "_u?n?lock%("
-  if starts and (call or set) and not frees and not mask:find "%f[%w]return%f[%W]" then
-    add(line:match "^%s*" .. ";")
-  end
-end
-
-local RETURNS = { void = "return;", bool = "return false;", size_t = "return 0;", int = "return 0;" }
-
--- A function that does nothing: its first line, which is `{` in C, gets a return.
-local function returned(line, mask, language, add, before)
-  if language == "lua" then
-    if mask:find "^%s*local function [%w_]+%b()$" or mask:find "^%s*function [%w_.:]+%b()$" then
-      add(line .. " do return end")
-    end
-    return
-  end
-  local kind = mask == "{" and (before:match "^static ([%l_]+) [%w_]+%b()$"
-    or before:match "^([%l_]+) [%w_]+%b()$")
-  if RETURNS[kind] then add("{ " .. RETURNS[kind]) end
-end
-
-local OPERATORS = {
-  { "compare", swaps }, { "constant", constants }, { "negate", negated }, { "drop", dropped },
-  { "return", returned },
-}
-
---- Every mutant of a file's text: { line, kind, old, new }, in the order of lines.
-function M.places(text, language)
-  local list, lines, masks = {}, lines_of(text), lines_of(masked(text, language == "lua"))
-  local before = ""
-  for i, line in ipairs(lines) do
-    for _, operator in ipairs(OPERATORS) do
-      operator[2](line, masks[i]:gsub("%s+$", ""), language, function(new)
-        if new ~= line then list[#list + 1] = { line = i, kind = operator[1], old = line, new = new } end
-      end, before)
-    end
-    if masks[i]:find "%S" then before = masks[i]:gsub("%s+$", "") end
-  end
-  return list
-end
-
---- The text with one place changed.
-function M.changed(text, place)
-  local lines = lines_of(text)
-  assert(lines[place.line] == place.old, "the text is another")
-  lines[place.line] = place.new
-  return (table.concat(lines, "\n"):gsub("\n$", "")) .. (text:sub(-1) == "\n" and "\n" or "")
-end
-
---- Whether mutants of this file are meaningful: not for generated tables and pure annotations.
-function M.counts(path, text)
-  local is_ours = path:find "^core/.*%.c$" or path:find "^bindings/.*%.c$" or path:find "^lua/.*%.lua$"
-    or path:find "^controllers/.*%.lua$"
-  local is_data = path:find "_data%.c$" or path:find "_test%.lua$" or path:find "_meta%.lua$"
-    or path:find "/gen/"
-    or text:sub(1, 600):lower():find "generated by" or text:find("\n---@meta", 1, true)
-    or text:find "^---@meta"
-  return is_ours and not is_data
-end
 
 -- ---------------------------------------------------------------- which specs cover a place
 
@@ -236,7 +66,7 @@ local AROUND, HEAD = 12, 6
 
 --- The words around a line of a text, those that say what its file is, and those of its path, each once.
 local function words_at(path, text, line)
-  local lines, words = lines_of(text), {}
+  local lines, words = places.lines_of(text), {}
   local function take(said)
     for word in said:lower():gmatch(WORD) do words[word] = true end
   end
@@ -278,6 +108,8 @@ function M.specs_of(path, text, line, index)
   end
   for spec, said in pairs(index.all) do
     local base = spec:match "([%w_]+)%.%w+$"
+    -- A C test has the library of core in it, and nothing else.
+    if top ~= "core" and spec:find "%.c$" then goto continue end
     local in_room = spec:find("spec/core/" .. tostring(room) .. "/", 1, true) ~= nil
     local named = base:find(name, 1, true) or #stem > 3 and base:find(stem, 1, true)
     if is_policy_test(spec) then
@@ -293,6 +125,7 @@ function M.specs_of(path, text, line, index)
       scores[spec] = score(index, spec, words)
       if scores[spec] > 0 then wide[#wide + 1] = spec end
     end
+    ::continue::
   end
   local function is_likelier(a, b)
     if scores[a] ~= scores[b] then return scores[a] > scores[b] end
@@ -307,9 +140,9 @@ end
 
 -- ---------------------------------------------------------------- chance
 
---- N of the places, each once, in an order that the seed says.
-function M.choose(places, seed)
-  local list = table.move(places, 1, #places, 1, {})
+--- The places, each once, in an order that the seed says.
+function M.choose(all, seed)
+  local list = table.move(all, 1, #all, 1, {})
   math.randomseed(seed, 0)
   for i = #list, 2, -1 do
     local k = math.random(i)
@@ -318,64 +151,243 @@ function M.choose(places, seed)
   return list
 end
 
--- ---------------------------------------------------------------- running
+-- ---------------------------------------------------------------- the copies of a tree
 
 local ROOT = "build/mutants"
--- Seconds for a build; and for specs, beside ten times what they took before.
-local BUILD_LIMIT, SPEC_LIMIT, SLOW = 600, 60, 10
-local HANG = "a hang" -- unless the spec is as slow without the mutant
-local CHUNK = 4 -- specs that are linked and run together
-local TOO_LONG = 20 -- a spec of the wider set that takes more seconds is left to `make test`
 
-function M.run(o)
-  local process = require "support.process"
-  local quote = process.quote
-  local tree = o.tree or "."
+local function sh(dir, command) return process.run(("cd %s && %s"):format(process.quote(dir), command)) end
 
-  local function sh(dir, command) return process.run(("cd %s && %s"):format(quote(dir), command)) end
+-- A copy of what git knows and of what is built, without what specs can do without.
+local function copy(tree, name)
+  local to = ("%s/%s/%s"):format(tree, ROOT, name)
+  local out, code = sh(tree, ([[rm -rf TO && mkdir -p TO/build && git ls-files -z |
+    xargs -0 cp -p --parents -t TO && for d in $(ls -Ad build/* build/.deps-* 2>/dev/null); do
+      case $d in build/mutants|build/assets|build/tmp|build/asan|build/tsan|build/fuzz) ;;
+      *) cp -a "$d" TO/build/ ;; esac; done]]):gsub("TO", ROOT .. "/" .. name))
+  assert(code == 0, ("mutants: the tree cannot be copied to %s: %s"):format(to, out))
+  return to
+end
 
-  local function copy(name)
-    local to = ("%s/%s/%s"):format(tree, ROOT, name)
-    local _, code = sh(tree, ([[rm -rf %s/%s && mkdir -p %s/%s/build && git ls-files -z |
-      xargs -0 cp -p --parents -t %s/%s && for d in build/*; do
-        case $d in build/mutants|build/assets|build/tmp|build/asan|build/tsan|build/fuzz) ;;
-        *) cp -a "$d" %s/%s/build/ ;; esac; done]]):gsub("%%s/%%s", (ROOT .. "/" .. name)))
-    assert(code == 0, "mutants: the tree cannot be copied to " .. to)
-    return to
-  end
+local function files(tree, pattern)
+  local list = {}
+  for path in sh(tree, "git ls-files " .. pattern):gmatch "[^\n]+" do list[#list + 1] = path end
+  return list
+end
 
-  local function files(pattern)
-    local list = {}
-    for path in sh(tree, "git ls-files " .. pattern):gmatch "[^\n]+" do list[#list + 1] = path end
-    return list
-  end
+local function read(tree, path) return process.read(tree .. "/" .. path) or "" end
 
-  local function read(path) return process.read(tree .. "/" .. path) or "" end
-
+-- The texts of the specs by path; those that run alone take too long.
+local function specs_in(tree)
   local all = {}
-  for _, path in ipairs(files "spec") do
+  for _, path in ipairs(files(tree, "spec")) do
     if path:find "_test%.c$" or path:find "_spec%.lua$" then
-      local text = read(path)
+      local text = read(tree, path)
       if not text:find "\n[-/* ]+alone: %S" then all[path] = text end
     end
   end
-  for _, path in ipairs(files "controllers") do
-    if is_policy_test(path) then all[path] = read(path) end
+  for _, path in ipairs(files(tree, "controllers")) do
+    if is_policy_test(path) then all[path] = read(tree, path) end
   end
-  local index = M.index(all)
+  return all
+end
 
-  local places = {}
-  for _, path in ipairs(files "core bindings lua controllers") do
-    local text = read(path)
-    if M.counts(path, text) and (not o.only or path:find(o.only)) then
-      for _, place in ipairs(M.places(text, path:match "%.(%w+)$")) do
+local function places_in(tree, only)
+  local list = {}
+  for _, path in ipairs(files(tree, "core bindings lua controllers")) do
+    local text = read(tree, path)
+    if places.counts(path, text) and (not only or path:find(only)) then
+      for _, place in ipairs(places.of(text, path:match "%.(%w+)$")) do
         place.path = path
-        places[#places + 1] = place
+        list[#list + 1] = place
       end
     end
   end
+  return list
+end
 
-  local mutated, plain = copy "mutated", copy "plain"
+-- ---------------------------------------------------------------- building a mutant
+
+-- Seconds of a command that compiles or links.
+local BUILD_LIMIT = 120
+-- Little optimisation, no debugger, and unused code is only a warning.
+local FLAGS = "WERROR= CFLAGS=-g0 OPT_release=-O1"
+-- What `make` would do beside compiling and linking.
+local IDLE = { "^mkdir ", "^rm ", "^ar " }
+
+-- What a spec runs: its own program, or those of the project.
+local function targets_of(spec, text)
+  if spec:find "%.c$" then return { "build/" .. spec:gsub("%.c$", "") } end
+  local list = { "build/kubelua" }
+  if is_policy_test(spec) then return list end
+  list[2] = "build/lua/kubelua/core.so"
+  for name in text:gmatch '"/spec/([%w_]+)"' do list[#list + 1] = "build/spec/" .. name end
+  return list
+end
+
+-- The commands that make the targets new after a change of `path`. The mutant's object comes before the
+-- library. The annotations of Lua files say nothing of what code does.
+local function commands(plain, path, targets)
+  local out, code = sh(plain, ("make -n V=1 %s -o build/gen/annotations.txt -W %s %s"):format(FLAGS, path,
+    table.concat(targets, " ")))
+  assert(code == 0, out)
+  local list, object = {}, nil
+  for line in out:gmatch "[^\n]+" do
+    local idle = line:find "^make: "
+    for _, pattern in ipairs(IDLE) do idle = idle or line:find(pattern) end
+    object = object or line:match " %-c %-o (%S+)"
+    if object and not line:find(object, 1, true) then
+      line = line:gsub(" %S+%.a%f[%s]", " " .. object .. "%0", 1)
+    end
+    if not idle then list[#list + 1] = line end
+  end
+  return list
+end
+
+-- Builds what the specs run, where that is not done; false: the mutant does not compile. `m.built` maps the
+-- commands that ran to true, `m.written` lists the files that they wrote.
+local function build(w, m, specs)
+  local targets = {}
+  for _, spec in ipairs(specs) do
+    for _, target in ipairs(targets_of(spec, w.all[spec])) do targets[#targets + 1] = target end
+  end
+  for _, command in ipairs(commands(w.plain, m.path, targets)) do
+    if not m.built[command] then
+      local _, code = sh(w.mutated, ("timeout -k 5 %d sh -c %s"):format(BUILD_LIMIT, process.quote(command)))
+      if code ~= 0 then return false end
+      m.built[command] = true
+      m.written[#m.written + 1] = command:match " %-o (build/%S+)" or command:match "> (build/%S+)"
+    end
+  end
+  return true
+end
+
+-- Puts a changed text into the copy.
+local function enter(w, place, text)
+  process.write(w.mutated .. "/" .. place.path, text)
+  return { path = place.path, built = {}, written = {} }
+end
+
+-- Makes the copy as it was.
+local function leave(w, m)
+  m.written[#m.written + 1] = m.path
+  for _, path in ipairs(m.written) do
+    local from, to = process.quote(w.plain .. "/" .. path), process.quote(w.mutated .. "/" .. path)
+    local out, code = process.run(("cp -p --remove-destination %s %s"):format(from, to)) -- it may still run
+    assert(code == 0, out)
+  end
+end
+
+-- ---------------------------------------------------------------- running specs
+
+-- Seconds that specs may take: so many, and a multiple of what they took before.
+local SPEC_LIMIT, SLOW = 30, 4
+local HANG = "a hang" -- unless the spec is as slow without the mutant
+local CHUNK = 4       -- specs that are linked and run together
+local TOO_LONG = 20   -- a spec that takes more seconds is left to `make test`
+
+-- Seconds by spec: of the last run of each in the tree, or of its first in a copy.
+local function learn(w, dir)
+  for path, n in (process.read(dir .. "/build/spec/seconds") or ""):gmatch "(%S+) (%S+)\n" do
+    w.seconds[path] = w.seconds[path] or tonumber(n)
+  end
+end
+
+local function is_over(code) return code == 124 or code == 137 end
+
+-- nil where all pass; else the first that failed, or "a hang".
+local function failing(w, dir, specs)
+  local rest, limit = {}, SPEC_LIMIT
+  for _, spec in ipairs(specs) do
+    if is_policy_test(spec) then
+      local _, code = sh(dir, ("timeout -k 5 %d build/kubelua test %s"):format(SPEC_LIMIT, spec))
+      if code ~= 0 then return is_over(code) and HANG or spec end
+    else
+      rest[#rest + 1] = spec
+      limit = limit + SLOW * (w.seconds[spec] or 1)
+    end
+  end
+  if #rest == 0 then return nil end
+  local out, code = sh(dir, ("env -u KUBEBUILDER_ASSETS timeout -k 5 %d lua5.4 spec/support/run.lua"
+    .. " --build build --variant release --first %s"):format(math.ceil(limit), table.concat(rest, " ")))
+  learn(w, dir)
+  if code == 0 then return nil end
+  return is_over(code) and HANG or out:match "FAILED%s+(%S+)" or "a run that ended"
+end
+
+-- Whether a spec passes without the mutant; tested once, at its first failure.
+local function is_sound(w, spec)
+  if w.sound[spec] == nil then w.sound[spec] = not w.all[spec] or not failing(w, w.plain, { spec }) end
+  return w.sound[spec]
+end
+
+-- The first spec that fails, and passes without the mutant.
+local function noticed_by(w, specs)
+  while #specs > 0 do
+    local who = failing(w, w.mutated, specs)
+    if not who then return nil end
+    if who == HANG then return failing(w, w.plain, specs) ~= HANG and who or nil end
+    if is_sound(w, who) then return who end
+    local rest = {}
+    for _, spec in ipairs(specs) do
+      if spec ~= who then rest[#rest + 1] = spec end
+    end
+    specs = rest
+  end
+  return nil
+end
+
+-- The specs that are meaningful and not too slow: C tests, then the others, the cheapest first.
+local function usable(w, specs)
+  local list, order = {}, {}
+  for i, spec in ipairs(specs) do
+    local seconds = w.seconds[spec] or 1
+    if w.sound[spec] ~= false and seconds <= TOO_LONG then
+      list[#list + 1] = spec
+      order[spec] = { spec:find "%.c$" and 1 or 2, seconds, i }
+    end
+  end
+  table.sort(list, function(a, b)
+    local x, y = order[a], order[b]
+    for i = 1, 3 do
+      if x[i] ~= y[i] then return x[i] < y[i] end
+    end
+    return false
+  end)
+  return list
+end
+
+-- The spec that notices the mutant: its name; nil: none; false: the mutant does not compile.
+local function asked(w, m, specs)
+  local list = usable(w, specs)
+  for i = 1, #list, CHUNK do
+    local round = table.move(list, i, math.min(i + CHUNK - 1, #list), 1, {})
+    if not build(w, m, round) then return false end
+    local who = noticed_by(w, round)
+    if who then return who end
+  end
+  return nil
+end
+
+local function judge(w, place, near_alone)
+  local text = read(w.plain, place.path)
+  local changed = places.changed(text, place)
+  if place.path:find "%.lua$" and not load(changed, place.path, "t") then return false end
+  local near, wide = M.specs_of(place.path, text, place.line, w.index)
+  local m = enter(w, place, changed)
+  local who = asked(w, m, near)
+  if who == nil and not (near_alone and #near > 0) then who = asked(w, m, wide) end
+  leave(w, m)
+  return who
+end
+
+--- Judges mutants of a tree; the options are those of the command line.
+function M.run(o)
+  local tree = o.tree or "."
+  local w = { seconds = {}, sound = {}, all = specs_in(tree) } -- what is known of the specs
+  w.index = M.index(w.all)
+  local chosen = M.choose(places_in(tree, o.only), o.seed)
+  w.mutated, w.plain = copy(tree, "mutated"), copy(tree, "plain")
+  learn(w, tree)
   local report = assert(io.open(tree .. "/" .. ROOT .. "/report.txt", "w"))
   local function say(...)
     local line = string.format(...)
@@ -384,118 +396,13 @@ function M.run(o)
     io.stdout:flush()
     report:flush()
   end
-
-  -- Seconds by spec, of the last run of each in this tree or in a copy.
-  local seconds = {}
-  local function learn(dir)
-    for path, n in (process.read(dir .. "/build/spec/seconds") or ""):gmatch "(%S+) (%S+)\n" do
-      seconds[path] = seconds[path] or tonumber(n) -- the first is not of a mutant
-    end
-  end
-
-  local function build(dir, specs)
-    local targets = {}
-    for _, spec in ipairs(specs) do
-      targets[#targets + 1] = is_policy_test(spec) and "all" or spec:find "%.lua$" and "programs"
-        or "build/" .. spec:gsub("%.c$", "")
-    end
-    -- Unused code is only a warning here.
-    local _, code = sh(dir, ("timeout -k 5 %d make -j2 WERROR= %s"):format(BUILD_LIMIT,
-      table.concat(targets, " ")))
-    return code == 0
-  end
-
-  -- nil where all pass; else the first that failed, or "a hang".
-  local function failing(dir, specs)
-    local rest = {}
-    for _, spec in ipairs(specs) do
-      if is_policy_test(spec) then
-        local _, code = sh(dir, ("timeout -k 5 %d build/kubelua test %s"):format(SPEC_LIMIT, spec))
-        if code ~= 0 then return (code == 124 or code == 137) and HANG or spec end
-      else rest[#rest + 1] = spec end
-    end
-    if #rest == 0 then return nil end
-    specs = rest
-    local limit = SPEC_LIMIT
-    for _, spec in ipairs(specs) do limit = limit + SLOW * (seconds[spec] or 1) end
-    local out, code = sh(dir, ("env -u KUBEBUILDER_ASSETS timeout -k 5 %d lua5.4 spec/support/run.lua"
-      .. " --build build --variant release --first %s"):format(math.ceil(limit), table.concat(specs, " ")))
-    learn(dir)
-    if code == 0 then return nil end
-    if code == 124 or code == 137 then return HANG end
-    return out:match "FAILED%s+(%S+)" or "a run that ended"
-  end
-
-  -- Whether a spec passes without the mutant; tested once, at its first failure.
-  local sound = {}
-  local function is_sound(spec)
-    if sound[spec] == nil then
-      sound[spec] = all[spec] == nil or build(plain, { spec }) and not failing(plain, { spec })
-    end
-    return sound[spec]
-  end
-
-  local function noticed_by(specs)
-    while #specs > 0 do
-      local who = failing(mutated, specs)
-      if not who then return nil end
-      if who == HANG then return build(plain, specs) and failing(plain, specs) ~= HANG and who or nil end
-      if is_sound(who) then return who end
-      local rest = {}
-      for _, spec in ipairs(specs) do
-        if spec ~= who then rest[#rest + 1] = spec end
-      end
-      specs = rest
-    end
-    return nil
-  end
-
-  -- The specs that are meaningful and not too slow: C tests, then the others.
-  local function usable(specs)
-    local list = {}
-    for _, ending in ipairs { "%.c$", "%.lua$" } do
-      for _, spec in ipairs(specs) do
-        if spec:find(ending) and sound[spec] ~= false and (seconds[spec] or 1) <= TOO_LONG then
-          list[#list + 1] = spec
-        end
-      end
-    end
-    return list
-  end
-
-  -- The spec that notices the mutant in `mutated`: its name; nil: none; false: the mutant does not compile.
-  local function asked(specs)
-    local list = usable(specs)
-    for i = 1, #list, CHUNK do
-      local round = table.move(list, i, math.min(i + CHUNK - 1, #list), 1, {})
-      if not build(mutated, round) then return false end
-      local who = noticed_by(round)
-      if who then return who end
-    end
-    return nil
-  end
-
-  local function judge(place, text)
-    local near, wide = M.specs_of(place.path, text, place.line, index)
-    local who = asked(near)
-    if who == nil and not (o.near and #near > 0) then who = asked(wide) end
-    return who
-  end
-
-  learn(tree)
   local began, counts, survivors = os.time(), { killed = 0, survived = 0, broken = 0 }, {}
-  local chosen = M.choose(places, o.seed)
-  say("%d places in %s, seed %d", #places, tree, o.seed)
+  say("%d places in %s, seed %d", #chosen, tree, o.seed)
   for i = o.from, math.min(o.to or #chosen, #chosen) do
-    local place = chosen[i]
-    local over = o.minutes and os.time() - began > o.minutes * 60
-    if counts.killed + counts.survived >= o.n or over then break end
+    local place, since = chosen[i], os.time()
+    if counts.killed + counts.survived >= o.n or o.minutes and since - began > o.minutes * 60 then break end
     if o.among and not place.path:find(o.among) then goto continue end
-    local at, text = mutated .. "/" .. place.path, read(place.path)
-    process.write(at, M.changed(text, place))
-    local since = os.time()
-    local who = judge(place, text)
-    process.write(at, text)
+    local who = judge(w, place, o.near)
     local word = who and "killed" or who == nil and "survived" or "broken"
     counts[word] = counts[word] + 1
     local line = ("%s:%d %s: `%s` -> `%s`"):format(place.path, place.line, place.kind,
@@ -504,7 +411,6 @@ function M.run(o)
     say("%4d %-8s %s%s %d s", i, word, line, who and " by " .. who or "", os.time() - since)
     ::continue::
   end
-
   say ""
   local total = counts.killed + counts.survived
   for _, line in ipairs(survivors) do say("survived %s", line) end
@@ -546,7 +452,6 @@ function M.main(words)
 end
 
 if arg and arg[0] and arg[0]:find "mutants%.lua$" then
-  package.path = "spec/?.lua;" .. package.path
   os.exit(M.main(arg), true)
 end
 

@@ -16,23 +16,22 @@ local fields = require "fields"
 local gang = require "scheduler.gang"
 local gangpreempt = require "scheduler.gangpreempt"
 local lifecycle = require "reservations.lifecycle"
-local loadaware = require "scheduler.loadaware"
 local marks = require "scheduler.marks"
 local order = require "lib.order"
 local pods = require "pods"
 local preempt = require "scheduler.preempt"
-local quota = require "elasticquota.quota"
 local reservation = require "scheduler.reservation"
 local settings = require "scheduler.settings"
 local snapshot = require "scheduler.snapshot"
-local volumelimits = require "scheduler.volumelimits"
+local template = require "scheduler.reservation.template"
 local volumes = require "scheduler.volumes"
+local wakes = require "scheduler.wakes"
 
-local POD, NODE = cluster.POD, cluster.NODE
+local POD = cluster.POD
 local AGAIN = 10   -- seconds until a pod that fits nowhere is tried again
 local SOON = 0.05  -- seconds until a run is tried again while another run decides
 local BATCH = 256  -- the most placements of one decision
-local WAITING = "waiting"
+local WAITING = wakes.WAITING
 
 -- { [pod key] = { uid, message, at, said, room } } of pods without a node. said: whether the pod's status has
 -- the message; room: the result of preempt.room.
@@ -91,9 +90,9 @@ local function queue_of(ctx, state, waiting, own)
   end
   for _, object in ipairs(ctx:list(reservation.KIND)) do
     local name = object.metadata.name
-    if reservation.is_waiting(object, ctx.params.schedulerName)
+    if template.is_waiting(object, ctx.params.schedulerName)
       and not decided.reservation(name, object.metadata.uid) then
-      add { key = name, pod = reservation.as_pod(object), object = object }
+      add { key = name, pod = template.as_pod(object), object = object }
     end
   end
   order.sort(out, ranks)
@@ -289,67 +288,10 @@ end
 
 -- ---------------------------------------------------------------- the controllers
 
--- A mapping to all waiting objects of a kind, for events that may free resources.
-local function waiting(kind)
-  return function(_, ctx)
-    local keys = {}
-    for _, object in ipairs(ctx:list(kind, { index = "state", value = WAITING })) do
-      local meta = object.metadata
-      keys[#keys + 1] = meta.namespace and meta.namespace .. "/" .. meta.name or meta.name
-    end
-    return keys
-  end
-end
-
--- The same for a pod with a node, once it was deleted or has ended.
-local function freed(kind)
-  local all = waiting(kind)
-  return function(pod, ctx)
-    if (pod("spec.nodeName") or "") == "" then return {} end
-    local now = ctx:get(POD, pods.key(pod))
-    local there = now and now.metadata.uid == pod.metadata.uid and not snapshot.ended(now)
-    return there and {} or all(pod, ctx)
-  end
-end
-
--- The same for a NodeMetric: only objects whose message names overused nodes.
-local function overloaded(kind)
-  local all = waiting(kind)
-  return function(metric, ctx)
-    local keys = {}
-    for _, key in ipairs(all(metric, ctx)) do
-      local condition = kube.find_condition(ctx:get(kind, key) or {}, "PodScheduled")
-      if condition and loadaware.refuses(condition.message or "") then keys[#keys + 1] = key end
-    end
-    return keys
-  end
-end
-
--- The watches whose events may let waiting pods, or Reservations, fit.
-local function wakers(kind)
-  local all = waiting(kind)
-  return {
-    [NODE] = { all, when = { "labels", "annotations", "spec", "status.allocatable" } },
-    [POD] = { freed(kind), when = function(now, old) return snapshot.ended(now) ~= snapshot.ended(old) end },
-    [quota.KIND] = { all, when = { "labels", "spec", "deletionTimestamp" } },
-  }
-end
-
 local params = kube.merge(settings.PARAMS, {
   preemption = true,               -- a pod without a node may preempt pods of lower priority
   gangPreemption = false,          -- so may a gang (CoschedulingArgs: enablePreemption)
 })
-
--- The watches that wake waiting pods: those above, and Reservations that became available.
-local wakes_pods = wakers(POD)
-local claimed = waiting(POD)
-wakes_pods[volumes.CLAIM] = { claimed, when = { "spec", "annotations", "deletionTimestamp" } }
-wakes_pods[volumes.VOLUME] = { claimed, when = { "spec", "labels" } }
-wakes_pods[volumes.CLASS] = claimed
-wakes_pods[volumelimits.NODE] = { claimed, when = { "spec" } }
-wakes_pods[volumelimits.ATTACHMENT] = { claimed, when = { "spec" } }
-wakes_pods[cluster.METRIC] = { overloaded(POD), when = loadaware.eases }
-wakes_pods[reservation.KIND] = { waiting(POD), when = { "labels", "spec", "status.phase" } }
 
 local function waits(object)
   return (fields.dig(object, "status", "nodeName") or "") == "" and WAITING or nil
@@ -359,7 +301,7 @@ local scheduler = kube.controller {
   name = "scheduler",
   resource = POD,
   reads = settings.reads(),
-  watches = wakes_pods,
+  watches = wakes.of_pods(),
   indexes = { state = function(pod) return decided.is_waiting(pod) and WAITING or nil end },
   when = { "spec", "labels" },
   priority = priority,
@@ -404,11 +346,11 @@ local function settle(ctx, object, known)
     decided.reserve(object.metadata.name, nil)
     return { requeue_after = SOON }
   end
-  local texts = marks.texts(fields.copy(known.got), reservation.says(object))
+  local texts = marks.texts(fields.copy(known.got), template.says(object))
   if not marks.says(object, texts) then
     object = ctx:patch(object, function(draft) marks.write(draft, texts) end)
   end
-  local status = reservation.placed(object, known.node, ctx:now():unix())
+  local status = template.placed(object, known.node, ctx:now():unix())
   ctx:patch_status(object, function(draft) draft.status = status end)
 end
 
@@ -417,7 +359,7 @@ local reserver = kube.controller {
   name = "scheduler-reservations",
   resource = reservation.KIND,
   reads = settings.reads(),
-  watches = wakers(reservation.KIND),
+  watches = wakes.of(reservation.KIND),
   indexes = { state = waits },
   when = { "spec", "labels", "status.phase" },
   workers = 1,
@@ -426,7 +368,7 @@ local reserver = kube.controller {
   params = params,
 
   reconcile = function(object, ctx)
-    if not reservation.is_waiting(object, ctx.params.schedulerName) then return nil end
+    if not template.is_waiting(object, ctx.params.schedulerName) then return nil end
     local name, uid, now = object.metadata.name, object.metadata.uid, ctx:now():unix()
     local known, message = decided.reservation(name, uid), nil
     if not known then
@@ -436,7 +378,7 @@ local reserver = kube.controller {
       known, message = decided.reservation(name, uid), out.messages[name]
     end
     if known then return settle(ctx, object, known) end
-    local status = message and reservation.refused(object, message, now)
+    local status = message and template.refused(object, message, now)
     if status then ctx:patch_status(object, function(draft) draft.status = status end) end
     return { requeue_after = message and AGAIN or SOON }
   end,

@@ -638,6 +638,141 @@ local function numa_input()
   return input
 end
 
+-- ---------------------------------------------------------------- DeviceShare
+
+local GPU_AMOUNTS = { ["koordinator.sh/gpu-core"] = "100", ["koordinator.sh/gpu-memory-ratio"] = "100",
+  ["koordinator.sh/gpu-memory"] = "16Gi" }
+
+local function virtual_functions(minor)
+  local groups = {}
+  for g = 1, random(1, 2) do
+    local vfs = {}
+    for i = 1, random(1, 3) do vfs[i] = { minor = i - 1, busID = ("0000:%02d:%d.%d"):format(minor, g, i) } end
+    groups[g] = { labels = { kind = pick { "fast", "slow" } }, vfs = vfs }
+  end
+  return groups
+end
+
+local function device_of(type, minor, place)
+  return { type = type, minor = minor, health = not chance(5), id = type .. minor,
+    labels = maybe(60, function() return { kind = pick { "a", "b" } } end), topology = place,
+    resources = type == "gpu" and GPU_AMOUNTS or { ["koordinator.sh/" .. type] = "100" },
+    vfGroups = type == "rdma" and maybe(60, virtual_functions, minor) or nil }
+end
+
+local function gpu_partitions(n)
+  local out = {}
+  for _, size in ipairs { 1, 2, 4, 8 } do
+    local list = {}
+    for from = 0, n - size, size do
+      local minors = {}
+      for i = 1, size do minors[i] = from + i - 1 end
+      list[#list + 1] = { minors = minors, allocationScore = random(1, 2),
+        ringBusBandwidth = maybe(60, pick, { "100Gi", "200Gi" }) }
+    end
+    if #list > 0 and chance(85) then out[tostring(size)] = list end
+  end
+  return kube.encode(out)
+end
+
+-- The devices of a machine of so many NUMA nodes: those of one PCIe switch are in one NUMA node.
+local function device_object(n_nodes)
+  local list, n, switches = {}, pick { 1, 2, 4, 4, 8 }, n_nodes * random(1, 2)
+  local placed = chance(85)
+  local function place(i, of)
+    local switch = i * switches // of
+    return placed and { socketID = 0, nodeID = switch * n_nodes // switches, pcieID = "s" .. switch } or nil
+  end
+  for i = 0, n - 1 do list[#list + 1] = device_of("gpu", i, place(i, n)) end
+  local cards = pick { 0, 1, 2, 4 }
+  for i = 0, cards - 1 do list[#list + 1] = device_of("rdma", i, place(i, cards)) end
+  if chance(20) then list[#list + 1] = device_of("fpga", 0, place(0, 1)) end
+  return { metadata = { name = "n", annotations = maybe(30, function()
+      return { ["scheduling.koordinator.sh/gpu-partitions"] = gpu_partitions(n) }
+    end), labels = maybe(20, function()
+      return { ["node.koordinator.sh/gpu-partition-policy"] = pick { "Honor", "Prefer" } }
+    end) }, spec = { devices = list } }
+end
+
+-- A pod with a part of some devices, as the annotation says it.
+local function device_pod(i, object)
+  local has = {}
+  for _, device in ipairs(object.spec.devices) do
+    if chance(20) then
+      local percent, amounts = pick { 30, 50, 100 }, {}
+      for name in pairs(device.resources) do
+        amounts[name] = name:find "memory$" and ("%dMi"):format(16384 * percent // 100) or tostring(percent)
+      end
+      local group = device.vfGroups and pick(device.vfGroups)
+      has[device.type] = has[device.type] or {}
+      table.insert(has[device.type], { minor = device.minor, resources = amounts,
+        extension = group and { vfs = { pick(group.vfs) } } })
+    end
+  end
+  return { metadata = { name = "p" .. i, namespace = "ns", uid = "p" .. i, annotations = {
+      ["scheduling.koordinator.sh/device-allocated"] = kube.encode(kube.object(has)) } },
+    spec = { nodeName = "n", containers = { { name = "c" } } }, status = { phase = "Running" } }
+end
+
+local function device_requests()
+  local out = { cpu = "1", memory = "1Gi" }
+  if chance(85) then
+    local n = pick { 100, 100, 200, 400, 800 }
+    local share = pick { 20, 50 }
+    local wished = pick {
+      { ["koordinator.sh/gpu"] = n }, { ["nvidia.com/gpu"] = n // 100 },
+      { ["koordinator.sh/gpu-core"] = n, ["koordinator.sh/gpu-memory-ratio"] = n },
+      { ["koordinator.sh/gpu-core"] = share, ["koordinator.sh/gpu-memory-ratio"] = share },
+      { ["koordinator.sh/gpu-memory"] = "4Gi" },
+      { ["koordinator.sh/gpu.shared"] = 2, ["koordinator.sh/gpu-memory-ratio"] = 2 * share } }
+    for name, many in pairs(wished) do out[name] = tostring(many) end
+  end
+  if chance(60) then out["koordinator.sh/rdma"] = pick { "1", "1", "2", "50", "100", "200" } end
+  if chance(10) then out["koordinator.sh/fpga"] = pick { "50", "100" } end
+  return out
+end
+
+local function device_hints()
+  local function selector(value) return { matchLabels = { kind = value } } end
+  return kube.encode(kube.object {
+    gpu = maybe(60, function()
+      return kube.object { selector = maybe(30, selector, "a"),
+        requiredTopologyScope = maybe(60, pick, { "PCIe", "NUMANode", "Node", "Device" }) }
+    end),
+    rdma = maybe(70, function()
+      return kube.object { selector = maybe(30, selector, "a"), vfSelector = maybe(50, selector, "fast"),
+        allocateStrategy = maybe(60, pick, { "ApplyForAll", "RequestsAsCount" }),
+        exclusivePolicy = maybe(40, pick, { "DeviceLevel", "PCIeLevel" }) }
+    end) })
+end
+
+local function device_input()
+  local o = machine()
+  local object = device_object(o.nodes)
+  local total = { cpu = "64", memory = "64Gi", pods = "110" }
+  local input = { most = chance(30), device = object, topology = o.object, pods = {},
+    node = { metadata = { name = "n", labels = some {
+        ["node.koordinator.sh/numa-topology-policy"] = maybe(60, pick, NUMA_POLICIES),
+        ["node.koordinator.sh/gpu-model"] = maybe(20, pick, { "H100", "A100" }),
+        ["node.koordinator.sh/gpu-partition-policy"] = maybe(20, pick, { "Honor", "Prefer" }) } },
+      status = { capacity = total, allocatable = total } } }
+  o.object.metadata.annotations, o.object.topologyPolicies = {}, nil
+  for i = 1, random(0, 3) do input.pods[i] = device_pod(i, object) end
+  local wanted = device_requests()
+  input.pod = { metadata = { name = "new", namespace = "ns", uid = "new", annotations = some {
+      ["scheduling.koordinator.sh/device-allocate-hint"] = maybe(40, device_hints),
+      ["scheduling.koordinator.sh/device-joint-allocate"] = maybe(40, function()
+        return kube.encode(kube.object { deviceTypes = { "gpu", "rdma" },
+          requiredScope = maybe(50, pick, { "SamePCIe" }) })
+      end),
+      ["scheduling.koordinator.sh/gpu-partition-spec"] = maybe(20, function()
+        return kube.encode(kube.object { allocatePolicy = maybe(60, pick, { "Restricted", "BestEffort" }),
+          ringBusBandwidth = maybe(40, pick, { "50Gi", "150Gi", "300Gi" }) })
+      end) } },
+    spec = { containers = { { name = "c", resources = { requests = wanted, limits = wanted } } } } }
+  return input
+end
+
 -- ---------------------------------------------------------------- the comparison
 
 -- The answers of the Go functions, in order.
@@ -711,7 +846,7 @@ local function knows(calc)
 end
 
 describe("what Koordinator's own functions calculate, our policies do", function()
-  if not (GO and knows "numa") then
+  if not (GO and knows "devices") then
     local why = "Koordinator's functions are built by Go, of these sources: `make versions`"
     if os.getenv "CI" == "true" then
       it("from its module", function() error(why, 0) end)
@@ -727,5 +862,6 @@ describe("what Koordinator's own functions calculate, our policies do", function
   it("for LoadAwareScheduling's filter and score", function() differ("loadaware", load_input) end)
   it("for passes of LowNodeLoad", function() differ("low_node_load_passes", balance_input, true) end)
   it("for NodeNUMAResource's NUMA nodes, processors and score", function() differ("numa", numa_input) end)
+  it("for DeviceShare's devices, on NUMA nodes, too", function() differ("devices", device_input) end)
   it("for new pods and colocation profiles", function() differ("pod_webhook", profile_input) end)
 end)

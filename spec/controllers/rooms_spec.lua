@@ -6,12 +6,15 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 local cpus = require "scheduler.numa.cpus"
 local cycle = require "scheduler.cycle"
 local deviceshare = require "scheduler.deviceshare"
+local fields = require "fields"
 local kube = require "kubelua"
 local marks = require "scheduler.marks"
 local reservation = require "scheduler.reservation"
+local reserved = require "scheduler.reservation.reserved"
 local seeds = require "support.seeds"
 local sizes = require "support.sizes"
 local snapshot = require "scheduler.snapshot"
+local template = require "scheduler.reservation.template"
 
 local NODE, SCHEDULING = "node.koordinator.sh/", "scheduling.koordinator.sh/"
 local CORE, RATIO = "koordinator.sh/gpu-core", "koordinator.sh/gpu-memory-ratio"
@@ -67,9 +70,9 @@ end
 
 -- A Reservation on the node for pods of the app "web".
 local function room(name, requests, annotations, spec)
-  local template = pod(name, requests)
+  local of_pod = pod(name, requests)
   spec = spec or {}
-  spec.template = { metadata = { labels = template.metadata.labels }, spec = template.spec }
+  spec.template = { metadata = { labels = of_pod.metadata.labels }, spec = of_pod.spec }
   spec.owners = { { labelSelector = { matchLabels = { app = "web" } } } }
   if spec.allocateOnce == nil then spec.allocateOnce = false end
   return { metadata = { name = name, uid = name, annotations = annotations or {} }, spec = spec,
@@ -78,7 +81,7 @@ end
 
 local function state(m, rooms, pods)
   return { now = 0, pods_on = { n = pods }, topologies = { n = m.topology }, devices = { n = m.device },
-    reservations_on = reservation.index(rooms or {}) }
+    reservations_on = reserved.index(rooms or {}) }
 end
 
 local function run(p, m, rooms, pods, args) return cycle.run(p, { m.node }, state(m, rooms, pods), args) end
@@ -104,8 +107,8 @@ describe("a Reservation of processors", function()
     local waits = room("r", { cpu = "4" })
     waits.status = {}
     local all = state(m)
-    local result = cycle.run(reservation.as_pod(waits), { m.node }, all)
-    local texts = marks.texts(cycle.got(result), reservation.says(waits))
+    local result = cycle.run(template.as_pod(waits), { m.node }, all)
+    local texts = marks.texts(cycle.got(result), template.says(waits))
     assert.equal('{"cpuset":"0-3"}', texts[SCHEDULING .. "resource-status"])
     assert.equal('{"preferredCPUBindPolicy":"FullPCPUs"}', texts[SCHEDULING .. "resource-spec"])
     assert.is_false(marks.says(waits, texts))
@@ -176,8 +179,8 @@ describe("a Reservation of devices", function()
     local waits = room("r", asks(200))
     waits.status = {}
     local all = state(m)
-    local result = cycle.run(reservation.as_pod(waits), { m.node }, all)
-    local texts = marks.texts(cycle.got(result), reservation.says(waits))
+    local result = cycle.run(template.as_pod(waits), { m.node }, all)
+    local texts = marks.texts(cycle.got(result), template.says(waits))
     assert.matches('"minor":0,.*"minor":1,', texts[deviceshare.ANNOTATION])
     snapshot.reserve(all, marks.on(waits, texts), m.node)
     local other = cycle.run(pod("p", asks(200)), { m.node }, all)
@@ -228,9 +231,10 @@ describe("a Reservation that pre-allocates", function()
 
   -- The names of the pods that the Reservation takes over, or the reason why it fits nowhere; the result and
   -- the state.
-  local function place_it(object, pods, rooms)
+  local function place_it(object, pods, rooms, config)
     local all = state(m, rooms, pods)
-    local result = cycle.run(reservation.as_pod(object), { m.node }, all)
+    local args = cycle.args { preallocation = config and fields.merge(reservation.PREALLOCATION, config) }
+    local result = cycle.run(template.as_pod(object), { m.node }, all, args)
     local names = {}
     for i, entry in ipairs(result.owners or {}) do names[i] = entry.pod.metadata.name end
     return result.node and names or result.message:match "available: 1? ?(.*)%.$", result, all
@@ -242,7 +246,7 @@ describe("a Reservation that pre-allocates", function()
     local names, result, all = place_it(object, pods)
     assert.same({ "q" }, names)
     assert.equal("0-11,14-15", cpus.text(result.numa.cpus))
-    local texts = marks.texts(cycle.got(result), reservation.says(object))
+    local texts = marks.texts(cycle.got(result), template.says(object))
     snapshot.reserve(all, marks.on(object, texts), m.node, result.owners)
     local info = snapshot.info(all, m.node)
     assert.same({ 12000, 1 }, { info.rooms[1].allocated.cpu, info.rooms[1].pods })
@@ -284,11 +288,38 @@ describe("a Reservation that pre-allocates", function()
     assert.equal("Insufficient cpu", (place_it(waits { cpu = "17" }, pods)))
   end)
 
-  it("must be Restricted, and choose its pods by its owners", function()
-    local unsupported = "node(s) reservation pre allocation is unsupported with current attributes"
-    assert.equal(unsupported, (place_it(waits({ cpu = "2" }, { allocatePolicy = "Aligned" }))))
-    assert.equal(unsupported,
-      (place_it(waits({ cpu = "2" }, { preAllocationPolicy = { mode = "Cluster" } }))))
+  it("must be Restricted", function()
+    assert.equal("node(s) reservation pre allocation is unsupported with current attributes",
+      (place_it(waits({ cpu = "2" }, { allocatePolicy = "Aligned" }))))
+  end)
+
+  it("takes labelled pods of any owner in mode Cluster, by their annotation, if that is allowed", function()
+    local POD = "pod.koordinator.sh/"
+    local function offered(name, cpu, priority, value)
+      local p = there(name, { cpu = cpu }, { [POD .. "pre-allocatable-priority"] = priority }, "other")
+      p.metadata.labels[POD .. "is-pre-allocatable"] = value or "true"
+      return p
+    end
+    local function cluster(cpu, pods, config)
+      return (place_it(waits({ cpu = cpu }, { preAllocationPolicy = { mode = "Cluster" } }), pods, nil,
+        config or { enableClusterMode = true }))
+    end
+    local pods = { offered("a", "6"), offered("b", "4", "7"), offered("c", "5", "x"),
+      offered("d", "1", nil, "false") }
+    assert.equal("reservation requires cluster mode pre-allocation which is disabled", cluster("4", pods, {}))
+    assert.same({ "b" }, cluster("4", pods))
+    assert.same({ "a" }, cluster("6", pods), "b is too small for it")
+    assert.same({ "c" }, cluster("5", { pods[1], pods[2], there("c", { cpu = "5" }, nil, "true") },
+      { enableClusterMode = true, clusterLabelKey = "app", clusterPriorityAnnotationKey = "x" }))
+    assert.equal("Insufficient cpu", cluster("7", { there("q", { cpu = "16" }) }), "owners do not matter")
+  end)
+
+  it("takes no pods where there is room without them, if the args prefer that", function()
+    local pods, prefer = { there("q", { cpu = "4" }, has "0-3") }, { preferNoPreAllocatedPods = true }
+    assert.same({ "q" }, (place_it(waits { cpu = "8" }, pods)))
+    assert.same({}, (place_it(waits { cpu = "8" }, pods, nil, prefer)))
+    assert.same({ "q" }, (place_it(waits { cpu = "14" }, pods, nil, prefer)), "there is none")
+    assert.same({ "q" }, (place_it(waits({ cpu = "8" }, nil, { [LABEL] = "true" }), pods, nil, prefer)))
   end)
 end)
 
@@ -311,7 +342,7 @@ describe("laws of rooms:", function()
           end
         end
       end
-      if not reservation.is_spent(one) then
+      if not reserved.is_spent(one) then
         for id in pairs(cpus.parse(status("cpuset"))) do
           if not taken[id] then
             assert.is_nil(owner[id], "processor " .. id)
@@ -341,9 +372,9 @@ describe("laws of rooms:", function()
             preAllocationPolicy = { enableMultiple = math.random(2) == 1 } })
           if math.random(2) == 1 then waits.spec.template.spec.containers[1].resources.requests.cpu = "6" end
           waits.status = {}
-          local result = cycle.run(reservation.as_pod(waits), { m.node }, all)
+          local result = cycle.run(template.as_pod(waits), { m.node }, all)
           if result.node then
-            local texts = marks.texts(cycle.got(result), reservation.says(waits))
+            local texts = marks.texts(cycle.got(result), template.says(waits))
             snapshot.reserve(all, marks.on(waits, texts), m.node, result.owners)
             preallocated = preallocated + #result.owners
           end

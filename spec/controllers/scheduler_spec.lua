@@ -9,10 +9,11 @@ local deviceshare = require "scheduler.deviceshare"
 local gang = require "scheduler.gang"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
-local reservation = require "scheduler.reservation"
+local reserved = require "scheduler.reservation.reserved"
 local seeds = require "support.seeds"
 local sizes = require "support.sizes"
 local snapshot = require "scheduler.snapshot"
+local template = require "scheduler.reservation.template"
 
 local NOW = 1767225600 -- 2026-01-01T00:00:00Z
 local JUST_NOW = "2025-12-31T23:59:30Z"
@@ -352,7 +353,7 @@ describe("A Reservation", function()
   end
 
   local function place(p, rooms, nodes, pods_on)
-    local state = { now = NOW, pods_on = pods_on or {}, reservations_on = reservation.index(rooms) }
+    local state = { now = NOW, pods_on = pods_on or {}, reservations_on = reserved.index(rooms) }
     local result = cycle.run(p, nodes or { node "a", node "b" }, state)
     return result.node and result.node.metadata.name, result.reservation and result.reservation.metadata.name,
       result, state
@@ -465,8 +466,8 @@ describe("A Reservation", function()
       p.spec.containers[1].ports = { { hostPort = port } }
       return p
     end
-    local template = { spec = { containers = { { name = "c", ports = { { hostPort = 80 } } } } } }
-    local rooms = { room("r", "b", { cpu = "2" }, { template = template }) }
+    local with_port = { spec = { containers = { { name = "c", ports = { { hostPort = 80 } } } } } }
+    local rooms = { room("r", "b", { cpu = "2" }, { template = with_port }) }
     local BUSY = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
     local function why(p, pods_on)
       return select(3, place(p, rooms, { node "b" }, pods_on)).message
@@ -484,8 +485,8 @@ describe("A Reservation", function()
     assert.equal("full", select(2, place(web("p", { cpu = "1" }), rooms, { node "b" })))
     rooms[1].spec.allocateOnce = true
     assert.is_nil(why(listening(pod("p", { cpu = "1" }), 80), { b = { using("q", { cpu = "1" }, "uid-r") } }))
-    assert.equal(BUSY, select(3, place(reservation.as_pod(room("s", nil, nil, { template = template })),
-      { room("r", "b", { cpu = "2" }, { template = template }) }, { node "b" })).message)
+    assert.equal(BUSY, select(3, place(template.as_pod(room("s", nil, nil, { template = with_port })),
+      { room("r", "b", { cpu = "2" }, { template = with_port }) }, { node "b" })).message)
   end)
 
   it("is passed over by a pod that ignores Reservations, which may have their room", function()
@@ -500,24 +501,24 @@ describe("A Reservation", function()
     waits.status, waits.spec.template = {}, { spec = { schedulerName = "s", containers = { { name = "c",
       resources = { requests = { cpu = "6" } } } } } }
     waits.spec.template.metadata = { labels = { app = "web" } }
-    assert.is_true(reservation.is_waiting(waits, "s"))
-    assert.is_false(reservation.is_waiting(waits, "other"))
+    assert.is_true(template.is_waiting(waits, "s"))
+    assert.is_false(template.is_waiting(waits, "other"))
     local full = { now = NOW, pods_on = {},
-      reservations_on = reservation.index { room("q", "b", { cpu = "5" }) } }
+      reservations_on = reserved.index { room("q", "b", { cpu = "5" }) } }
     assert.equal("0/1 nodes are available: 1 Insufficient cpu.",
-      cycle.run(reservation.as_pod(waits), { b }, full).message)
+      cycle.run(template.as_pod(waits), { b }, full).message)
     local state = { now = NOW, pods_on = {} }
-    local result = cycle.run(reservation.as_pod(waits), { b }, state)
+    local result = cycle.run(template.as_pod(waits), { b }, state)
     snapshot.reserve(state, waits, result.node)
     assert.is_nil(cycle.run(pod("p", { cpu = "5" }), { b }, state).node)
     assert.equal("r", cycle.run(web("p", { cpu = "5" }), { b }, state).reservation.metadata.name)
-    local status = reservation.placed(waits, "b", NOW)
+    local status = template.placed(waits, "b", NOW)
     assert.same({ "Available", "b", "6" }, { status.phase, status.nodeName, status.allocatable.cpu })
-    assert.is_false(reservation.is_waiting({ metadata = {}, spec = waits.spec, status = status }, "s"))
-    local why = reservation.refused(waits, "none", NOW)
+    assert.is_false(template.is_waiting({ metadata = {}, spec = waits.spec, status = status }, "s"))
+    local why = template.refused(waits, "none", NOW)
     waits.status = why
-    assert.is_true(reservation.is_waiting(waits, "s"))
-    assert.is_nil(reservation.refused(waits, "none", NOW + 10))
+    assert.is_true(template.is_waiting(waits, "s"))
+    assert.is_nil(template.refused(waits, "none", NOW + 10))
   end)
 
   it("is held again when what was assumed is taken back", function()

@@ -1,8 +1,8 @@
--- koordinator_scheduler_spec.lua - the scheduler in `kubelua run` on both API servers, with the real CRDs. It
--- binds pods within resources, quota and Reservations, with parts of GPUs and exclusive processors, also
--- reserved ones. A Reservation can take the resources of a running pod. A pod of higher priority preempts
--- others. A pod that fits nowhere gets the reason, and is bound later, across a reload and a restart. The
--- process needs no more rights than `kubelua rbac` prints.
+-- koordinator_scheduler_spec.lua - the scheduler in `kubelua run` on both API servers, with the real CRDs.
+-- It binds pods within resources, quota and Reservations, with parts of GPUs, a GPU and the RDMA card
+-- beside it, and exclusive processors, also reserved ones. A Reservation can take the resources of a
+-- running pod. A pod of higher priority preempts others. A pod that fits nowhere gets the reason, and is
+-- bound later, across a reload and a restart. The process needs no more rights than `kubelua rbac` prints.
 
 local controller = require "support.controller"
 local kube = require "kubelua"
@@ -160,6 +160,40 @@ servers.each(function(name, start)
       end)
       assert.equal('{"cpuset":"0","numaNodeResources":[{"node":0,"resources":{"cpu":"1"}}]}',
         client:get(POD, "default", "own").metadata.annotations[DOMAIN .. "resource-status"])
+
+      -- A GPU and the card beside it, and cpu of the same NUMA node: the card beside the other GPU is broken.
+      local RDMA = "koordinator.sh/rdma"
+      local more = { cpu = "4", memory = "8Gi", pods = "110", [CORE] = "200", [RATIO] = "200",
+        [RDMA] = "200" }
+      client:patch_status(client:create { kind = NODE, name = "n5",
+        labels = { ["kubernetes.io/hostname"] = "n5" } }, { allocatable = more, capacity = more })
+      client:patch(client:get(NODE, "n5"), function(n) n.spec.taints = nil end)
+      client:create { kind = TOPOLOGY, name = "n5", topologyPolicies = { "SingleNUMANodePodLevel" },
+        zones = { zone(0), zone(1) } }
+      local devices = {}
+      for i = 0, 1 do
+        local place = { socketID = 0, nodeID = i, pcieID = "pci" .. i }
+        devices[#devices + 1] = { type = "gpu", minor = i, health = true, topology = place, id = "GPU-" .. i,
+          resources = { [CORE] = "100", [RATIO] = "100", ["koordinator.sh/gpu-memory"] = "16Gi" } }
+        devices[#devices + 1] = { type = "rdma", minor = i, health = i == 1, topology = place,
+          resources = { [RDMA] = "100" } }
+      end
+      client:create { kind = DEVICE, name = "n5", spec = { devices = devices } }
+      local near = { cpu = "1", [CORE] = "100", [RATIO] = "100", [RDMA] = "1" }
+      client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = "near",
+          annotations = { [DOMAIN .. "device-joint-allocate"] = '{"deviceTypes":["gpu","rdma"]}' } },
+        spec = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
+          nodeSelector = { ["kubernetes.io/hostname"] = "n5" }, containers = { { name = "c", image = "none",
+            resources = { requests = near, limits = near } } } } }
+      await("a pod with a GPU and the card beside it", function()
+        return where "near" == "n5" or error(why "near" or "it is not decided", 0)
+      end)
+      local of_near = client:get(POD, "default", "near").metadata.annotations
+      assert.equal('{"gpu":[{"minor":1,"resources":{"koordinator.sh/gpu-core":"100",'
+        .. '"koordinator.sh/gpu-memory":"16Gi","koordinator.sh/gpu-memory-ratio":"100"},"id":"GPU-1"}],'
+        .. '"rdma":[{"minor":1,"resources":{"koordinator.sh/rdma":"1"}}]}',
+        of_near[DOMAIN .. "device-allocated"])
+      assert.matches('"numaNodeResources":%[{"node":1,', of_near[DOMAIN .. "resource-status"])
 
       local one = { schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
         nodeSelector = { ["kubernetes.io/hostname"] = "n3" }, containers = { { name = "c", image = "none",

@@ -1,9 +1,10 @@
--- load_fixtures.lua - the calculations low_node_load, low_node_load_passes, loadaware, numa and placement for
--- fixtures.lua, which passes its comparisons as `tools`.
+-- load_fixtures.lua - the calculations low_node_load, low_node_load_passes, loadaware, numa, devices and
+-- placement for fixtures.lua, which passes its comparisons as `tools`.
 
 local kube = require "kubelua"
 local balance = require "lownodeload.balance"
 local cycle = require "scheduler.cycle"
+local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
@@ -144,6 +145,39 @@ return function(calcs, tools)
       or tools.when(expect.score, function(want)
         return tools.value("score", want, cycle.scores(result)[name].by[numa.name])
       end)
+  end
+
+  -- One node: the refusal of NodeNUMAResource and DeviceShare together, or the devices of the pod and the
+  -- score of the latter.
+  calcs.devices = function(input, expect)
+    local name = input.node.metadata.name
+    local state = { now = 0, pods_on = { [name] = input.pods or {} },
+      topologies = { [name] = input.topology }, devices = { [name] = input.device } }
+    local strategy = input.most and fields.merge(deviceshare.DEFAULTS, { type = "MostAllocated" }) or nil
+    local result = cycle.run(input.pod, { input.node }, state,
+      cycle.args { plugins = { numa, deviceshare }, deviceshare = strategy })
+    if not result.node then
+      local refused, said = result.refused[name], {}
+      for _, reason in ipairs(refused and refused.reasons or { result.message:match "available: (.*)%.$" }) do
+        said[reason] = true
+      end
+      -- The original names one type of devices of several, by chance; it refuses some nodes only later, and
+      -- under BestEffort it looks at NUMA nodes later.
+      local policy = fields.label(input.node, "node.koordinator.sh/numa-topology-policy")
+      local late = expect.late or expect.refused and policy == "BestEffort"
+      for _, reason in ipairs(late and {} or expect.refused or { "nothing" }) do
+        if not said[reason] then
+          return "expected " .. reason .. ", got " .. table.concat(fields.names(said), ", ")
+        end
+      end
+      return nil
+    end
+    if expect.refused then return "expected " .. tools.show(expect.refused) .. ", got the node" end
+    local want = fields.copy(expect.devices or {})
+    for _, list in pairs(want) do table.sort(list, function(a, b) return a.minor < b.minor end) end
+    return tools.first(
+      tools.value("devices", want, fields.json(deviceshare.text(result.devices) or "{}")),
+      tools.value("score", expect.score, result.fitting[1].by[deviceshare.name] or 0))
   end
 
   -- A pod and some nodes: the expected node fits, and no other has a higher score.

@@ -9,7 +9,7 @@ local kube = require "kubelua"
 local lifecycle = require "reservations.lifecycle"
 local numa = require "scheduler.numa"
 local pods = require "pods"
-local reservation = require "scheduler.reservation"
+local reserved = require "scheduler.reservation.reserved"
 local snapshot = require "scheduler.snapshot"
 
 local M = {}
@@ -99,7 +99,7 @@ local function state_of(input)
   end
   return { now = kube.time(input.now):unix(), pods_on = on, metrics = by_node(input.nodeMetrics),
     devices = by_node(input.devices), topologies = by_node(input.topologies),
-    reservations_on = reservation.index(input.reservations or {}) }
+    reservations_on = reserved.index(input.reservations or {}) }
 end
 
 -- The verdict on a case's input: as judge.

@@ -14,6 +14,8 @@ local marks = require "scheduler.marks"
 local members = require "elasticquota.members"
 local numa = require "scheduler.numa"
 local reservation = require "scheduler.reservation"
+local reserved = require "scheduler.reservation.reserved"
+local template = require "scheduler.reservation.template"
 local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
 local whole = require "lib.whole"
@@ -102,8 +104,8 @@ local function reservations(ctx, now, got)
     local mine = known[object.metadata.name]
     for _, owner in ipairs(mine and mine.owners or {}) do got[owner.key] = { uid = mine.uid } end
     if mine then
-      object = marks.on(object, marks.texts(mine.got, reservation.says(object)))
-      object.status = reservation.placed(object, mine.node, now)
+      object = marks.on(object, marks.texts(mine.got, template.says(object)))
+      object.status = template.placed(object, mine.node, now)
     end
     out[i] = object
   end
@@ -167,7 +169,7 @@ local function read(memory, ctx, args)
   local _, nodes = facts.by_name(memory, ctx, M.NODE, true)
   local state = { now = now, pods_on = {}, claiming = {}, got = got, requests = {}, groups = {},
     namespaces = namespaces_of(memory, ctx),
-    reservations_on = reservation.index(reservations(ctx, now, got)),
+    reservations_on = reserved.index(reservations(ctx, now, got)),
     devices = facts.by_name(memory, ctx, deviceshare.KIND, true), templates = templates(ctx),
     metrics = facts.by_name(memory, ctx, M.METRIC, true),
     topologies = facts.by_name(memory, ctx, numa.KIND, true), budgets = ctx:list(M.BUDGET) }

@@ -14,9 +14,13 @@
 --   silent(pod, cycle)         whether it has no score for any node: it is not asked for one then
 --   fits_room(pod, room, info, cycle)  whether the pod can have what the plugin keeps in a Reservation's room
 --   fits_owners(pod, owners, info, cycle)  whether a Reservation can have what these pods have of it
+--   hints(pod, from, info, cycle)  the NUMA nodes that suit the pod, { [name] = list of hints of merge.lua },
+--                              or nil; or nil and a list of reasons. from: { room, owners }
 --   age(info, now, args)       a value: when time alone changes it, the plugins are asked about the node anew
 -- cycle is { state, args, request, infos = of all nodes, on = { [node name] = table } }. `cycle` is theirs to
--- remember in what they know of the pod, cycle.on[info.name] what they know of the pod on that node.
+-- remember in what they know of the pod, cycle.on[info.name] what they know of the pod on that node. There
+-- NodeNUMAResource says for all of them: numa_nodes, the mask of the pod's NUMA nodes, nil for any; and
+-- numa_late, whether that is of the policy BestEffort.
 --
 -- Pods that are alike (labels, annotations, owners and spec) are answered alike: filter and score are asked
 -- again for a node that changed alone, also in the next state of a scheduler (M.go_on). A plugin that looks
@@ -53,8 +57,8 @@ local KINDS = 64 -- of pods that are remembered at a time: each may have an answ
 
 -- Completes the args of cycles; call it once for many cycles. given, all optional: { plugins = list, weights
 -- = { [plugin] = weight }, loadaware = LoadAwareSchedulingArgs, quota, deviceshare = scoringStrategy of
--- DeviceShareArgs, numa = NodeNUMAResourceArgs, percentage = percentageOfNodesToScore (0: that of
--- Kubernetes), upstream = "v1.8.0" or "main" }.
+-- DeviceShareArgs, numa = NodeNUMAResourceArgs, preallocation = reservation.PREALLOCATION, percentage =
+-- percentageOfNodesToScore (0: that of Kubernetes), upstream = "v1.8.0" or "main" }.
 function M.args(given)
   given = given or {}
   return {
@@ -65,6 +69,7 @@ function M.args(given)
     quota = given.quota or {},
     deviceshare = given.deviceshare or deviceshare.DEFAULTS,
     numa = given.numa or numa.DEFAULTS,
+    preallocation = given.preallocation or reservation.PREALLOCATION,
     percentage = given.percentage or 100,
     upstream = given.upstream or "main",
   }

@@ -7,7 +7,7 @@ local numa = require "scheduler.numa"
 local M = {}
 
 -- The annotations for the result of cycle.got: { [name] = text, or false to remove it }; others stay as they
--- are. pod: the pod, or reservation.says of a Reservation.
+-- are. pod: the pod, or template.says of a Reservation.
 function M.texts(got, pod)
   local status, spec = numa.texts(got.numa, pod)
   return { [deviceshare.ANNOTATION] = deviceshare.text(got.devices) or false, [numa.STATUS] = status or false,

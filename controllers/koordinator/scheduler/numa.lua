@@ -12,14 +12,16 @@
 -- rooms, of = { [entry of info.pods] = its share }, rests = { [uid of a room] = its unused share }, views =
 -- { [uid of a room, or ""] = view of numa/place.lua } }.
 
-local fields = require "fields"
-local kube = require "kubelua"
 local cpus = require "scheduler.numa.cpus"
+local fields = require "fields"
 local lists = require "lib.lists"
 local place = require "scheduler.numa.place"
 local pods = require "pods"
 local reservation = require "scheduler.reservation"
+local reserved = require "scheduler.reservation.reserved"
 local scores = require "scheduler.scores"
+local shares = require "scheduler.numa.shares"
+local template = require "scheduler.reservation.template"
 local topology = require "scheduler.numa.topology"
 
 local dig = fields.dig
@@ -27,8 +29,8 @@ local dig = fields.dig
 local M = { name = "NodeNUMAResource" }
 
 M.KIND = topology.KIND
-M.STATUS = "scheduling.koordinator.sh/resource-status"
-M.SPEC = "scheduling.koordinator.sh/resource-spec"
+M.STATUS, M.SPEC = shares.STATUS, shares.SPEC
+M.texts = shares.texts
 
 local TOPOLOGY_SPEC = "scheduling.koordinator.sh/numa-topology-spec"
 local BIND_POLICY = "node.koordinator.sh/cpu-bind-policy"
@@ -49,45 +51,7 @@ M.DEFAULTS = {
     resources = { { name = "cpu", weight = 1 }, { name = "memory", weight = 1 } } },
 }
 
--- ---------------------------------------------------------------- the shares of pods
-
--- The share in a pod's annotation: { cpus, zones, exclusive }, or nil.
-local function read_status(pod)
-  local text = fields.annotation(pod, M.STATUS)
-  local said = text and fields.json(text)
-  local set = said and cpus.parse(said.cpuset)
-  if not set then return nil end
-  local out = { cpus = cpus.list(set), zones = {} }
-  for i, zone in ipairs(type(said.numaNodeResources) == "table" and said.numaNodeResources or {}) do
-    local ok, resources = pcall(lists.of, zone.resources)
-    if not ok then return nil end
-    out.zones[i] = { node = zone.node or 0, resources = resources }
-  end
-  if #out.cpus == 0 and #out.zones == 0 then return nil end
-  local spec = fields.annotation(pod, M.SPEC)
-  out.exclusive = spec and dig(fields.json(spec), "preferredCPUExclusivePolicy") or nil
-  return out
-end
-
--- The part of a Reservation's share that its pods do not use; its_pods: the list of their shares.
-local function rest_of(own, its_pods)
-  local left, zones = {}, {}
-  for _, id in ipairs(own.cpus) do left[id] = true end
-  for i, zone in ipairs(own.zones) do
-    zones[i] = { node = zone.node, resources = lists.copy(zone.resources) }
-  end
-  for _, one in ipairs(its_pods) do
-    for _, id in ipairs(one.cpus) do left[id] = nil end
-    for _, taken in ipairs(one.zones) do
-      for _, zone in ipairs(zones) do
-        for name, n in pairs(zone.node == taken.node and zone.resources or {}) do
-          zone.resources[name] = math.max(n - (taken.resources[name] or 0), 0)
-        end
-      end
-    end
-  end
-  return { cpus = cpus.list(left), zones = zones, exclusive = own.exclusive, all = own.cpus }
-end
+-- ---------------------------------------------------------------- the shares of a node
 
 local function known_of(info, cycle)
   if info.numa ~= nil then return info.numa end
@@ -96,7 +60,7 @@ local function known_of(info, cycle)
   if not object then return false end
   local placed, rests, by_room, of = {}, {}, {}, {}
   for _, entry in pairs(info.pods) do
-    local has = entry.numa or read_status(entry.pod)
+    local has = entry.numa or shares.read(entry.pod)
     placed[#placed + 1] = has
     of[entry] = has or nil
     local uid = has and entry.uid
@@ -106,9 +70,9 @@ local function known_of(info, cycle)
     end
   end
   for _, room in ipairs(info.rooms) do
-    local own = not reservation.is_spent(room) and read_status(reservation.says(room.object))
+    local own = not reserved.is_spent(room) and shares.read(template.says(room.object))
     if own then
-      rests[room.uid] = rest_of(own, by_room[room.uid] or {})
+      rests[room.uid] = shares.rest(own, by_room[room.uid] or {})
       placed[#placed + 1] = rests[room.uid]
     end
   end
@@ -127,7 +91,7 @@ local function view_of(known, room, info, cycle)
   local view = known.views[key]
   if not view then
     view = place.view(known.topology, known.placed, topology.ratios(info.node), strategy_on(info, cycle),
-      rest, rest and reservation.is_restricted(room))
+      rest, rest and reserved.is_restricted(room))
     known.views[key] = view
   end
   return view
@@ -163,17 +127,10 @@ local function policy_of(said, args)
   return policy, required ~= ""
 end
 
-local function json_of(pod, name)
-  local text = fields.annotation(pod, name)
-  if text == nil then return {} end
-  local said, why = fields.json(text)
-  return said, why and ("the annotation %s cannot be parsed: %s"):format(name, why)
-end
-
 function M.prefilter(pod, cycle)
   local args, asked = cycle.args.numa, cycle.request.cpu or 0
-  local spec, why = json_of(pod, M.SPEC)
-  local where, not_read = json_of(pod, TOPOLOGY_SPEC)
+  local spec, why = shares.json_of(pod, M.SPEC)
+  local where, not_read = shares.json_of(pod, TOPOLOGY_SPEC)
   if why or not_read then return why or not_read end
   local want = { request = cycle.request, n = asked // MILLI, numa_policy = where.numaTopologyPolicy or "",
     numa_exclusive = where.singleNUMANodeExclusive or "" }
@@ -257,9 +214,22 @@ local function fits_amplified(pod, info, view, want, cycle)
   return asked > (info.allocatable.cpu or 0) - taken and "Insufficient amplified cpu" or nil
 end
 
--- The pod's share of a view: { cpus, zones, exclusive }, with empty lists for a pod without policies; or nil
--- and a list of reasons.
-local function decide_of(view, pod, info, cycle)
+-- The hints of the other plugins, { [name] = list of hints }; or nil and a list of reasons.
+local function hints_of(pod, from, info, cycle)
+  local out = {}
+  for _, plugin in ipairs(cycle.args.plugins) do
+    local hints, reasons
+    if plugin.hints then hints, reasons = plugin.hints(pod, from, info, cycle) end
+    if reasons then return nil, reasons end
+    for name, list in pairs(hints or {}) do out[name] = list end
+  end
+  return out
+end
+
+-- The pod's share of a view: { cpus, zones, exclusive }, with empty lists for a pod without policies, and the
+-- mask of its NUMA nodes, nil for any; or nil and a list of reasons. from: { room, owners }, what the view
+-- allocates from first.
+local function decide_of(view, from, pod, info, cycle)
   local known, want = known_of(info, cycle), cycle.numa
   local policy = together_on(info, known, want)
   if not policy then return nil, { "node(s) NUMA Topology policy not match" } end
@@ -279,39 +249,41 @@ local function decide_of(view, pod, info, cycle)
   elseif not known then
     return nil, { "node(s) missing NUMA resources" }
   end
-  local out, reasons
+  local out, reasons, mask
   if policy == "" then
     out, reasons = place.allocate(view, bound, nil)
   else
     local exclusive = want.numa_exclusive
     if exclusive == "" and want.numa_policy ~= "" then exclusive = "Required" end
+    local others, none = hints_of(pod, from, info, cycle)
+    if not others then return nil, none end
     local asked = amplified(bound, view.ratio)
-    out, reasons = place.admit(view, bound, policy, exclusive, function(used, total)
+    out, reasons, mask = place.admit(view, bound, policy, exclusive, function(used, total)
       return score_of(cycle.args.numa.numaScoringStrategy, used, asked, total)
-    end)
+    end, others)
   end
   if out then out.policy = bound.bind and { name = bound.policy, required = bound.required } or nil end
-  return out, reasons
+  return out, reasons, mask
 end
 
 -- The same with the room, or nil.
 local function decide_in(room, pod, info, cycle)
   local known = known_of(info, cycle)
-  return decide_of(known and view_of(known, room, info, cycle), pod, info, cycle)
+  return decide_of(known and view_of(known, room, info, cycle), { room = room }, pod, info, cycle)
 end
 
 -- The same for a Reservation that takes over these pods; it must get all of their processors.
 local function decide_for(owners, pod, info, cycle)
   local known = known_of(info, cycle)
-  if not known then return decide_of(known, pod, info, cycle) end
+  if not known then return decide_of(known, { owners = owners }, pod, info, cycle) end
   local view, theirs = view_without(known, owners, info, cycle)
-  local out, reasons = decide_of(view, pod, info, cycle)
+  local out, reasons, mask = decide_of(view, { owners = owners }, pod, info, cycle)
   local got = {}
   for _, id in ipairs(out and out.cpus or {}) do got[id] = true end
   for _, id in ipairs(out and theirs or {}) do
     if not got[id] then return nil, { place.FEW } end
   end
-  return out, reasons
+  return out, reasons, mask
 end
 
 function M.fits_owners(pod, owners, info, cycle)
@@ -325,8 +297,8 @@ local function decide(pod, info, cycle)
   if owners and #owners > 0 then return decide_for(owners, pod, info, cycle) end
   local known = known_of(info, cycle)
   local room = known and reservation.nominate(pod, info, cycle)
-  local out, reasons = decide_of(known and view_of(known, room, info, cycle), pod, info, cycle)
-  if out or not room or not known.rests[room.uid] then return out, reasons end
+  local out, reasons, mask = decide_in(room, pod, info, cycle)
+  if out or not room or not known.rests[room.uid] then return out, reasons, mask end
   if cycle.args.upstream ~= "v1.8.0" then return nil, { NOT_IN_ROOM } end
   return decide_in(nil, pod, info, cycle)
 end
@@ -343,8 +315,10 @@ function M.allocate(pod, info, cycle)
   if not cycle.numa then return nil end
   local mine = cycle.on[info.name]
   if not mine.numa then
-    local out, reasons = decide(pod, info, cycle)
+    local out, reasons, mask = decide(pod, info, cycle)
     mine.numa = { out = out, reasons = reasons }
+    mine.numa_nodes = mask
+    mine.numa_late = mask and together_on(info, known_of(info, cycle), cycle.numa) == "BestEffort"
   end
   return mine.numa.out, mine.numa.reasons
 end
@@ -387,32 +361,6 @@ function M.score(pod, info, cycle)
     cpu = place.amplify(own, ratio) -- upstream counts the processors of the whole node here
   end
   return score_of(cycle.args.numa.scoringStrategy, used, amplified(bound, ratio), total, cpu)
-end
-
--- ---------------------------------------------------------------- annotations
-
--- The texts of the pod's annotations STATUS and SPEC; nil for one that does not change.
-function M.texts(got, pod)
-  if not got or #got.cpus == 0 and #got.zones == 0 then return nil, nil end
-  local parts = {}
-  if #got.cpus > 0 then parts[1] = ('"cpuset":"%s"'):format(cpus.text(got.cpus)) end
-  local zones = {}
-  for i, zone in ipairs(got.zones) do
-    zones[i] = ('{"node":%d,"resources":%s}'):format(zone.node, lists.json(zone.resources))
-  end
-  if #zones > 0 then parts[#parts + 1] = '"numaNodeResources":[' .. table.concat(zones, ",") .. "]" end
-  local status = "{" .. table.concat(parts, ",") .. "}"
-  if not got.policy then return status, nil end
-  local said = json_of(pod, M.SPEC) or {}
-  local required, preferred = said.requiredCPUBindPolicy or "", said.preferredCPUBindPolicy or ""
-  local changed = false
-  if got.policy.required and (required == "" or required == "Default") then
-    said.requiredCPUBindPolicy, required, changed = got.policy.name, got.policy.name, true
-  end
-  if preferred == "Default" or required == "" and preferred == "" then
-    said.preferredCPUBindPolicy, changed = got.policy.name, true
-  end
-  return status, changed and kube.encode(kube.object(said)) or nil
 end
 
 return M

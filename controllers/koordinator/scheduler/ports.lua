@@ -4,6 +4,7 @@
 
 local fields = require "fields"
 local reservation = require "scheduler.reservation"
+local reserved = require "scheduler.reservation.reserved"
 
 local dig = fields.dig
 
@@ -71,7 +72,7 @@ function M.fits_room(pod, room, info, cycle)
   for _, wanted in ipairs(cycle.ports) do
     if collides(wanted, taken(info)) then return false end
     for _, other in ipairs(reservation.ignores(pod) and {} or info.rooms) do
-      if other ~= room and not reservation.is_spent(other) and collides(wanted, kept(other)) then
+      if other ~= room and not reserved.is_spent(other) and collides(wanted, kept(other)) then
         return false
       end
     end

@@ -3,15 +3,16 @@
 -- one room: of those that it matches and fits, the one with the lowest order, or else the one that it fills
 -- most.
 --
--- A room is { object, uid, name, once, allocatable, allocated, pods }: allocated and pods are the requests
--- and the number of the pods on the node that use it. The processors and devices of a Reservation are in
--- numa.lua and deviceshare.lua.
+--   reservation/reserved.lua   rooms
+--   reservation/match.lua      which pods may use a room
+--   reservation/template.lua   a Reservation that waits for its own node
 
 local fields = require "fields"
 local kube = require "kubelua"
 local lifecycle = require "reservations.lifecycle"
 local lists = require "lib.lists"
-local nodefit = require "lib.nodefit"
+local match = require "scheduler.reservation.match"
+local reserved = require "scheduler.reservation.reserved"
 local scores = require "scheduler.scores"
 
 local dig = fields.dig
@@ -19,232 +20,26 @@ local dig = fields.dig
 local M = { name = "Reservation" }
 
 M.KIND = "scheduling.koordinator.sh/v1alpha1/Reservation"
+M.ignores = match.ignores
 
-local AFFINITY = "scheduling.koordinator.sh/reservation-affinity"
-local EXACT = "scheduling.koordinator.sh/exact-match-reservation"
 local RESTRICTED = "scheduling.koordinator.sh/reservation-restricted-options"
-local IGNORED = "scheduling.koordinator.sh/reservation-ignored"
 local ORDER = "scheduling.koordinator.sh/reservation-order"
-local CORDON = { key = "node.kubernetes.io/unschedulable", effect = "NoSchedule" }
 local MAX, PREFERRED = 100, 1000
 local REQUIRED = "scheduling.koordinator.sh/pre-allocation-required"
 local UNSUPPORTED = "node(s) reservation pre allocation is unsupported with current attributes"
+local NO_CLUSTER = "reservation requires cluster mode pre-allocation which is disabled"
+local CLUSTER = "Cluster" -- a mode of preAllocationPolicy
 local NO_OWNER = "node(s) no pod(s) to meet the pre-allocation requirements"
 
--- ---------------------------------------------------------------- rooms
-
--- The available Reservations by node, for state.reservations_on.
-function M.index(reservations)
-  local out = {}
-  for _, reservation in ipairs(reservations) do
-    local node = dig(reservation, "status", "nodeName") or ""
-    if node ~= "" and dig(reservation, "status", "phase") == "Available" then
-      out[node] = out[node] or {}
-      table.insert(out[node], reservation)
-    end
-  end
-  return out
-end
-
-function M.rooms(reservations)
-  local out = {}
-  for i, reservation in ipairs(reservations or {}) do
-    out[i] = {
-      object = reservation,
-      uid = reservation.metadata.uid,
-      name = reservation.metadata.name,
-      once = dig(reservation, "spec", "allocateOnce") ~= false,
-      allocatable = lists.of(dig(reservation, "status", "allocatable")),
-      allocated = {},
-      pods = 0,
-    }
-  end
-  return out
-end
-
--- Whether a room with allocateOnce is used, and holds nothing any more.
-function M.is_spent(room) return room.once and room.pods > 0 end
-
--- Whether a pod may take only from the room what the room has, and nothing of it from the node.
-function M.is_restricted(room) return dig(room.object, "spec", "allocatePolicy") == "Restricted" end
-
--- The unused part of a room, with `pods` = 1.
-local function remaining(room)
-  if M.is_spent(room) then return {} end
-  local out = {}
-  for name, n in pairs(room.allocatable) do out[name] = math.max(n - (room.allocated[name] or 0), 0) end
-  out.pods = 1
-  return out
-end
-
--- Adds a pod to the room that it uses (plus), or removes it.
-function M.count(info, uid, request, plus)
-  for _, room in ipairs(info.rooms) do
-    if room.uid == uid then
-      local change = plus and lists.add or lists.sub
-      room.allocated = change(room.allocated, lists.mask(request, room.allocatable))
-      room.pods = room.pods + (plus and 1 or -1)
-    end
-  end
-end
-
--- ---------------------------------------------------------------- its own placement
-
--- Whether a Reservation waits for a node from this scheduler.
-function M.is_waiting(object, scheduler)
-  local phase = dig(object, "status", "phase") or ""
-  return (dig(object, "status", "nodeName") or "") == "" and (phase == "" or phase == "Pending")
-    and object.metadata.deletionTimestamp == nil
-    and dig(object, "spec", "template", "spec", "schedulerName") == scheduler
-end
-
-local function said_by(object, what)
-  return fields.merge(dig(object, "spec", "template", "metadata", what) or {},
-    dig(object, "metadata", what) or {})
-end
-
--- The annotations of a Reservation, in the form of a pod.
-function M.says(object) return { metadata = { annotations = said_by(object, "annotations") } } end
-
--- The pod of a Reservation's template, for scheduling. `reserves` marks it: it uses no other room, and counts
--- in no quota. `preallocates` is the Reservation, if it may take over the resources of running pods.
-function M.as_pod(object)
-  local template = fields.copy(dig(object, "spec", "template")) or {}
-  local said, meta = template.metadata or {}, object.metadata
-  return {
-    reserves = meta.uid,
-    preallocates = dig(object, "spec", "preAllocation") == true and object or nil,
-    metadata = { name = meta.name, uid = meta.uid, namespace = said.namespace or "default",
-      labels = said_by(object, "labels"), annotations = said_by(object, "annotations"),
-      ownerReferences = said.ownerReferences,
-      creationTimestamp = meta.creationTimestamp },
-    spec = template.spec or {},
-    status = {},
-  }
-end
-
-local function condition(type, status, reason, message, now)
-  local at = os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(now))
-  return { type = type, status = status, reason = reason, message = message, lastProbeTime = at,
-    lastTransitionTime = at }
-end
-
--- The status of a Reservation on a node: it holds the request of its pod.
-function M.placed(object, node, now)
-  return { phase = "Available", nodeName = node,
-    allocatable = lists.texts(lists.of(kube.requests(M.as_pod(object)))),
-    conditions = { condition("Scheduled", "True", "Scheduled", nil, now),
-      condition("Ready", "True", "Available", nil, now) } }
-end
-
--- The status of a Reservation that fits no node; nil: it has that status already.
-function M.refused(object, message, now)
-  for _, one in ipairs(dig(object, "status", "conditions") or {}) do
-    local same = one.reason == "Unschedulable" and one.message == message
-    if one.type == "Scheduled" and same then return nil end
-  end
-  return { phase = "Pending",
-    conditions = { condition("Scheduled", "False", "Unschedulable", message, now) } }
-end
-
--- ---------------------------------------------------------------- owners
-
-local function named(value, wanted) return wanted == nil or wanted == "" or value == wanted end
-
-local function is_object(pod, ref)
-  return named(pod.metadata.uid, ref.uid) and named(pod.metadata.name, ref.name)
-    and named(pod.metadata.namespace, ref.namespace) and named(pod.apiVersion or "v1", ref.apiVersion)
-end
-
-local function is_controlled(pod, ref)
-  if not named(pod.metadata.namespace, ref.namespace) then return false end
-  for _, owner in ipairs(dig(pod, "metadata", "ownerReferences") or {}) do
-    local controls = ref.controller == nil or owner.controller == ref.controller
-    if controls and named(owner.uid, ref.uid) and named(owner.name, ref.name) and named(owner.kind, ref.kind)
-      and named(owner.apiVersion, ref.apiVersion) then
-      return true
-    end
-  end
-  return false
-end
-
--- Whether one of the owners of a Reservation selects the pod; an empty owner selects all. An invalid owner
--- makes the Reservation unusable.
-local function owned(reservation, pod)
-  local found = false
-  for _, owner in ipairs(dig(reservation, "spec", "owners") or {}) do
-    local ok, selector = pcall(kube.selector, owner.labelSelector or {})
-    if not ok then return false end
-    found = found or selector:matches(dig(pod, "metadata", "labels") or {})
-      and (owner.object == nil or is_object(pod, owner.object))
-      and (owner.controller == nil or is_controlled(pod, owner.controller))
-  end
-  return found
-end
-
--- The pod's affinity to Reservations, parsed once a cycle: { name, as }, or nil. `as` is a pod whose node
--- selector, affinity and tolerations are those of this pod for Reservations.
-local function affinity_of(pod)
-  local text = fields.annotation(pod, AFFINITY)
-  if text == nil then return nil end
-  local said, why = fields.json(text == "" and "{}" or text)
-  if not said then return nil, why end
-  local required = said.requiredDuringSchedulingIgnoredDuringExecution
-  local as = { spec = { nodeSelector = said.reservationSelector, tolerations = said.tolerations } }
-  if required then
-    as.spec.affinity = { nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution = {
-      nodeSelectorTerms = required.reservationSelectorTerms or {} } } }
-  end
-  return { name = (said.name or "") ~= "" and said.name or nil, as = as }
-end
-
-local NAMES = { resourceNames = fields.list_of "string" }
-
--- The resources of which the pod wants just what a Reservation has: a list, or nil for none; nil and why
--- where the annotation does not read.
-local function exact_of(pod)
-  local text = fields.annotation(pod, EXACT)
-  if text == nil or text == "" then return nil end
-  local said, why = fields.json(text)
-  if said then said, why = fields.typed(said, NAMES) end
-  return said and said.resourceNames, why
-end
-
--- As upstream: the first name that neither has ends the comparison.
-local function is_exact(names, request, allocatable)
-  for _, name in ipairs(names or {}) do
-    if request[name] == nil and allocatable[name] == nil then return true end
-    if request[name] ~= allocatable[name] then return false end
-  end
-  return true
-end
-
--- Whether the pod may have what is kept for others.
-function M.ignores(pod) return fields.label(pod, IGNORED) == "true" end
-
--- wants: { affinity, exact = of exact_of, request }
-local function matches(pod, room, info, wants)
-  local object, affinity = room.object, wants.affinity
-  if M.is_spent(room) or not owned(object, pod) then return false end
-  if not is_exact(wants.exact, wants.request, room.allocatable) then return false end
-  if affinity and affinity.name then return affinity.name == room.name end
-  local as = affinity and affinity.as or {}
-  local closed = dig(object, "spec", "unschedulable") == true or object.metadata.deletionTimestamp ~= nil
-  if closed and not nodefit.tolerates(as, CORDON) then return false end
-  local labels = fields.merge(dig(info.node, "metadata", "labels") or {},
-    dig(object, "metadata", "labels") or {})
-  local like_node = { metadata = { name = room.name, labels = labels },
-    spec = { taints = dig(object, "spec", "taints") } }
-  return not nodefit.repelling(as, like_node) and nodefit.selected(as, like_node)
-end
+-- As preAllocationConfig of ReservationArgs.
+M.PREALLOCATION = {
+  enableClusterMode = false,
+  clusterLabelKey = "pod.koordinator.sh/is-pre-allocatable",
+  clusterPriorityAnnotationKey = "pod.koordinator.sh/pre-allocatable-priority",
+  preferNoPreAllocatedPods = false, -- takes over no pods on nodes that have room as they are
+}
 
 -- ---------------------------------------------------------------- fit
-
-local function held(info)
-  local sum = {}
-  for _, room in ipairs(info.rooms) do lists.accumulate(sum, remaining(room)) end
-  return sum
-end
 
 local function fits_node(info, asked, taken)
   if taken.pods + 1 > (info.allocatable.pods or 0) then return false end
@@ -257,11 +52,11 @@ end
 -- Whether the room has enough. Only a Restricted room limits a pod: to its unused part of the resources that
 -- it restricts. With other rooms a pod may also take from the node.
 local function fits_room(room, asked)
-  if not M.is_restricted(room) then return true end
+  if not reserved.is_restricted(room) then return true end
   local text = fields.annotation(room.object, RESTRICTED)
   local said = text and dig(fields.json(text), "resources")
   local names = said and #said > 0 and said or lists.names(room.allocatable)
-  local left = remaining(room)
+  local left = reserved.remaining(room)
   for _, name in ipairs(names) do
     if (asked[name] or 0) > (left[name] or 0) and name ~= "pods" then return false end
   end
@@ -309,15 +104,15 @@ end
 
 -- The room of a node that the pod would use, or nil.
 function M.nominate(pod, info, cycle)
-  if #info.rooms == 0 or M.ignores(pod) or pod.reserves then return nil end
+  if #info.rooms == 0 or match.ignores(pod) or pod.reserves then return nil end
   local mine = cycle.on[info.name]
   local best = mine.nominated
   if best == nil then
     best = false
-    local asked, taken = cycle.request, lists.add(info.requested, held(info))
+    local asked, taken = cycle.request, lists.add(info.requested, reserved.sum(info))
     for _, room in ipairs(info.rooms) do
-      if matches(pod, room, info, cycle) and (cycle.affinity or shares(room, asked))
-        and fits_node(info, asked, lists.sub(taken, remaining(room))) and fits_room(room, asked)
+      if match.matches(pod, room, info, cycle) and (cycle.affinity or shares(room, asked))
+        and fits_node(info, asked, lists.sub(taken, reserved.remaining(room))) and fits_room(room, asked)
         and (not best or better(room, best, asked)) and agree("fits_room", pod, room, info, cycle) then
         best = room
       end
@@ -329,37 +124,51 @@ end
 
 -- ---------------------------------------------------------------- pre-allocation
 
--- The pods of the node that may use the room, { entry, request, fill }, those that fill it most first.
-local function candidates(room, info)
-  local out = {}
-  for _, entry in pairs(info.pods) do
-    local pod = entry.pod
-    if (dig(pod, "spec", "nodeName") or "") ~= "" and not entry.uid and not lifecycle.used_by(pod) then
-      local affinity, why = affinity_of(pod)
-      local exact, not_read = exact_of(pod)
-      local request = lists.of(kube.requests(pod))
-      local wants = { affinity = affinity, exact = exact, request = request }
-      if not why and not not_read and matches(pod, room, info, wants) and shares(room, request) then
-        out[#out + 1] = { entry = entry, request = request, fill = fill(room, request) }
-      end
-    end
+-- Whether and how much a pod of the node may become part of a Reservation, { entry, request, rank }; nil: it
+-- may not. The rank is how far it fills the Reservation; in mode Cluster, whose pods have a label and no
+-- owners in common, it is what their annotation says.
+local function candidate(entry, room, info, cycle)
+  local pod, config = entry.pod, cycle.args.preallocation
+  if (dig(pod, "spec", "nodeName") or "") == "" or entry.uid or lifecycle.used_by(pod) then return nil end
+  local anyones = cycle.mode == CLUSTER
+  if anyones and fields.label(pod, config.clusterLabelKey) ~= "true" then return nil end
+  local affinity, why = match.affinity_of(pod)
+  local exact, not_read = match.exact_of(pod)
+  local request = lists.of(kube.requests(pod))
+  local wants = { affinity = affinity, exact = exact, request = request, anyones = anyones }
+  if why or not_read or not match.matches(pod, room, info, wants) or not shares(room, request) then
+    return nil
   end
+  local said = anyones and fields.annotation(pod, config.clusterPriorityAnnotationKey) or ""
+  return { entry = entry, request = request, rank = not anyones and fill(room, request)
+    or said:find "^[+-]?%d+$" and math.tointeger(tonumber(said)) or 0 }
+end
+
+-- The candidates of the node, the first in rank first.
+local function candidates(room, info, cycle)
+  local out = {}
+  for _, entry in pairs(info.pods) do out[#out + 1] = candidate(entry, room, info, cycle) end
+  local by = cycle.mode == CLUSTER and "uid" or "name"
   table.sort(out, function(a, b)
-    if a.fill ~= b.fill then return a.fill > b.fill end
-    return a.entry.pod.metadata.name < b.entry.pod.metadata.name
+    if a.rank ~= b.rank then return a.rank > b.rank end
+    return (a.entry.pod.metadata[by] or "") < (b.entry.pod.metadata[by] or "")
   end)
   return out
 end
 
+local function is_required(pod) return fields.label(pod, REQUIRED) == "true" end
+
 -- The candidates whose resources let the Reservation fit the node: the first one that suffices, or several
 -- together, if the policy allows it.
 local function owners_of(pod, info, cycle)
-  local room = M.rooms({ pod.preallocates })[1]
+  local room = reserved.of({ pod.preallocates })[1]
   room.allocatable = cycle.request
   local several = dig(pod.preallocates, "spec", "preAllocationPolicy", "enableMultiple") == true
-  local taken = lists.add(info.requested, held(info))
+  local taken = lists.add(info.requested, reserved.sum(info))
+  local without = cycle.args.preallocation.preferNoPreAllocatedPods and not is_required(pod)
+  if without and fits_node(info, cycle.request, taken) then return { entries = {} } end
   local owners, sum = {}, {}
-  for _, one in ipairs(candidates(room, info)) do
+  for _, one in ipairs(candidates(room, info, cycle)) do
     local together = lists.add(sum, one.request)
     if fits_room(room, together) then
       local left = lists.sub(taken, together)
@@ -392,23 +201,24 @@ end
 function M.taken(pod, info, cycle)
   local own = pod.preallocates and preallocated(pod, info, cycle)
   if own and own.taken then return own.taken end
-  if #info.rooms == 0 or M.ignores(pod) then return info.requested end
-  local taken, room = lists.add(info.requested, held(info)), M.nominate(pod, info, cycle)
-  return room and lists.sub(taken, remaining(room)) or taken
+  if #info.rooms == 0 or match.ignores(pod) then return info.requested end
+  local taken, room = lists.add(info.requested, reserved.sum(info)), M.nominate(pod, info, cycle)
+  return room and lists.sub(taken, reserved.remaining(room)) or taken
 end
 
 -- ---------------------------------------------------------------- the plugin
 
 function M.prefilter(pod, cycle)
-  local affinity, why = affinity_of(pod)
-  if why then return "the annotation " .. AFFINITY .. " cannot be parsed: " .. why end
+  local affinity, why = match.affinity_of(pod)
+  if why then return "the annotation " .. match.AFFINITY .. " cannot be parsed: " .. why end
   cycle.affinity = affinity
-  cycle.exact, why = exact_of(pod)
-  if why then return "the annotation " .. EXACT .. " cannot be parsed: " .. why end
+  cycle.exact, why = match.exact_of(pod)
+  if why then return "the annotation " .. match.EXACT .. " cannot be parsed: " .. why end
   local object = pod.preallocates
   if object then
-    local mode = dig(object, "spec", "preAllocationPolicy", "mode") or "Default"
-    if dig(object, "spec", "allocatePolicy") ~= "Restricted" or mode ~= "Default" then return UNSUPPORTED end
+    cycle.mode = dig(object, "spec", "preAllocationPolicy", "mode")
+    if dig(object, "spec", "allocatePolicy") ~= "Restricted" then return UNSUPPORTED end
+    if cycle.mode == CLUSTER and not cycle.args.preallocation.enableClusterMode then return NO_CLUSTER end
   end
   return nil
 end
@@ -417,7 +227,7 @@ function M.agrees(pod, cycle) return cycle.affinity == nil and pod.preallocates 
 
 -- A pod with an affinity to Reservations fits only nodes where it has a room.
 function M.filter(pod, info, cycle)
-  if pod.preallocates and fields.label(pod, REQUIRED) == "true" and #M.owners(pod, info, cycle) == 0 then
+  if pod.preallocates and is_required(pod) and #M.owners(pod, info, cycle) == 0 then
     return { NO_OWNER }
   end
   if not cycle.affinity or M.nominate(pod, info, cycle) then return nil end

@@ -10,6 +10,7 @@ local inputs = require "elasticquota.inputs"
 local kube = require "kubelua"
 local loadaware = require "scheduler.loadaware"
 local numa = require "scheduler.numa"
+local reservation = require "scheduler.reservation"
 local volumelimits = require "scheduler.volumelimits"
 local volumes = require "scheduler.volumes"
 local whole = require "lib.whole"
@@ -31,8 +32,9 @@ M.PARAMS = kube.merge(inputs.PARAMS, {
   percentageOfNodesToScore = 0,    -- the search ends after so many fitting nodes; 0: as in Kubernetes
   weights = cycle.WEIGHTS,         -- of the plugins' scores
   loadaware = loadaware.DEFAULTS,  -- LoadAwareSchedulingArgs
-  deviceshare = deviceshare.DEFAULTS, -- scoringStrategy of DeviceShareArgs
+  deviceshare = deviceshare.DEFAULTS, -- scoringStrategy, and more, of DeviceShareArgs
   numa = numa.DEFAULTS,            -- NodeNUMAResourceArgs
+  preAllocationConfig = reservation.PREALLOCATION, -- of ReservationArgs
   disableDefaultQuotaPreemption = true, -- no preemption between pods of the default quota
   enable_runtime_quota = true,     -- false: the limit of a quota is its max instead of its runtime
   check_parent_quota = false,      -- the quotas above are checked, too
@@ -46,6 +48,7 @@ function M.args(params)
     loadaware = params.loadaware,
     deviceshare = params.deviceshare,
     numa = params.numa,
+    preallocation = params.preAllocationConfig,
     percentage = params.percentageOfNodesToScore,
     upstream = params.upstream,
     quota = { runtime_quota = params.enable_runtime_quota, check_parents = params.check_parent_quota,

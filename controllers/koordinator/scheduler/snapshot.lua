@@ -2,7 +2,7 @@
 --
 --   { pods_on = { [node name] = list of pods }, metrics = { [node name] = NodeMetric }, now = seconds,
 --     quotas = index of members.index, infos = results of tree.calculate,
---     reservations_on = index of reservation.index,
+--     reservations_on = index of reserved.index,
 --     devices = { [node name] = Device },
 --     templates = of parts of NPUs, { [model] = { [name] = list of amounts } } (deviceshare.lua),
 --     topologies = { [node name] = NodeResourceTopology },
@@ -23,7 +23,8 @@ local lifecycle = require "reservations.lifecycle"
 local lists = require "lib.lists"
 local pods = require "pods"
 local quota = require "scheduler.quota"
-local reservation = require "scheduler.reservation"
+local reserved = require "scheduler.reservation.reserved"
+local template = require "scheduler.reservation.template"
 
 local M = {}
 
@@ -69,7 +70,7 @@ local function count(state, info, entry, n)
   end
   info.requested.pods = info.requested.pods + n
   count_minding(state, info, pod, n)
-  reservation.count(info, entry.uid, request, n > 0)
+  reserved.count(info, entry.uid, request, n > 0)
   change(info)
 end
 
@@ -92,7 +93,7 @@ function M.info(state, node)
   local name = node.metadata.name
   local info = state.sums[name]
   if not info then
-    local rooms = reservation.rooms(fields.dig(state.reservations_on, name))
+    local rooms = reserved.of(fields.dig(state.reservations_on, name))
     info = {
       node = node,
       name = name,
@@ -168,11 +169,11 @@ end
 function M.reserve(state, object, node, owners)
   local info, name = M.info(state, node), node.metadata.name
   local placed = { metadata = object.metadata, spec = object.spec,
-    status = reservation.placed(object, name, state.now) }
+    status = template.placed(object, name, state.now) }
   state.reservations_on = state.reservations_on or {}
   state.reservations_on[name] = state.reservations_on[name] or {}
   table.insert(state.reservations_on[name], placed)
-  table.insert(info.rooms, reservation.rooms({ placed })[1])
+  table.insert(info.rooms, reserved.of({ placed })[1])
   for _, entry in ipairs(owners or {}) do
     count(state, info, entry, -1)
     entry.uid = object.metadata.uid

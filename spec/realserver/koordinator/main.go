@@ -47,6 +47,7 @@ type answer struct {
 	Pod       json.RawMessage                         `json:"pod,omitempty"`
 	Status    *extension.ResourceStatus               `json:"status,omitempty"`
 	Spec      string                                  `json:"spec,omitempty"`
+	Devices   extension.DeviceAllocations             `json:"devices,omitempty"`
 }
 
 // ---- batch and mid of a node
@@ -207,6 +208,8 @@ func answered(line []byte) answer {
 		return load(question.Input)
 	case "low_node_load_passes":
 		return balance(question.Input)
+	case "devices":
+		return devices(question.Input)
 	case "numa":
 		return numa(question.Input)
 	case "pod_webhook":

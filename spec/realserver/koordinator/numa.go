@@ -45,6 +45,7 @@ type numaHandle struct {
 	handle
 	topologies topologyInformers
 	plugin     *nodenumaresource.Plugin
+	providers  []topologymanager.NUMATopologyHintProvider
 }
 
 func (h *numaHandle) SharedInformerFactory() informers.SharedInformerFactory { return h.pods }
@@ -54,18 +55,30 @@ func (h *numaHandle) KoordinatorSharedInformerFactory() koordinformers.SharedInf
 func (h *numaHandle) SnapshotSharedLister() fwktype.SharedLister             { return h.nodes }
 func (h *numaHandle) RegisterForgetPodHandler(frameworkext.ForgetPodHandler) {}
 func (h *numaHandle) GetReservationCache() frameworkext.ReservationCache     { return nil }
+func (h *numaHandle) GetReservationNominator() frameworkext.ReservationNominator {
+	return noNominator{}
+}
 func (h *numaHandle) NodeResourceTopologyInformerFactory() nrtinformers.SharedInformerFactory {
 	return h.topologies
 }
 
 func (h *numaHandle) GetNUMATopologyHintProvider() []topologymanager.NUMATopologyHintProvider {
-	return []topologymanager.NUMATopologyHintProvider{h.plugin}
+	return h.providers
 }
 
 func (h *numaHandle) RunNUMATopologyManagerAdmit(ctx context.Context, state fwktype.CycleState,
 	pod *corev1.Pod, node *corev1.Node, numaNodes []int, policy extension.NUMATopologyPolicy,
 	exclusive extension.NumaTopologyExclusive, all []extension.NumaNodeStatus) *fwktype.Status {
 	return topologymanager.New(h).Admit(ctx, state, pod, node, numaNodes, policy, exclusive, all)
+}
+
+// noNominator knows no Reservation.
+type noNominator struct {
+	frameworkext.ReservationNominator
+}
+
+func (noNominator) GetNominatedReservation(*corev1.Pod, string) *frameworkext.ReservationInfo {
+	return nil
 }
 
 func (in *numaInput) start() (*numaHandle, error) {
@@ -107,6 +120,7 @@ func (in *numaInput) start() (*numaHandle, error) {
 		return nil, err
 	}
 	h.plugin = made.(*nodenumaresource.Plugin)
+	h.providers = []topologymanager.NUMATopologyHintProvider{h.plugin}
 	return h, nil
 }
 

@@ -26,6 +26,20 @@ function M.bits(mask)
   return out
 end
 
+-- All masks of one or more of these NUMA nodes, those with fewer nodes first.
+function M.masks(nodes)
+  local out = {}
+  local function add(from, mask, n)
+    if n == 0 then
+      out[#out + 1] = mask
+      return
+    end
+    for i = from, #nodes do add(i + 1, mask | 1 << nodes[i], n - 1) end
+  end
+  for n = 1, #nodes do add(1, 0, n) end
+  return out
+end
+
 local function narrower(a, b)
   local n, m = count(a), count(b)
   if n ~= m then return n < m end

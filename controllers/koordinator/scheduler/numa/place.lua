@@ -284,20 +284,6 @@ end
 
 -- ---------------------------------------------------------------- hints
 
--- All masks of one or more NUMA nodes, those with fewer nodes first.
-local function masks(zones)
-  local out = {}
-  local function add(from, mask, n)
-    if n == 0 then
-      out[#out + 1] = mask
-      return
-    end
-    for i = from, #zones do add(i + 1, mask | 1 << zones[i].node, n - 1) end
-  end
-  for n = 1, #zones do add(1, 0, n) end
-  return out
-end
-
 local function sum_of(view, mask)
   local total, free = {}, {}
   for _, zone in ipairs(view.zones) do
@@ -307,6 +293,12 @@ local function sum_of(view, mask)
     end
   end
   return total, free
+end
+
+local function nodes_of(view)
+  local out = {}
+  for i, zone in ipairs(view.zones) do out[i] = zone.node end
+  return out
 end
 
 local function lacks(view, mask, name)
@@ -320,7 +312,7 @@ end
 -- mask.
 local function hints(view, want, policy, score)
   local out, least, trim = {}, {}, { zones = view.zones, free = trimmed(view, want) }
-  for _, mask in ipairs(masks(view.zones)) do
+  for _, mask in ipairs(merge.masks(nodes_of(view))) do
     local total, free = sum_of(trim, mask)
     for name in pairs(want.request) do
       if total[name] then out[name] = out[name] or {} end
@@ -343,15 +335,19 @@ local function hints(view, want, policy, score)
   return out
 end
 
--- The pod's share under a NUMA policy; or nil and a list of reasons.
-function M.admit(view, want, policy, exclusive, score)
+-- The pod's share under a NUMA policy, or nil; a list of reasons, or nil; and the mask of its NUMA nodes, nil
+-- for any. others: the hints of other plugins, { [name] = list of hints }.
+function M.admit(view, want, policy, exclusive, score, others)
   if #view.zones == 0 then return nil, { "node(s) missing NUMA resources" } end
   local all = 0
   for _, zone in ipairs(view.zones) do all = all | 1 << zone.node end
-  local mask, reasons = merge.merge(hints(view, want, policy, score),
+  local of_all = hints(view, want, policy, score)
+  for name, list in pairs(others) do of_all[name] = list end
+  local mask, reasons = merge.merge(of_all,
     { policy = policy, all = all, exclusive = exclusive, status = view.status })
   if mask == false then return nil, reasons end
-  return M.allocate(view, want, mask)
+  local out, why = M.allocate(view, want, mask)
+  return out, why, mask
 end
 
 return M

@@ -2,20 +2,20 @@
  *
  *   kl_config_load        where the cluster is and who we are            auth/config.h
  *   kl_client_new         requests, discovery, streams                   client/client.h
- *   kl_web_do             requests to servers that are no API server     client/web.h
+ *   kl_web_do             requests to other servers than the API server     client/web.h
  *   kl_session_start      logs, exec, attach, ports of pods              session/session.h, session/forward.h
  *   kl_informers_new      shared informers without a manager             informers/informers.h
  *   kl_manager_new        caches, queues, workers, election, metrics     manager/manager.h
- *   kl_program_of_function  a controller out of one C function           run/function.h
+ *   kl_program_of_function  a controller made of one C function           run/function.h
  *   kl_program_ops        the same with many keys in flight per worker   run/reconciler.h
  *   kl_server_start       the embedded API server                        server/server.h
  *   kl_value_*            immutable JSON values, shared by reference     value/value.h
  *   kl_value_to_cjson     values as cJSON trees and back                 value/json.h
  *
- * Who owns what is in the verb: new/free, init/fini, ref/unref; lookup gives a reference, get borrows.
- * What can fail returns a kl_status and tells the story in a kl_err. Every header says which threads may
- * call it. The library never prints, never exits and installs no signal handlers; it logs through a sink
- * (base/log.h). An example is spec/programs/embed.c. */
+ * A function's verb tells who owns its result: new/free, init/fini, ref/unref; lookup gives a reference, get
+ * borrows. Functions that can fail return a kl_status and describe the failure in a kl_err. Every header says
+ * which threads may call it. The library never prints, never exits and installs no signal handlers; it logs
+ * through a sink (base/log.h). An example is spec/programs/embed.c. */
 #ifndef KUBELUA_H
 #define KUBELUA_H
 

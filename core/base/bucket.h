@@ -11,11 +11,11 @@ typedef struct kl_bucket {
     double rate;
     int burst;
     double tokens; /* below zero when reservations run ahead */
-    kl_time last;  /* when `tokens` was true */
+    kl_time last;  /* the time at which `tokens` was right */
     bool started;
 } kl_bucket;
 void kl_bucket_init(kl_bucket *b, double rate, int burst);
-/* takes a token; how long until it may be used. KL_NEVER: never */
+/* takes a token and returns the time until it may be used; KL_NEVER: never */
 kl_time kl_bucket_reserve(kl_bucket *b, kl_time now);
 bool kl_bucket_try(kl_bucket *b, kl_time now); /* takes one only if it may be used at once */
 /* returns a reserved token, for the next caller */

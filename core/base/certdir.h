@@ -1,6 +1,6 @@
 /* certdir.h - tls.crt and tls.key of a directory in a keyring, as cert-manager and mounted Secrets store
- * them; read again when they change. An invalid pair (half of it was written, say) is logged, and the old one
- * stays in use. */
+ * them; read again when they change. An invalid pair (half-written, say) is logged, and the old one stays in
+ * use. */
 #ifndef KL_BASE_CERTDIR_H
 #define KL_BASE_CERTDIR_H
 

@@ -1,8 +1,8 @@
 /* clock.h - time, real and fake.
  *
- * kl_time is nanoseconds. Monotonic time orders and waits; boottime counts through suspend and decides
- * leadership; wall time is for what is written into objects (nanoseconds since the epoch). A fake clock
- * stands until advanced. Any thread. */
+ * kl_time is nanoseconds. Monotonic time is for ordering and waiting; boottime counts through suspend and
+ * decides leadership; wall time (nanoseconds since the epoch) is written into objects. A fake clock stands
+ * still until advanced. Any thread. */
 #ifndef KL_BASE_CLOCK_H
 #define KL_BASE_CLOCK_H
 

@@ -16,7 +16,7 @@
 typedef struct kl_cron {
     uint64_t minutes;
     uint32_t hours, days, months, weekdays; /* a bit per value; weekdays 0..6 from Sunday */
-    bool any_day, any_weekday;              /* a plain star is in it */
+    bool any_day, any_weekday;              /* the field contains a plain star */
 } kl_cron;
 
 /* KL_ESYNTAX names the field. A date that never comes (30 February) is an error, too. */

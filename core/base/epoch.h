@@ -19,7 +19,7 @@ void kl_epoch_unpin(unsigned place);
 /* Any thread. Ends the epoch: a thing that was unlinked (seq_cst) before the call may be freed once
  * kl_epoch_oldest is above the returned number. */
 uint64_t kl_epoch_end(void);
-/* Any thread. The earliest epoch that somebody has pinned; UINT64_MAX when nobody reads. */
+/* Any thread. The earliest pinned epoch; UINT64_MAX when there are no readers. */
 uint64_t kl_epoch_oldest(void);
 
 #endif

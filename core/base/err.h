@@ -1,7 +1,8 @@
-/* err.h - how things fail: a status to branch on and a story to tell.
+/* err.h - how functions fail: a status to branch on and a message for people.
  *
- * What can fail returns kl_status (0 is good). The story goes into an optional kl_err, which the caller
- * owns and must have initialised with KL_ERR_INIT (or zeroes). Setting an error twice keeps the last one. */
+ * A function that can fail returns kl_status (0 is good) and describes the failure in an optional kl_err. The
+ * caller owns the kl_err and initialises it with KL_ERR_INIT (or zeroes). A second error replaces the
+ * first. */
 #ifndef KL_BASE_ERR_H
 #define KL_BASE_ERR_H
 
@@ -30,18 +31,18 @@ typedef enum kl_status {
     KL_ECONNECT,   /* no connection: refused, unresolved, TLS */
     KL_ECLOSED,    /* the connection ended early */
     KL_ECANCELLED, /* stopped by its owner */
-    KL_ENOTLEADER, /* the write door: the lease is not ours */
+    KL_ENOTLEADER, /* a write was stopped: this process does not lead */
     KL_EIO,        /* files */
     KL_ESCRIPT,    /* a Lua error */
-    KL_EAGAIN,     /* not now: would wait */
-    KL_EINTERNAL,  /* our own mistake */
+    KL_EAGAIN,     /* the call would have to wait */
+    KL_EINTERNAL,  /* a bug in kubelua */
 } kl_status;
 
-/* The story of a failure. Strings belong to the error. */
+/* The description of a failure. Strings belong to the error. */
 typedef struct kl_err {
     kl_status status;
     int http_code;          /* 0 when no HTTP answer was involved */
-    int64_t retry_after_ns; /* what the server asked for, 0 when nothing */
+    int64_t retry_after_ns; /* the delay the server asked for; 0: none */
     char *reason;           /* Kubernetes reason ("NotFound"), or NULL */
     char *message;          /* one sentence: thing, fact, way out */
     char *details;          /* JSON text of Status.details, or NULL */
@@ -49,16 +50,15 @@ typedef struct kl_err {
 
 #define KL_ERR_INIT ((kl_err){0})
 
-/* Set status and message (printf). Returns `status`, so `return kl_fail(err, KL_EINVAL, "...")`. err may
- * be NULL. */
+/* Sets status and message (printf). Returns `status`, so `return kl_fail(err, KL_EINVAL, "...")`. err may be
+ * NULL. */
 kl_status kl_fail(kl_err *err, kl_status status, const char *fmt, ...) KL_PRINTF(3, 4);
 kl_status kl_vfail(kl_err *err, kl_status status, const char *fmt, va_list ap);
-/* Put "prefix: " before the message that is there. Returns err->status. */
+/* Puts "prefix: " before the present message. Returns err->status. */
 kl_status kl_err_prefix(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
-/* Our name of a status as scripts see it in `e.kind`: "invalid", "syntax", "too_big", "not_found",
- * "already_exists", "conflict", "gone", "unauthorized", "forbidden", "rejected", "throttled", "server",
- * "timeout", "unreachable", "closed", "cancelled", "not_leader", "io", "script", "again", "internal".
- * Static. */
+/* The status as scripts see it in `e.kind`: "invalid", "syntax", "too_big", "not_found", "already_exists",
+ * "conflict", "gone", "unauthorized", "forbidden", "rejected", "throttled", "server", "timeout",
+ * "unreachable", "closed", "cancelled", "not_leader", "io", "script", "again", "internal". Static. */
 const char *kl_status_name(kl_status s);
 /* The message or "" ; borrowed until the next change of err. */
 const char *kl_err_message(const kl_err *err);

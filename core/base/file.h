@@ -8,8 +8,8 @@
 #include "base/err.h"
 
 /* Appends the file's bytes to `out`, whose ceiling is the largest allowed size of `what` ("a script").
- * KL_ENOTFOUND: there is no such file; KL_EINVAL: it is not a regular file; KL_ETOOBIG; KL_EIO: errno's
- * words. The message begins with the path. */
+ * KL_ENOTFOUND: there is no such file; KL_EINVAL: it is not a regular file; KL_ETOOBIG; KL_EIO: errno's text.
+ * The message begins with the path. */
 KL_NODISCARD kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *err);
 /* The same for a path from a command line, where a shell may put a pipe: `<(command)`, /dev/stdin. Such a
  * pipe is read to its end, once: KL_ETIMEOUT when nothing comes for KL_FILE_PATIENCE. A FIFO with a name is
@@ -17,13 +17,13 @@ KL_NODISCARD kl_status kl_file_read(const char *path, const char *what, kl_buf *
 KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl_buf *out, kl_err *err);
 #define KL_FILE_PATIENCE KL_SECONDS(30)
 
-/* Opens a file to write a secret into it: made if it is not there, empty, and for its owner alone (0600),
- * also where it was there for others to read. A file or a link of another user is refused: KL_EFORBIDDEN; so
- * nobody who may write into the directory gets the secret, or chooses where it goes. What is no regular file,
- * such as /dev/stdout, is opened as it is. The caller closes *fd. */
+/* Opens a file to write a secret into it: creates it if it is missing, empties it, and makes it readable by
+ * its owner alone (0600), even if others could read it before. A file or a link of another user is refused
+ * with KL_EFORBIDDEN: others who may write into the directory can neither get the secret nor redirect it.
+ * Anything but a regular file, such as /dev/stdout, is opened as it is. The caller closes *fd. */
 KL_NODISCARD kl_status kl_file_open_private(const char *path, int *fd, kl_err *err);
 
-/* A regular file that is read piece by piece, for what is too large to hold. The path is borrowed. Failures
+/* A regular file that is read piece by piece because it is too large to hold. The path is borrowed. Failures
  * are those of kl_file_read. Owner thread. */
 typedef struct kl_file kl_file;
 KL_NODISCARD kl_status kl_file_open(const char *path, kl_file **out, kl_err *err);

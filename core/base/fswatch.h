@@ -1,7 +1,6 @@
-/* fswatch.h - says that one of some files may have changed. inotify on their directories, so that editors'
- * renames and the ConfigMap volume's ..data swap are seen; where inotify is refused it polls (mtime, size,
- * inode) and says so in the log. One thread of its own; `changed` is called there, debounced by 50 ms of
- * quiet. */
+/* fswatch.h - reports that one of the given files may have changed. It uses inotify on their directories, so
+ * it sees editors' renames and the ConfigMap volume's ..data swap; where inotify is refused, it polls mtime,
+ * size and inode, and logs that. It has its own thread and calls `changed` there, after 50 ms of quiet. */
 #ifndef KL_BASE_FSWATCH_H
 #define KL_BASE_FSWATCH_H
 

@@ -1,8 +1,7 @@
-/* hangup.h - reports when the peer of a socket goes away while nobody reads from it; it has a timer for work
- * on the rest.
+/* hangup.h - reports when the peer of a socket goes away while nobody reads from it. It also has one timer.
  *
- * A watch that waits for events is a suspended connection: its server polls nothing. One thread waits for the
- * hang-ups of all of them. */
+ * A watch that waits for events is a suspended connection, which its server does not poll. One thread waits
+ * for the hang-ups of all of them. */
 #ifndef KL_BASE_HANGUP_H
 #define KL_BASE_HANGUP_H
 

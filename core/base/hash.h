@@ -32,7 +32,7 @@ static inline uint32_t kl__hash_4(const unsigned char *p)
 
 static inline uint64_t kl__hash_seed(void)
 {
-    /* drawn from the process' secret; two first callers draw the same */
+    /* derived from the process's secret; concurrent first callers derive the same seed */
     static _Atomic uint64_t s;
     uint64_t x = atomic_load_explicit(&s, memory_order_relaxed);
     if (__builtin_expect(!x, 0)) {

@@ -1,5 +1,5 @@
-/* keyring.h - the certificate and key that a TLS server shows, replaceable while it serves. The only door
- * to GnuTLS, which libmicrohttpd speaks TLS with.
+/* keyring.h - the certificate and key that a TLS server shows, replaceable while it serves. The only door to
+ * GnuTLS, which libmicrohttpd uses for TLS.
  *
  * A connection keeps the pair that it began with; the next one sees the newest. Any thread. */
 #ifndef KL_BASE_KEYRING_H
@@ -22,8 +22,9 @@ bool kl_keyring_empty(kl_keyring *k);
  */
 KL_NODISCARD kl_status kl_keyring_ask(kl_keyring *k, const char *authorities, kl_err *err);
 
-/* For httpd.c, after the handshake: whose certificate the client of a session (gnutls_session_t) has shown.
- * For KL_PEER_GOOD only it sets the CN and the Os, joined by commas; the caller frees them. */
+/* For httpd.c, after the handshake: whether the client of a session (gnutls_session_t) has shown a
+ * certificate, and a good one. KL_PEER_GOOD alone sets the CN, and the Os joined by commas; the caller frees
+ * them. */
 typedef enum kl_peer { KL_PEER_NONE, KL_PEER_GOOD, KL_PEER_BAD } kl_peer;
 kl_peer kl_keyring_peer(void *session, char **cn, char **organizations);
 /* For httpd.c. Shows the present pair to a TLS session (gnutls_session_t) that has not begun its

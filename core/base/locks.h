@@ -1,8 +1,8 @@
 /* locks.h - the one order of all locks of the process.
  *
  * A thread that holds a lock takes only locks that stand below it here. Nearly all are leaves, made by
- * kl_mutex_init: below a leaf are only counters, posts, the queue, the log and what values need for
- * themselves. A lock under which others are taken has a rank of its own, and kl_mutex_init_as names it.
+ * kl_mutex_init: below a leaf are only the locks of counters, posts, the queue, the log and values. A lock
+ * under which others are taken has a rank of its own, and kl_mutex_init_as names it.
  *
  * Debug builds (asan, tsan) keep the locks of each thread. They abort, naming both, when this order is
  * broken, and when a thread waits or runs a script while it holds a lock. */

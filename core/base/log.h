@@ -2,9 +2,9 @@
  *
  *   kl_warn("watch ended", "resource=%s rv=%s", r, rv);
  *
- * Lines of a thread with a badge (kl_thread_badge: it works for one of several clusters) begin with
- * cluster=... The library never prints: without a sink records are dropped. Any thread; the sink is called
- * under one lock and must not log. */
+ * In a process that works for several clusters, a thread's lines begin with its badge, cluster=...
+ * (kl_thread_badge). The library never prints: without a sink, records are dropped. Any thread; the sink is
+ * called under one lock and must not log. */
 #ifndef KL_BASE_LOG_H
 #define KL_BASE_LOG_H
 
@@ -13,8 +13,8 @@
 
 typedef enum kl_log_level { KL_LOG_DEBUG, KL_LOG_INFO, KL_LOG_WARN, KL_LOG_ERROR, KL_LOG_OFF } kl_log_level;
 
-/* `fields` is the formatted "k=v k2=v2" text, values with spaces or quotes are quoted by the caller through
- * kl_log_quote. Both are borrowed for the call. */
+/* `fields` is the formatted text "k=v k2=v2"; the caller has quoted values with spaces or quotes
+ * (kl_log_quote). `message` and `fields` are borrowed for the call. */
 typedef void kl_log_sink(void *arg, kl_log_level level, const char *message, const char *fields);
 
 void kl_log_set_sink(kl_log_sink *sink, void *arg); /* NULL: drop */
@@ -22,7 +22,7 @@ void kl_log_set_level(kl_log_level level);
 bool kl_log_enabled(kl_log_level level);
 /* debug info warn error off */
 KL_NODISCARD kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err);
-/* Longer messages are cut and end with their full length; so are texts that scripts raise. */
+/* Longer messages, and longer texts that scripts raise, are cut and end with their full length. */
 #define KL_LOG_MESSAGE_MAX 8192
 /* `text` cut between two characters to KL_LOG_MESSAGE_MAX bytes and a note of its length; NULL when it is
  * short enough. The caller kl_free()s. */
@@ -37,9 +37,9 @@ bool kl_log_detailed(void);
 /* As kl_log, with fields that are text already, and a format that tells their types: "a=%d b=%s c=%B" (a
  * boolean). */
 void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields);
-/* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). One
- * record is one line, and below it at most a traceback, whose lines are indented: control characters in the
- * message and the fields are escaped. A record is one write(2), so that nobody reads half of it. */
+/* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). A
+ * record is one line, which a traceback may follow on indented lines; control characters are escaped. A
+ * record is one write(2), so that nobody reads half of it. */
 kl_log_sink kl_log_file_sink;
 /* The same in lines of JSON: {"ts":"2026-01-02T15:04:05.000Z","level":"info","msg":"message","k":"v"}. A
  * line is valid JSON, whatever is in it; a traceback is in "stacktrace". */

@@ -20,15 +20,16 @@ void *kl_zalloc_array(size_t size, size_t n); /* zeroed; an overflowing product 
 #define kl_new(T) ((T *)kl_zalloc(sizeof(T)))
 #define kl_new_array(T, n) ((T *)kl_zalloc_array(sizeof(T), (n)))
 
-/* What happens when memory, threads or the like end: the hook must not return (when it does, we abort).
- * NULL: the default, which logs. */
+/* Called when memory, threads or the like run out. The hook must not return; if it does, we abort. NULL: the
+ * default, which logs. */
 typedef void kl_mem_hook(const char *what);
 void kl_mem_set_hook(kl_mem_hook *hook);
 void kl_mem_die(const char *what) __attribute__((noreturn));
 
-/* For a program whose start is over: gives back free heap, and pages of code and constant data that only
- * startup used; a page that is used again comes back from the page cache, with a minor fault. Any thread;
- * takes about a millisecond. Only the program itself calls it: a library must not do this to its host. */
+/* For a program that has started: returns free heap to the system, and the pages of code and constant data
+ * that only startup used. A page that is needed again comes back from the page cache, with a minor fault. Any
+ * thread; takes about a millisecond. Only the program itself calls it: a library must not do this to its
+ * host. */
 void kl_mem_settle(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* packed.h - texts that `make` put into the binary in gzip's bytes (base/pack.lua). Any thread. */
+/* packed.h - texts that `make` put into the binary, compressed by gzip (base/pack.lua). Any thread. */
 #ifndef KL_BASE_PACKED_H
 #define KL_BASE_PACKED_H
 

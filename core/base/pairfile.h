@@ -7,7 +7,7 @@
  *
  * A pair is written and synced under a name of its own before the link is moved, so whoever opens the link
  * sees one whole pair. A link NAME-updated.pem alone is a move that a crash interrupted; the next read
- * completes it. The previous pair is removed. One writer per name; readers whenever they like. */
+ * completes it. The previous pair is removed. One writer per name; readers at any time. */
 #ifndef KL_BASE_PAIRFILE_H
 #define KL_BASE_PAIRFILE_H
 

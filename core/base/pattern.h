@@ -14,19 +14,19 @@ typedef struct kl_pattern kl_pattern;
 
 /* How many bytes kl_pattern_init needs for a text. */
 size_t kl_pattern_size(const char *text, size_t n);
-/* Makes the pattern in memory that is aligned as malloc's, or returns NULL when there is no room in it;
- * the text is not needed any more. `anchors`: a ^ at its beginning anchors the match; false: it is a
- * character like others, as in string.gmatch. There is nothing to free. */
+/* Makes the pattern in memory that is aligned as malloc's, or returns NULL when the room is too small. The
+ * text may be freed afterwards. With `anchors`, a leading ^ anchors the match; without, it is an ordinary
+ * character, as in string.gmatch. There is nothing to free. */
 kl_pattern *kl_pattern_init(void *memory, size_t room, const char *text, size_t n, bool anchors);
-/* The pattern is anchored: kl_pattern_search tries one place only. */
+/* Whether the pattern is anchored, so that kl_pattern_search tries one place only. */
 bool kl_pattern_anchored(const kl_pattern *p);
-/* Whether a text means itself as a pattern. */
+/* Whether a text has no special characters, so that as a pattern it matches only itself. */
 bool kl_pattern_plain(const char *text, size_t n);
 size_t kl_pattern_captures(const kl_pattern *p);
 
 #define KL_CAPTURES_MAX 32
-#define KL_CAPTURE_POSITION (-2) /* as a length: `()`, where the match stood */
-#define KL_CAPTURE_OPEN (-1)     /* the pattern does not close it */
+#define KL_CAPTURE_POSITION (-2) /* as a length: `()`, a position */
+#define KL_CAPTURE_OPEN (-1)     /* the pattern never closes it */
 typedef struct kl_capture {
     const char *at;
     ptrdiff_t len;
@@ -47,7 +47,8 @@ void kl_matching_init(
     kl_matching *m, const char *subject, size_t n, void (*spend)(void *arg, size_t steps), void *arg);
 /* The end of a match that begins at `at`; NULL when there is none, or m->error. */
 const char *kl_pattern_match(kl_pattern *p, kl_matching *m, const char *at);
-/* The same for the first match at `at` or, unless it is anchored, behind; m->from is its begin. */
+/* The same for the first match at `at` or, unless the pattern is anchored, after it; m->from is its
+ * beginning. */
 const char *kl_pattern_search(kl_pattern *p, kl_matching *m, const char *at);
 
 #endif

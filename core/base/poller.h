@@ -1,4 +1,4 @@
-/* poller.h - one thread sleeps until a socket is ready, a moment has come or another thread wakes it: the
+/* poller.h - one thread sleeps until a socket is ready, its time has come or another thread wakes it: the
  * only door to epoll for clients (servers have base/httpd).
  *
  * Owner thread but for kl_poller_wake. Readiness is level-triggered: data that was not read is reported
@@ -24,9 +24,9 @@ kl_poller *kl_poller_new(void); /* NULL: no file descriptors left */
 void kl_poller_free(kl_poller *p);
 /* Which readiness of fd (KL_POLL_*) to report from now on; 0: none. */
 void kl_poller_watch(kl_poller *p, int fd, int what);
-/* before fd is closed: its number may be another's in a moment */
+/* before fd is closed: another file may get its number at once */
 void kl_poller_closing(kl_poller *p, int fd);
-/* Waits until monotonic `until` (KL_NEVER: for ever; a past moment: only looks), returns how many of
+/* Waits until monotonic `until` (KL_NEVER: for ever; a time in the past: only looks) and returns how many of
  * out[max] were filled. A wake that came since the last call ends the wait at once, with no entry of its
  * own. */
 size_t kl_poller_wait(kl_poller *p, kl_time until, kl_ready *out, size_t max);

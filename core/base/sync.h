@@ -16,15 +16,15 @@
 #define KL_TSA(x)
 #endif
 #define KL_CAPABILITY KL_TSA(capability("mutex"))
-/* In C a member cannot name its neighbour to clang before version 20, so this one is a note for readers;
- * what clang does check is KL_REQUIRES on the functions that touch such members. */
+/* A note for readers: clang before version 20 cannot check it in C, where a member may not name its
+ * neighbour. Clang does check KL_REQUIRES on the functions that touch such members. */
 #define KL_GUARDED_BY(m)
 #define KL_REQUIRES(m) KL_TSA(requires_capability(m))
 #define KL_ACQUIRE(m) KL_TSA(acquire_capability(m))
 #define KL_RELEASE(m) KL_TSA(release_capability(m))
 #define KL_ACQUIRE_IF(ret, m)                                                                                \
-    KL_TSA(try_acquire_capability(ret, m))             /* acquired when the function answers ret (0 or 1) */
-#define KL_UNCHECKED KL_TSA(no_thread_safety_analysis) /* for the bodies that the contracts are made of */
+    KL_TSA(try_acquire_capability(ret, m))             /* acquired when the function returns ret (0 or 1) */
+#define KL_UNCHECKED KL_TSA(no_thread_safety_analysis) /* for bodies that implement these contracts */
 
 /* The order in which locks are taken, by rank, is in base/locks.h; debug builds keep it. */
 #ifdef KL_DEBUG
@@ -40,7 +40,7 @@ typedef struct kl__lock_id {
 #define KL__LOCK_ID(rank) KL__LOCK_ID_OF(rank, __FILE__, __LINE__)
 #define KL__MUTEX_VALUE(rank) PTHREAD_MUTEX_INITIALIZER, KL__LOCK_ID(rank)
 #define KL__SPIN_VALUE(rank) 0, KL__LOCK_ID(rank)
-/* The calling thread is about to take `lock`; releases it; must hold no other lock than it. */
+/* The calling thread is about to take `lock`; has released it; may hold no lock but this one. */
 void kl__lock_wanted(const void *lock, const kl__lock_id *id);
 void kl__lock_dropped(const void *lock);
 void kl__locks_only(const void *lock, const char *what);
@@ -51,7 +51,7 @@ void kl__locks_only(const void *lock, const char *what);
 #define kl__lock_dropped(lock) ((void)0)
 #define kl__locks_only(lock, what) ((void)0)
 #endif
-/* Debug builds abort when the calling thread holds a lock here, where it is about to do `what`. */
+/* Debug builds abort if the calling thread holds a lock now; `what` says what it is about to do. */
 #define kl_locks_none(what) kl__locks_only(NULL, what)
 
 typedef struct KL_CAPABILITY kl_mutex {
@@ -70,8 +70,7 @@ typedef struct kl_cond {
 } kl_cond;
 typedef struct kl_thread kl_thread;
 
-/* Storage belongs to the caller. Any thread; kl_lock waits for the holder, so no call is made under a
- * lock. */
+/* Storage belongs to the caller. Any thread; kl_lock waits for the holder, so make no calls under a lock. */
 void kl_mutex_init(kl_mutex *m); /* a leaf */
 void kl_mutex_init_as(kl_mutex *m, int rank);
 #ifdef KL_DEBUG
@@ -83,8 +82,8 @@ void kl_mutex_fini(kl_mutex *m);
 void kl_lock(kl_mutex *m) KL_ACQUIRE(*m);
 void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
 
-/* A one-word lock for sections of a microsecond that never wait: no I/O, no other lock but the allocator's
- * (the queue makes an item under its lock). Zero is unlocked. A waiter spins, then yields. */
+/* A one-word lock for sections that take about a microsecond and never wait: no I/O, no other lock but the
+ * allocator's (the queue makes an item under its lock). Zero is unlocked. A waiter spins, then yields. */
 typedef struct KL_CAPABILITY kl_spin {
     _Atomic uint32_t held;
 #ifdef KL_DEBUG
@@ -122,8 +121,8 @@ bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline) KL_REQUIRES(*
 
 /* A wake-up for one thread, its owner; the data itself is passed elsewhere:
  *
- *   owner: look = kl_bell_look(b); take the news; kl_bell_wait(b, look, deadline)      others: leave news;
- * kl_bell_ring(b)
+ *   owner:   look = kl_bell_look(b); take the news; kl_bell_wait(b, look, deadline)
+ *   others:  leave news; kl_bell_ring(b)
  *
  * The owner misses no ring after its look. A ring is a system call only while the owner sleeps, and takes no
  * mutex. */
@@ -136,13 +135,14 @@ unsigned kl_bell_look(kl_bell *b); /* owner */
 /* Owner: returns after a ring since `look`, or at `deadline` (KL_NEVER: for ever). Spurious returns are
  * possible. */
 void kl_bell_wait(kl_bell *b, unsigned look, kl_time deadline);
-void kl_bell_ring(kl_bell *b); /* any thread; b must not go away meanwhile */
+void kl_bell_ring(kl_bell *b); /* any thread; b must outlive the call */
 
 /* Starts `fn(arg)`; name is at most 15 bytes (longer ones are cut). Never NULL: failure goes to the memory
  * hook. */
 kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
-/* The cluster that this thread works for, in a process that works for several: its log lines begin with it.
- * Threads that it starts inherit it. `text` is borrowed and outlives all these threads; NULL: no badge. */
+/* Sets the cluster that this thread works for, in a process that works for several; the thread's log lines
+ * begin with it. Threads that it starts inherit the badge. `text` is borrowed and outlives all these threads;
+ * NULL: no badge. */
 void kl_thread_set_badge(const char *text);
 const char *kl_thread_badge(void);
 /* As kl_thread_start, for a thread that nobody joins: it ends by itself, or with the process. */
@@ -158,7 +158,7 @@ void kl_signals_restore(const kl_signal_mask *old);
 void kl_signal_unblock(int signo); /* on the calling thread */
 /* signals the thread with that kl_thread_self(); does nothing when it is gone */
 void kl_thread_signal(uint64_t thread, int signo);
-/* a number that is unique among living threads, for owner asserts */
+/* a number that is unique among living threads, to assert ownership */
 uint64_t kl_thread_self(void);
 
 #endif

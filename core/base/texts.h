@@ -11,7 +11,7 @@ size_t kl_texts_len(char *const *t); /* NULL: 0 */
 char **kl_texts_set(char *const *t, size_t n);
 char **kl_texts_copy(char *const *t);
 void kl_texts_free(char **t); /* NULL is fine */
-/* Of sets (sorted): */
+/* The functions below take sets, which are sorted. */
 /* NULL differs from the empty set */
 bool kl_texts_same(char *const *a, char *const *b);
 bool kl_texts_has(char *const *t, const char *text); /* NULL has none */

@@ -1,4 +1,4 @@
-/* trace.h - W3C Trace Context (https://www.w3.org/TR/trace-context/): the trace that something belongs to,
+/* trace.h - W3C Trace Context (https://www.w3.org/TR/trace-context/): the trace that a request belongs to,
  * and its span. */
 #ifndef KL_BASE_TRACE_H
 #define KL_BASE_TRACE_H

@@ -1,14 +1,14 @@
 /* watchdog.h - one thread per process that interrupts work of other threads that takes too long.
  *
- * A *guard* stands for something that one thread at a time does in *turns*: its owner enters it, works,
- * and leaves. During turns the watchdog looks every few milliseconds; without turns it sleeps. A turn is
- * *over* when its processor time is used up, its deadline has passed, or its stop flag is set. From then on
+ * A *guard* stands for something that one thread at a time does in *turns*: its owner enters it, works, and
+ * leaves. During turns the watchdog looks every few milliseconds; without turns it sleeps. A turn is *over*
+ * when its processor time is used up, its deadline has passed, or its stop flag is set. From then on
  * kl_guard_over says so; after kl_watchdog_signals its thread also gets the signal, repeatedly, until it
  * leaves. The watchdog's thread lives as long as there are guards.
  *
- * It counts processor time, by the thread's own clock: a thread that waits, or is not scheduled, spends
- * nothing. Time before the watchdog's first look at a turn is not counted, so a turn may exceed its budget by
- * an eighth (KL_WATCHDOG_LOOK_MAX at most). */
+ * The watchdog counts processor time, by the thread's own clock: a thread that waits, or is not scheduled,
+ * spends nothing. Time before the watchdog's first look at a turn is not counted, so a turn may exceed its
+ * budget by an eighth (KL_WATCHDOG_LOOK_MAX at most). */
 #ifndef KL_BASE_WATCHDOG_H
 #define KL_BASE_WATCHDOG_H
 
@@ -28,7 +28,7 @@ typedef enum kl_over {
     KL_OVER_NOT,
     KL_OVER_CPU, /* its processor time is spent */
     KL_OVER_DEADLINE,
-    KL_OVER_STOP, /* somebody wants it to stop */
+    KL_OVER_STOP, /* its stop flag is set */
 } kl_over;
 
 typedef struct kl_terms {
@@ -46,11 +46,11 @@ typedef struct kl_stuck {
 /* Initialised by kl_guard_init; only the functions here and the watchdog touch its members. */
 typedef struct kl_guard {
     kl_list link;
-    atomic_uint turn;          /* odd: somebody is in it */
+    atomic_uint turn;          /* odd: a thread is in it */
     atomic_uint_fast64_t over; /* the turn that is over, and why */
     _Atomic kl_time cpu, deadline;
     const atomic_bool *_Atomic stop;
-    atomic_uint_fast64_t thread; /* who is in it */
+    atomic_uint_fast64_t thread; /* the thread in it */
     void (*stuck)(void *arg, kl_stuck *out);
     void *arg;
     unsigned seen; /* the watchdog's: the turn of its last look */

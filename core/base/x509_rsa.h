@@ -1,5 +1,5 @@
-/* x509_rsa.h - a key that signs, and what others need to check its signatures (RS256 of RFC 7518). Behind the
- * door to OpenSSL. Any thread. */
+/* x509_rsa.h - a signing key, and the public part that verifies its signatures (RS256 of RFC 7518). Behind
+ * the door to OpenSSL. Any thread. */
 #ifndef KL_BASE_X509_RSA_H
 #define KL_BASE_X509_RSA_H
 
@@ -11,7 +11,7 @@ typedef struct kl_rsa kl_rsa;
 kl_rsa *kl_rsa_new(void);
 void kl_rsa_free(kl_rsa *k); /* NULL is fine */
 
-/* What is public: modulus and exponent, the highest byte first, and the SHA-256 of its DER form. */
+/* The public part: modulus and exponent, the highest byte first, and the SHA-256 of its DER form. */
 void kl_rsa_public(const kl_rsa *k, kl_buf *modulus, kl_buf *exponent, kl_buf *digest);
 /* The signature of n bytes: RSASSA-PKCS1-v1_5 of their SHA-256. */
 void kl_rsa_sign(const kl_rsa *k, const void *data, size_t n, kl_buf *signature);

@@ -1,7 +1,7 @@
 /* names.h - what Kubernetes accepts as a name. Pure; any thread.
  *
- * Each check answers NULL when the text is fine, and otherwise a static sentence part that follows the
- * text: "must consist of ...". Lengths are in bytes. */
+ * Each check returns NULL when the text is valid, and otherwise a static phrase to follow the text: "must
+ * consist of ...". Lengths are in bytes. */
 #ifndef KL_MODEL_NAMES_H
 #define KL_MODEL_NAMES_H
 
@@ -29,7 +29,7 @@ const char *kl_name_path_segment(const char *s);
 
 typedef const char *kl_name_check(const char *s);
 /* The check of a rule's name, "dns1123_label", "qualified", ...; NULL when there is none. kl_name_rules()
- * are the names, NULL-terminated. */
+ * gives the names, NULL-terminated. */
 kl_name_check *kl_name_rule(const char *rule);
 const char *const *kl_name_rules(void);
 

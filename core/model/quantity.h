@@ -12,14 +12,14 @@
 typedef struct kl_quantity kl_quantity; /* heap object, immutable after creation */
 typedef enum kl_quantity_format { KL_DECIMAL_SI, KL_BINARY_SI, KL_DECIMAL_EXPONENT } kl_quantity_format;
 
-/* The limit of digits, written out (KL_ETOOBIG): "1e2000000000" is twelve bytes, and two gigabytes written
- * out. */
+/* The most digits that a quantity may have when written out (KL_ETOOBIG above): "1e2000000000" is twelve
+ * bytes, and two gigabytes written out. */
 #define KL_QUANTITY_DIGITS_MAX 10000
 
 KL_NODISCARD kl_status kl_quantity_parse(const char *text, kl_quantity **out, kl_err *err);
 KL_NODISCARD kl_status kl_quantity_parsen(const char *text, size_t n, kl_quantity **out, kl_err *err);
-/* kl_quantity_milli of the texts that most quantities have: digits alone, or with m, k, M, G, Ki, Mi or Gi.
- * False: another form, invalid, or too large. Allocates nothing. */
+/* kl_quantity_milli for the most common texts: digits alone, or with m, k, M, G, Ki, Mi or Gi. False: another
+ * form, invalid, or too large. Allocates nothing. */
 bool kl_quantity_read_milli(const char *text, size_t n, int64_t *out);
 /* From JSON: a string, possibly with surrounding white space, a number, or null, which is 0. */
 KL_NODISCARD kl_status kl_quantity_parse_json(const char *json, size_t n, kl_quantity **out, kl_err *err);
@@ -48,7 +48,8 @@ bool kl_quantity_scaled(const kl_quantity *q, int scale, int64_t *out);
 /* true only for whole numbers in the 64-bit form */
 bool kl_quantity_as_int64(const kl_quantity *q, int64_t *out);
 double kl_quantity_double(const kl_quantity *q); /* the nearest double */
-/* Rounds away from zero to a multiple of 10^scale. Sets *exact (may be NULL) to true if q was one already. */
+/* Rounds away from zero to a multiple of 10^scale. Sets *exact (may be NULL) to true if q was such a multiple
+ * already. */
 kl_quantity *kl_quantity_round_up(const kl_quantity *q, int scale, bool *exact);
 const char *kl_quantity_format_name(kl_quantity_format f); /* "DecimalSI", "BinarySI", "DecimalExponent" */
 

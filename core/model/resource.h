@@ -38,12 +38,12 @@ void kl_resource_fini(kl_resource *r);
 void kl_resource_copy(kl_resource *to, const kl_resource *from);
 bool kl_resource_has_verb(const kl_resource *r, const char *verb);
 bool kl_resource_has_subresource(const kl_resource *r, const char *sub);
-/* "pods" or "deployments.apps": how server messages and people name it. Caller frees. */
+/* "pods" or "deployments.apps", as the server's messages and people name a resource. Caller frees. */
 char *kl_resource_display(const kl_resource *r);
 
-/* The URL path of a request: "/api/v1/namespaces/ns/pods/name/status", percent-encoded. ns, name, sub may
- * be NULL; an empty namespace is none, an empty name is refused, because a get without a name would be a
- * list. Preflight: a name or namespace that is ".", ".." or holds "/" or "%" is KL_EINVAL, before any I/O. */
+/* The URL path of a request: "/api/v1/namespaces/ns/pods/name/status", percent-encoded. ns, name, sub may be
+ * NULL; an empty namespace means none; an empty name is refused, because a get without a name would be a
+ * list. A name or namespace that is ".", ".." or holds "/" or "%" is KL_EINVAL, before any I/O. */
 KL_NODISCARD kl_status kl_resource_path(
     const kl_resource *r, const char *ns, const char *name, const char *sub, kl_buf *out, kl_err *err);
 /* for a query: a space is "+", all but A-Z a-z 0-9 - _ . ~ is %XX */

@@ -26,8 +26,8 @@ typedef enum kl_selector_op {
 /* "" selects everything */
 KL_NODISCARD kl_status kl_selector_parse(const char *text, kl_selector **out, kl_err *err);
 KL_NODISCARD kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_err *err);
-/* Why a text is not a label selector, for a caller that words its own message: what was found where something
- * else was expected, or, with KL_WANT_NOTHING, a requirement whose key or values are not allowed. */
+/* Why a text is not a label selector, for a caller that words its own message: the text that was found and
+ * what was expected instead, or, with KL_WANT_NOTHING, a requirement whose key or values are not allowed. */
 typedef enum kl_selector_want {
     KL_WANT_NOTHING,
     KL_WANT_START, /* at the start of the text: a key or "!" */
@@ -87,7 +87,7 @@ typedef struct kl_field_selector kl_field_selector;
 /* "a=b,c!=d"; terms are sorted by their text. "" selects everything. In values, backslash, comma and = are
  * escaped with a backslash. */
 KL_NODISCARD kl_status kl_field_selector_parse(const char *text, kl_field_selector **out, kl_err *err);
-/* As kl_field_selector_parse; on failure *term is the term that is wrong, as it was given; caller frees. */
+/* As kl_field_selector_parse; on failure *term is the wrong term, as it was given; caller frees. */
 KL_NODISCARD kl_status kl_field_selector_parse_or(
     const char *text, kl_field_selector **out, char **term, kl_err *err);
 /* one term */

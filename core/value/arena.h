@@ -14,7 +14,7 @@
 
 extern char *kl__arena_base; /* set before the first handle exists, never changed */
 
-/* `size` bytes (at least 8), 8-aligned, not zeroed. Never fails: at the end of the range kl_mem_die. */
+/* `size` bytes (at least 8), 8-aligned, not zeroed. Never fails: calls kl_mem_die at the end of the range. */
 uint32_t kl__arena_alloc(size_t size);
 void kl__arena_free(uint32_t handle, size_t size); /* the size it was allocated with */
 

@@ -1,17 +1,16 @@
 /* intern.h - the representation of values (private to core/value: other code uses value.h).
  *
- * A value is a handle of 32 bits. Integers of 31 bits, null, booleans and the empties are the handle
- * itself; everything else is a node in the arena, and equal nodes are one node: strings by their bytes,
- * containers by their children's handles. The pods of one Deployment share their spec; a key such as
- * "metadata" exists once per process. An object is its values and a shape, the node that holds its keys in
- * order, so that all pods share the keys of "spec" and a place found once for a shape is the place in all
- * of them.
+ * A value is a handle of 32 bits. Integers of 31 bits, null, booleans and the empties are the handle itself;
+ * everything else is a node in the arena, and equal nodes are one node: strings by their bytes, containers by
+ * their children's handles. The pods of one Deployment share their spec; a key such as "metadata" exists once
+ * per process. An object is its values and a shape, the node that holds its keys in order, so that all pods
+ * share the keys of "spec" and a key's place, found once for a shape, is its place in all of them.
  *
  *   handle  0 absent | 1..63 constants | 64.. nodes: arena + 8 * handle | 2^31.. integers
  *   string  rc|type len   bytes NUL, zeroed up to 8         array   rc|type len     item ...
  *   number  rc|type 0     8 bytes                           object  rc|type shape   value ...
- *                                                           shape   rc|type len     key ... then an index, if
- * there are many
+ *                                                           shape   rc|type len     key ... and an index*
+ *   * only with many keys
  *
  * Containers of a streamed object that hold a new string are the exception: nothing can be equal to them yet,
  * so they stay out of the table, which would otherwise be twice as long. A decoder of the same object uses it
@@ -19,8 +18,8 @@
  * equal handles; strings and numbers always do.
  *
  * A node is in the table as long as its count is above zero, and the count reaches zero only under its
- * shard's lock, so a thread that finds a node there may increment its count. Children are counted once per
- * place where they stand. */
+ * shard's lock, so a thread that finds a node there may increment its count. A child is counted once for each
+ * place where it stands. */
 #ifndef KL_VALUE_INTERN_H
 #define KL_VALUE_INTERN_H
 
@@ -160,7 +159,7 @@ const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots,
 
 size_t kl__node_size(const kl__node *n); /* bytes of its slot */
 
-/* A growing stack of references, for those who assemble containers. */
+/* A growing stack of references, for code that assembles containers. */
 typedef struct kl__stack {
     const kl_value **v;
     size_t len, cap;

@@ -1,5 +1,6 @@
-/* json.h - the only door to cJSON: values as cJSON trees and back, for C programs that build or read
- * objects with cJSON; and cJSON as the oracle of our decoder: what that accepts, cJSON must read the same. */
+/* json.h - the only door to cJSON: values as cJSON trees and back, for C programs that build or read objects
+ * with cJSON; and cJSON as the oracle of our decoder: cJSON must read the same from each text that the
+ * decoder accepts. */
 #ifndef KL_VALUE_JSON_H
 #define KL_VALUE_JSON_H
 

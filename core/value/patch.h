@@ -1,10 +1,10 @@
 /* patch.h - merge patch (RFC 7386) and JSON patch (RFC 6902) over values. Pure; any thread.
  *
- * Both as the API server applies them, whose library (evanphx/json-patch v4) takes more than the RFCs:
- * nulls inside objects of a merge patch's lists are removed; a JSON patch may be null, `replace` of a missing
- * key adds it, `copy` of one copies null, `add` without value adds null, indexes below zero count from the
- * end, and "~2" in a path is two characters. `test` compares values: 1.0 is 1 here, and an escaped character
- * is the character, where the library compares the texts. */
+ * Both follow the API server, whose library (evanphx/json-patch v4) accepts more than the RFCs: nulls inside
+ * objects of a merge patch's lists are removed; a JSON patch may be null, `replace` of a missing key adds it,
+ * `copy` of one copies null, `add` without value adds null, indexes below zero count from the end, and "~2"
+ * in a path is two characters. `test` compares values: 1.0 is 1 here, and an escaped character is the
+ * character, where the library compares the texts. */
 #ifndef KL_VALUE_PATCH_H
 #define KL_VALUE_PATCH_H
 

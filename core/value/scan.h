@@ -9,8 +9,8 @@
 #include <emmintrin.h>
 #endif
 
-/* The first byte that a plain run of string text ends with: a quote, a backslash, a control character or
- * one above 0x7f. */
+/* The first byte that ends a plain run of string text: a quote, a backslash, a control character or one above
+ * 0x7f. */
 static inline const char *kl__plain_end(const char *p, const char *end)
 {
 #if defined(__SSE2__)
@@ -57,7 +57,7 @@ static inline const char *kl__string_end(const char *p, const char *end)
 /* The state of a walk over JSON text that knows only brackets, quotes and escapes. */
 typedef struct kl__brackets {
     size_t depth;            /* brackets open */
-    bool in_string, escaped; /* escaped: the next character is, whatever it is */
+    bool in_string, escaped; /* escaped: a backslash precedes the next character */
 } kl__brackets;
 
 #if defined(__SSE2__)
@@ -83,7 +83,7 @@ static inline kl__block kl__block_of(const char *p)
     return b;
 }
 
-/* Each bit becomes the parity of itself and those below: ones from an opening quote up to before its
+/* Each bit becomes the parity of itself and the lower bits: ones from an opening quote to just before its
  * closing one. */
 static inline uint64_t kl__between(uint64_t quotes)
 {
@@ -92,7 +92,7 @@ static inline uint64_t kl__between(uint64_t quotes)
     return quotes;
 }
 
-/* The characters that a backslash before them escapes. Few blocks have any, and then few. */
+/* The characters that a backslash before them escapes. Most blocks have none, and the others few. */
 static inline uint64_t kl__escaped_in(uint64_t backslashes, bool *carry)
 {
     uint64_t out = *carry;

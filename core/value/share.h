@@ -1,5 +1,5 @@
-/* share.h - a number, or a part of one in percent: metav1's IntOrString as in maxUnavailable and similar
- * fields. Pure; any thread. */
+/* share.h - a number, or a percentage of one: metav1's IntOrString, as in maxUnavailable and similar fields.
+ * Pure; any thread. */
 #ifndef KL_VALUE_SHARE_H
 #define KL_VALUE_SHARE_H
 

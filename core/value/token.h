@@ -17,7 +17,7 @@ const char *kl__string_text(kl__decoder *d, const char *p, const char **s, size_
 /* a new reference */
 const char *kl__number(kl__decoder *d, const char *p, kl__h *out);
 const char *kl__literal(kl__decoder *d, const char *p, const char *w, size_t n, kl__h is, kl__h *out);
-/* Over white space, of which servers write none. */
+/* Skips white space; servers write none. */
 const char *kl__spaces(const char *p, const char *end);
 static inline const char *kl__space(const kl__decoder *d, const char *p)
 {

@@ -1,12 +1,12 @@
 /* value.h - an immutable JSON value, shared by every thread and every Lua state.
  *
- * A handle is opaque: never dereference it, never compare contents through it; equal handles are equal
- * values but not the other way round (use kl_value_equal). Values are refcounted with atomics; a root's
- * reference keeps all of its subtrees alive, so subtrees are *borrowed* from the root: kl_value_ref a
- * subtree only to keep it beyond the root.
+ * A handle is opaque: never dereference it, never compare contents through it; equal handles are equal values
+ * but not the other way round (use kl_value_equal). Values are refcounted with atomics; a root's reference
+ * keeps all of its subtrees alive, so subtrees are *borrowed* from the root: kl_value_ref a subtree only to
+ * keep it beyond the root.
  *
  * Numbers: int64 and uint64 are exact, other numbers are doubles that round-trip. Objects keep key order.
- * `{}` and `[]` never mix. Strings are UTF-8, may hold NUL, and are NUL-terminated for convenience. Any
+ * `{}` and `[]` stay distinct. Strings are UTF-8, may hold NUL, and are NUL-terminated for convenience. Any
  * thread may read. */
 #ifndef KL_VALUE_VALUE_H
 #define KL_VALUE_VALUE_H
@@ -22,7 +22,7 @@ typedef struct kl_value kl_value;
 typedef enum kl_type { KL_NULL, KL_BOOL, KL_INT, KL_UINT, KL_DOUBLE, KL_STRING, KL_ARRAY, KL_OBJECT } kl_type;
 /* KL_UINT is used only for integers above INT64_MAX. */
 
-#define KL_VALUE_DEPTH_MAX 512 /* deeper input is an error, as in Go's encoding/json users set it */
+#define KL_VALUE_DEPTH_MAX 512 /* deeper input is an error */
 
 /* --- reading: borrowed, NULL-safe: NULL and wrong types read as absent -------------------- */
 kl_type kl_value_type(const kl_value *v); /* NULL handle: KL_NULL */
@@ -37,8 +37,8 @@ const char *kl_value_str(const kl_value *v);            /* NULL when not a strin
 const char *kl_value_strn(const kl_value *v, size_t *n);
 size_t kl_value_len(const kl_value *v);                     /* items, members or bytes; 0 otherwise */
 const kl_value *kl_value_item(const kl_value *v, size_t i); /* array, from 0; NULL outside */
-bool kl_value_has_str(const kl_value *v, const char *text); /* one item of the array is this text */
-/* object, in key order of the text; NULL outside, and of what is no object: then the key is "" */
+bool kl_value_has_str(const kl_value *v, const char *text); /* whether an item of the array is this text */
+/* object, in key order of the text. NULL, with the key "", outside and if v is not an object */
 const kl_value *kl_value_member(const kl_value *v, size_t i, const char **key, size_t *keylen);
 const kl_value *kl_value_get(const kl_value *v, const char *key); /* NULL when absent */
 const kl_value *kl_value_getn(const kl_value *v, const char *key, size_t n);
@@ -52,14 +52,14 @@ bool kl_value_equal(const kl_value *a, const kl_value *b);
 /* memory the whole tree takes (shared parts counted once per occurrence) */
 size_t kl_value_bytes(const kl_value *v);
 
-/* The rest of some limits for a walk over a value, shared parts each time: parts (an object's member counts
- * as two), bytes of text, levels of containers. */
+/* What is left of the limits for a walk over a value: parts (a member of an object counts as two), bytes of
+ * text, levels of containers. A shared part counts each time it occurs. */
 typedef struct kl_room {
     size_t nodes, bytes;
     unsigned depth;
 } kl_room;
 typedef enum kl_fit { KL_FIT, KL_FIT_MANY, KL_FIT_LONG, KL_FIT_DEEP } kl_fit;
-/* Whether v is within them: then nodes and bytes are subtracted. Visits at most that many parts. */
+/* Whether v is within the limits; if so, nodes and bytes are subtracted. Visits at most room->nodes parts. */
 kl_fit kl_value_fit(const kl_value *v, kl_room *room);
 
 /* The memory that v would need alone, keys of objects included; recurring parts mostly count once. Stops
@@ -74,8 +74,8 @@ void kl_value_memory(size_t *nodes, size_t *bytes);
  * strings have the same number. 0 for NULL. */
 static inline uint32_t kl_value_id(const kl_value *v) { return (uint32_t)(uintptr_t)v; }
 
-/* A place in the program that reads one field again and again: caches the position of the field in objects
- * with the same keys. Owner thread. `key` may be read; the rest is its own. */
+/* For code that reads one field again and again: caches the position of the field in objects with the same
+ * keys. Owner thread. `key` may be read; the rest is its own. */
 typedef struct kl_lookup {
     const kl_value *key;
     uint32_t shape, place;
@@ -102,10 +102,10 @@ KL_NODISCARD kl_status kl_value_decode_like(
 KL_NODISCARD kl_status kl_value_decode_last(const char *text, size_t n, const kl_value **out, kl_err *err);
 /* Compact JSON. Integral doubles are written as integers when below 2^53. */
 kl_status kl_value_encode(const kl_value *v, kl_buf *out);
-/* doubles that are whole numbers are written as 1.0, and are doubles again when they are read */
+/* doubles that are whole numbers are written as 1.0, so that they are read back as doubles */
 kl_status kl_value_encode_exact(const kl_value *v, kl_buf *out);
 kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out); /* two spaces */
-/* Compact JSON in lines, two spaces for each level, at the end of `out`. */
+/* Appends compact JSON to `out` in lines, with two spaces for each level. */
 void kl_json_indent(const char *text, size_t n, kl_buf *out);
 char *kl_value_to_json(const kl_value *v); /* caller kl_free()s */
 
@@ -148,8 +148,9 @@ void kl_build_kstr(kl_builder *b, const char *key, const char *s);
 void kl_build_kint(kl_builder *b, const char *key, int64_t x);
 void kl_build_kvalue(kl_builder *b, const char *key, const kl_value *v); /* nothing when v is NULL */
 
-/* An object with the keys of `like` (an object that has some) in its order, and these values, as many: taken
- * over. It is its own node even if an equal one exists: for objects that hold something new each time. */
+/* An object with the keys of `like` (an object that has some), in its order, and a value for each; takes over
+ * the values. It is its own node even if an equal one exists: for objects that hold something new each
+ * time. */
 const kl_value *kl_value_like(const kl_value *like, const kl_value *const *values);
 
 /* --- functional updates: a new root that shares what did not change ----------------------- */

@@ -6,11 +6,13 @@
 #include "value/value.h"
 
 /* Calls `doc` for each document of a stream (JSON is YAML too); empty documents are skipped. `name` is the
- * file named in errors, which carry line and column. The callback owns the reference; non-zero stops. */
+ * file named in errors, which carry line and column. The callback owns the reference; a non-zero status
+ * stops. */
 KL_NODISCARD kl_status kl_yaml_each(const char *name, const char *text, size_t n,
     kl_status (*doc)(void *arg, const kl_value *v, kl_err *err), void *arg, kl_err *err);
 /* The same for a text that comes piece by piece and is never held whole: `next` gives at most `room` bytes,
- * *got is 0 at the end, and non-zero stops. JSON must be YAML here: escapes that YAML lacks are refused. */
+ * *got is 0 at the end, and a non-zero status stops. JSON must be YAML here: escapes that YAML lacks are
+ * refused. */
 typedef struct kl_yaml_source {
     kl_status (*next)(void *from, char *piece, size_t room, size_t *got, kl_err *err);
     void *from;

@@ -1,5 +1,5 @@
-/* auth.h - header lines that authenticate us, from tokens, passwords and a configuration. Pure but for token
- * files. Any thread. */
+/* auth.h - header lines that authenticate us, made of tokens, passwords and a configuration. Pure except for
+ * token files. Any thread. */
 #ifndef KL_AUTH_AUTH_H
 #define KL_AUTH_AUTH_H
 
@@ -15,7 +15,7 @@ char **kl__auth_impersonation(const kl_config *config);
 void kl__auth_lines_free(char **lines);
 /* "the token in /path", "client certificate /path", "no credentials": for messages. Caller frees. */
 char *kl__auth_describe(const kl_config *config);
-/* True when text may stand in a header: no control characters. */
+/* Whether a token may be put into a header: no control characters. */
 bool kl__auth_is_token(const char *token);
 
 #endif

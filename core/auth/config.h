@@ -1,8 +1,7 @@
-/* config.h - where the API server is and who we are: kubeconfig files, in-cluster files, overrides
- * (client-go.md 1.2).
+/* config.h - where the API server is and who we are: kubeconfig files, in-cluster files, overrides.
  *
- * The result is plain data; nothing is contacted. Files named by it (token, CA, certificates) are read
- * when used, so that rotation works, but are checked for readability here. Owner thread while being made;
+ * The result is plain data; nothing is contacted. Files named by it (token, CA, certificates) are read when
+ * used, so that rotation works, but are checked for readability here. Owner thread while being made;
  * read-only afterwards. */
 #ifndef KL_AUTH_CONFIG_H
 #define KL_AUTH_CONFIG_H
@@ -31,9 +30,9 @@ typedef struct kl_config {
     kl_time timeout;             /* 0: none */
     char *source;                /* for messages: "/home/u/.kube/config" or "in-cluster" */
     const struct kl_value *exec; /* the user's exec section, defaults in place; or NULL */
-    /* the cluster's extension for plugins (client.authentication.k8s.io/exec), or NULL */
+    /* the cluster's extension for exec plugins (client.authentication.k8s.io/exec), or NULL */
     const struct kl_value *exec_cluster;
-    char *exec_command;  /* exec's, resolved */
+    char *exec_command;  /* the plugin's program, resolved */
     char *auth_provider; /* "oidc", or NULL */
     const struct kl_value *auth_provider_config;
     /* the user's name and the file that defines it, which receives refreshed tokens; or NULL */

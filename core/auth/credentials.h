@@ -1,8 +1,8 @@
 /* credentials.h - the credentials of requests, and how they are renewed.
  *
- * A credential is the Authorization line and the TLS identity of one moment. It is cached, or it has to be
- * fetched (an exec plugin runs, an OIDC provider is called): once for all that wait, on none of the http
- * threads. A token file, a CA, a certificate and its key are read again when they change. */
+ * A credential is the Authorization line and the TLS identity at one time. It is cached or fetched (an exec
+ * plugin runs, an OIDC provider is called): once for all waiting requests, and never on an http thread. A
+ * token file, a CA, a certificate and its key are read again when they change. */
 #ifndef KL_AUTH_CREDENTIALS_H
 #define KL_AUTH_CREDENTIALS_H
 
@@ -23,9 +23,9 @@ typedef struct kl__credential { /* counted; never changes */
 kl__credential *kl__credential_ref(kl__credential *c);
 void kl__credential_unref(kl__credential *c); /* NULL is fine */
 
-/* `config` is borrowed. `fetch` carries requests to an OIDC provider. `moved`, if any, is called on some
- * thread after the TLS identity changed. With a clock that is not the real one files are not watched, only
- * read when they are due. */
+/* `config` is borrowed. `fetch` carries requests to an OIDC provider. `moved`, if any, is called on any
+ * thread after the TLS identity changed. With a fake clock, files are not watched, only read when they are
+ * due. */
 kl__credentials *kl__credentials_new(
     const kl_config *config, kl_clock *clock, kl_http *fetch, void (*moved)(void *arg), void *arg);
 /* Stops running fetches; waiting and later callers get KL_ECANCELLED, posted to their threads. Before
@@ -33,21 +33,21 @@ kl__credentials *kl__credentials_new(
 void kl__credentials_close(kl__credentials *cs);
 void kl__credentials_free(kl__credentials *cs);
 
-/* `cred` is borrowed and NULL on failure, which is KL_EAUTH but for KL_ECANCELLED. */
+/* `cred` is borrowed; NULL on failure, which is KL_EAUTH or KL_ECANCELLED. */
 typedef void kl__credential_fn(void *arg, kl_status st, kl__credential *cred, kl_err *err);
-/* On `http`'s thread: calls fn with the credential, at once (then it returns 0) or later on that thread (then
- * the number is for kl__credentials_withdraw). `refused`: the credential that the server answered with 401;
- * it is renewed unless that has happened already. When the renewal brings nothing new, the same generation
- * comes back: trying again is useless. */
+/* On `http`'s thread: calls fn with the credential, at once (and returns 0) or later on that thread (and
+ * returns an id for kl__credentials_withdraw). `refused`: a credential that the server answered with 401; it
+ * is renewed unless that has happened already. If the renewal brings nothing new, the same generation comes
+ * back, and a retry is useless. */
 uint64_t kl__credentials_get(
     kl__credentials *cs, kl_http *http, const kl__credential *refused, kl__credential_fn *fn, void *arg);
 /* the same thread: fn is not called after this */
 void kl__credentials_withdraw(kl__credentials *cs, uint64_t id);
-/* The TLS identity in force; a reference, NULL before the first. Any thread. */
+/* The present TLS identity, a new reference; NULL before the first. Any thread. */
 kl__identity *kl__credentials_identity(kl__credentials *cs);
 
-/* A request's header lines, NULL-terminated: those of `own`, NULLs among its n left out, then one for each
- * name, group and extra to impersonate. The caller frees the array and not the lines. Any thread. */
+/* A request's header lines, NULL-terminated: the n lines of `own` that are not NULL, then one for each name,
+ * group and extra to impersonate. The caller frees the array but not the lines. Any thread. */
 const char **kl__credentials_headers(const kl__credentials *cs, const char *const *own, size_t n);
 /* "the token in /path", "client certificate /path", "no credentials": for messages. Borrowed. */
 const char *kl__credentials_describe(const kl__credentials *cs);

@@ -9,14 +9,13 @@
 
 typedef struct kl__identity {
     _Atomic int refs;
-    /* unique in the process: only requests of one identity share connections */
+    /* unique in the process: only requests with the same identity share connections */
     uint64_t generation;
     char *ca, *cert, *key; /* PEM; NULL: none (ca: the system's) */
 } kl__identity;
 
 /* The CA and pair of `config`, data before files, read and checked now: an invalid certificate or pair is
- * KL_EAUTH with the file's name. `cert` and `key`, when given, stand in for the config's (an exec
- * plugin's). */
+ * KL_EAUTH with the file's name. `cert` and `key`, when given (by an exec plugin), replace the config's. */
 KL_NODISCARD kl_status kl__identity_load(
     const kl_config *config, const char *cert, const char *key, kl__identity **out, kl_err *err);
 kl__identity *kl__identity_ref(kl__identity *i);

@@ -37,17 +37,17 @@ typedef struct kl__kubeconfig {
     char *files;                         /* "a, b": the files that were read, for messages; "" when none */
 } kl__kubeconfig;
 
-/* Reads and merges in order: the first file that has an entry wins, whole. Missing files are skipped
- * unless `must_exist`. Errors name file and place. */
+/* Reads and merges in order: an entry is taken whole from the first file that has it. Missing files are
+ * skipped unless `must_exist`. Errors name file and place. */
 KL_NODISCARD kl_status kl__kubeconfig_load(
     const char *const *paths, size_t n, bool must_exist, kl__kubeconfig *out, kl_err *err);
-/* One file's text; relative paths in it are taken from `dir`. For the fuzzer, too. */
+/* Parses one file's text; relative paths in it are relative to `dir`. The fuzzer calls it, too. */
 KL_NODISCARD kl_status kl__kubeconfig_parse(
     const char *name, const char *dir, const char *text, size_t n, kl__kubeconfig *out, kl_err *err);
 void kl__kubeconfig_fini(kl__kubeconfig *k);
 
-/* clientcmd's ClientConfig: context, cluster and user in force with the overrides on top, validated.
- * `server` stays as it is written. *user, when asked for, is the user's entry, borrowed from k, or NULL. */
+/* clientcmd's ClientConfig: the chosen context, cluster and user with the overrides on top, validated.
+ * `server` stays as written. *user, when asked for, is the user's entry, borrowed from k, or NULL. */
 KL_NODISCARD kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides *o,
     kl_config *out, const kl__kube_user **user, kl_err *err);
 /* In-cluster configuration from `dir`, the service account's files. */
@@ -56,8 +56,8 @@ KL_NODISCARD kl_status kl__config_in_cluster_from(const char *dir, const char *h
 /* A whole small file, NUL-terminated; KL_EIO with the reason. */
 KL_NODISCARD kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err);
 
-/* PEM or the like out of standard base64, line breaks allowed; NULL when it is not base64, or contains a NUL.
- * Caller frees. */
+/* Decodes text such as PEM from standard base64, line breaks allowed; NULL when it is not base64, or contains
+ * a NUL. Caller frees. */
 char *kl__base64_text(const char *s);
 
 #endif

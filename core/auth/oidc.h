@@ -1,5 +1,5 @@
-/* oidc.h - the auth-provider "oidc" of kubeconfig: an id token that is used until it expires, then
- * refreshed with the issuer and written back into the file that held it. It waits, so not on an
+/* oidc.h - the auth-provider "oidc" of kubeconfig: an id token that is used until it expires, then refreshed
+ * with the issuer and written back into the file that held it. kl__oidc_token waits, so do not call it on an
  * http thread. */
 #ifndef KL_AUTH_OIDC_H
 #define KL_AUTH_OIDC_H

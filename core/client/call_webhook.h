@@ -12,7 +12,7 @@ typedef struct kl_webhook_caller kl_webhook_caller;
 /* The result of a call, once, on the web's thread: an HTTP answer, or a `failure` message. Borrowed. */
 typedef void kl_webhook_called(void *arg, int code, const char *text, size_t n, const char *failure);
 
-/* It starts with the first call. */
+/* Its thread starts with the first call. */
 kl_webhook_caller *kl_webhook_caller_new(void);
 /* ends running calls, with failures; NULL is fine */
 void kl_webhook_caller_free(kl_webhook_caller *c);

@@ -30,7 +30,7 @@ typedef enum kl_verb {
     KL_DELETE_COLLECTION,
     KL_HTTP /* to a server that is not an API server: client/web.h */
 } kl_verb;
-/* the kind of such an op, which no server has */
+/* the kind of such an op; no server has it */
 #define KL_HTTP_KIND "ctx.http"
 /* "get" ... "deletecollection"; RBAC's words (apply is "patch") via kl_verb_rbac */
 const char *kl_verb_name(kl_verb v);
@@ -56,10 +56,9 @@ typedef struct kl_op { /* borrowed for the call; copied */
     kl_patch_type patch_type;
     const char *field_manager;
     bool force, dry_run;
-    bool always; /* sent also when it would change nothing (run/elide.h) */
+    bool always; /* sent even if it would change nothing (run/elide.h) */
     bool unread; /* the answer is ignored */
-    /* the body was written by hand: the server's schemas convert and check it before it is sent, see
-     * KL_REASON_SCHEMA */
+    /* the body was written by hand: the server's schemas convert and check it first, see KL_REASON_SCHEMA */
     bool check;
     const char *field_validation;               /* "Strict", "Warn", "Ignore" or NULL */
     const char *propagation;                    /* delete: "Foreground", "Background", "Orphan" or NULL */
@@ -69,14 +68,14 @@ typedef struct kl_op { /* borrowed for the call; copied */
     int64_t limit;                              /* 0 none */
     const char *continue_token, *rv, *rv_match; /* rv_match: "Exact" or "NotOlderThan" */
     kl_form form;
-    /* Table: "None", "Metadata" (the server's default) or "Object" beside the cells */
+    /* for a Table: "None", "Metadata" (the server's default) or "Object" beside the cells */
     const char *include;
     int64_t timeout_seconds;        /* watch, list */
     bool bookmarks, initial_events; /* watch */
     kl_time timeout;                /* call timeout; 0: 60 s */
-    /* the right to send it, checked again just before each attempt; KL_ENOTLEADER when it does not hold */
+    /* the right to send, checked again before each attempt; KL_ENOTLEADER when it does not hold */
     kl_mandate mandate;
-    /* W3C Trace Context (base/trace.h), a value of that header; NULL: none is sent */
+    /* the header of W3C Trace Context (base/trace.h); NULL: none is sent */
     const char *traceparent;
     char *const *http; /* KL_HTTP: rules for allowed URLs (client/web.h), NULL-terminated */
     /* skips the limiter and the pace of a busy server: for leases */
@@ -94,11 +93,10 @@ typedef struct kl_client_hooks {
     void (*on_retry)(void *arg, const char *method, const char *host, int code);
     /* sizes of the bodies, after each complete answer; not for streams */
     void (*on_sizes)(void *arg, const char *method, const char *host, size_t sent, size_t received);
-    /* How long a request waited for the limiter (called for every request that it covers) or for the pace of
-     * a busy server. */
+    /* after a wait for the limiter (for every request that it limits) or for the pace of a busy server */
     void (*on_delayed)(void *arg, const char *method, const char *host, kl_time waited);
-    /* A name was looked up for a new connection: rest_client_dns_resolution_duration_seconds. Not for
-     * addresses. */
+    /* after a name was looked up for a new connection: rest_client_dns_resolution_duration_seconds. Not for
+     * addresses */
     void (*on_lookup)(void *arg, const char *name, kl_time took);
 } kl_client_hooks;
 
@@ -125,12 +123,12 @@ typedef struct kl_client_options {
      * client/web.h); NULL: none */
     void (*web_ask)(void *arg, struct kl_web_call *call, const kl_op *op);
     void *web_arg;
-    /* A client-side limit: requests per second, after a burst (0: twice qps). 0: none, only the server limits
+    /* The client-side limit: requests per second, after a burst (0: twice qps). qps 0: only the server limits
      * (429, pace.h). Not for watches, leases and discovery. */
     double qps;
     int burst;
-    /* Each text of a `Warning: 299` header, once; NULL: it is logged. On the http threads: must
-     * not wait for the client. */
+    /* Called once for each text of a `Warning: 299` header; NULL: it is logged. On the http threads: must not
+     * wait for the client. */
     void (*on_warning)(void *arg, const char *text, const char *call);
     void *on_warning_arg;
 } kl_client_options;
@@ -139,8 +137,8 @@ KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_e
 /* Replaces the hooks (NULL: none). After it returns, the old ones are not called any more. Must not be called
  * from a hook. */
 void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks);
-/* Before kl_client_free: cancels all calls and refuses new ones, so that nobody waits for a server that does
- * not answer, or for a credential plugin. */
+/* Before kl_client_free: cancels all calls and refuses new ones, so that no thread waits for a silent server
+ * or a credential plugin. */
 void kl_client_quit(kl_client *c);
 void kl_client_free(kl_client *c); /* cancels, joins both threads */
 const kl_config *kl_client_config(const kl_client *c);
@@ -148,17 +146,18 @@ bool kl_client_reaches(const kl_client *c);  /* its allow_http */
 kl_http *kl_client_watch_http(kl_client *c); /* the watch thread: informers live there */
 kl_http *kl_client_call_http(kl_client *c);
 
-/* The reason of a KL_EINVAL of an op with `check`: its body has fields or types that are not in the server's
+/* The reason of KL_EINVAL for an op with `check` whose body has fields or types that are not in the server's
  * OpenAPI v3. Nothing was sent. With field_validation "Warn" or "Ignore" only conversions are made: {} to [],
  * 3.0 to 3, where the schema says so. */
 #define KL_REASON_SCHEMA "SchemaMismatch"
 
-/* Sends an op. Invalid ops are reported through done as well. Returns an id for kl_client_cancel. */
+/* Sends an op. Invalid ops are reported through done, too. Returns an id for kl_client_cancel. */
 uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *arg);
 void kl_client_cancel(kl_client *c, uint64_t id);
 /* Blocks until the op is done; not on the client's own threads. *out is a new reference (out may be NULL). */
 KL_NODISCARD kl_status kl_client_wait(kl_client *c, const kl_op *op, const kl_value **out, kl_err *err);
-/* Any path: kl_client_raw(c, "GET", "/version", NULL, ...). JSON answers only. */
+/* Requests any path: kl_client_raw(c, "GET", "/version", NULL, ...). JSON answers only. Blocks as
+ * kl_client_wait. */
 KL_NODISCARD kl_status kl_client_raw(kl_client *c, const char *method, const char *path_and_query,
     const char *content_type, const void *body, size_t len, const kl_value **out, kl_err *err);
 
@@ -169,13 +168,13 @@ typedef struct kl_stream_call {
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
     /* callee owns object */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
-    /* After one or more events, when no more are ready (at the latest after a millisecond of them). May be
-     * NULL. */
+    /* Called after one or more events when no more are ready, at the latest after a millisecond of events.
+     * May be NULL. */
     void (*lull)(void *arg);
-    /* The answer began with 2xx: for watches, "it is established". May be NULL. */
+    /* The answer began with 2xx; a watch is then established. May be NULL. */
     void (*opened)(void *arg);
-    /* Once, last. list: envelope = {kind, apiVersion, metadata} (borrowed). st as kl_client_do; a watch
-     * that ended cleanly is KL_OK. */
+    /* Called once, last. For a list, envelope = {kind, apiVersion, metadata} (borrowed). st as for
+     * kl_client_do; a watch that ended cleanly is KL_OK. */
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err);
     void *arg;
     size_t max_object;
@@ -189,8 +188,8 @@ uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *c
 /* watch thread; done is called with KL_ECANCELLED, later or at once */
 void kl_client_stream_cancel(kl_client *c, uint64_t id);
 
-/* Calls fn each time that the server answers again (any status below 500) after a request found no connection
- * or lost it. Call both on the watch thread, where fn runs, and not from within fn. */
+/* Calls fn each time the server answers again (any status below 500) after a request found no connection or
+ * lost it. Both functions are called on the watch thread, where fn runs, and not by fn. */
 uint64_t kl_client_heed(kl_client *c, void (*fn)(void *), void *arg);
 void kl_client_heed_not(kl_client *c, uint64_t id);
 
@@ -198,8 +197,8 @@ void kl_client_heed_not(kl_client *c, uint64_t id);
 /* A kind is "apps/v1/Deployment", "apps/Deployment" or "Deployment", or a resource as in kubectl:
  * "deployments", "deployment", "deploy", "deployments.apps", "deployments.v1.apps". The core group wins; a
  * name in several other groups is KL_EINVAL. *out NULL with KL_ENOTFOUND when the server has no such kind
- * (the message lists existing groups or similar kinds). A group whose discovery fails makes only that group
- * fail. Fetches on a miss; one fetch at a time. */
+ * (the message lists existing groups or similar kinds). If discovery of a group fails, only lookups in that
+ * group fail. Fetches on a miss; one fetch at a time. */
 /* on the calls thread, or at once when cached */
 typedef void kl_resolve_fn(void *arg, kl_status st, const kl_resource *r, kl_err *err);
 void kl_client_resolve(kl_client *c, const char *kind, kl_resolve_fn *done, void *arg);

@@ -21,7 +21,7 @@
 
 struct kl_client {
     kl_config config;
-    /* for ages of tokens and missing kinds, and dates in answers; waits use the real clock */
+    /* for the ages of tokens and missing kinds and for dates in answers; waits use the real clock */
     kl_clock *clock;
     char *field_manager;
     bool no_protobuf;
@@ -42,7 +42,7 @@ struct kl_client {
 
     /* calls thread */
     kl_proto_reader *reader; /* decodes protobuf; NULL until the first answer in it */
-    const kl_value *like;    /* the last small answer: the next one probably resembles it */
+    const kl_value *like;    /* the last small answer, which the next one probably resembles */
     kl_list active;          /* calls from their start to their end */
     kl_random jitter;
     kl__pace pace;
@@ -58,7 +58,7 @@ struct kl_client {
 
     kl_list sessions, forwards; /* streams thread */
 
-    kl_mutex mu; /* guards what follows: */
+    kl_mutex mu; /* guards the members below: */
     kl_client_hooks hooks;
     kl_bucket limiter; /* of calls and lists; rate 0: none */
     kl_slots call_ids;
@@ -67,8 +67,8 @@ struct kl_client {
     kl_map *warned;       /* texts of Warning headers that were logged */
 };
 
-/* Sends q with all headers and with `credential` (from kl__credentials_get(c->credentials, ...), at once or
- * later). `http` is calls or watches. 0 when closing. */
+/* Sends q with all headers and `credential` (from kl__credentials_get(c->credentials, ...)). `http` is calls
+ * or watches. 0 when closing. */
 typedef struct kl__send {
     const kl__request *q;
     const kl__credential *credential;
@@ -86,24 +86,24 @@ typedef struct kl__send {
     void *arg;
 } kl__send;
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s);
-/* as kl_http_new; the name lookups go to the metrics hooks */
+/* as kl_http_new, with name lookups reported to the metrics hooks */
 KL_NODISCARD kl_status kl__client_http(kl_client *c, kl_http_options *o, kl_http **out, kl_err *err);
-/* the metrics hooks */
+/* calls the metrics hooks */
 void kl__client_count(kl_client *c, const kl__request *q, int code, int retries, kl_time started);
 /* a request ended without an answer; any http thread */
 void kl__client_failed(kl_client *c, kl_status st);
 void kl__client_answered(kl_client *c, int code); /* the head of an answer has come; any http thread */
 void kl__client_sizes(kl_client *c, const kl__request *q, size_t received);
-/* the metrics hook for the wait before a request */
+/* calls the metrics hook for the wait before a request */
 void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited);
 /* takes a token of the limiter; returns how long to wait for it */
 kl_time kl__client_limit(kl_client *c, const kl__request *q);
-/* returns the token of a call that does not wait any longer */
+/* returns the token of a call that stopped waiting */
 void kl__client_limit_return(kl_client *c);
 /* reports each Warning: 299 header once */
 void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head *head);
 
-/* A GET of a path with an Accept of its own, as kl_client_do. Any thread. */
+/* A GET of a path with the given Accept header, as kl_client_do. Any thread. */
 uint64_t kl__client_get(
     kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg);
 /* The same for a caller that may have a copy with the ETag `known` (or NULL). If the copy is still valid, the
@@ -117,10 +117,11 @@ void kl__client_raw(kl_client *c, const char *method, const char *path, const ch
     const void *body, size_t len, kl_reply_fn *done, void *arg);
 /* Ends every call; calls thread, posted by kl_client_free. */
 void kl__calls_cancel_all(void *client);
-/* Watches whose connection has old certificates end cleanly, so that their owners open them again;
- * watch thread. */
+/* Ends watches whose connection has old certificates, cleanly, so that their owners open them again; watch
+ * thread. */
 void kl__streams_move(void *client);
-/* The thread of sessions (session.h), started on first use; and the end of all sessions, posted to it. */
+/* The thread of sessions (session.h), started on first use. kl__sessions_cancel_all, posted to it, ends all
+ * sessions. */
 KL_NODISCARD kl_status kl__client_streams(kl_client *c, kl_http **out, kl_err *err);
 void kl__sessions_cancel_all(void *client);
 void kl__forwards_stop_all(kl_client *c);

@@ -8,18 +8,18 @@
 
 #include "client/client_impl.h"
 
-/* A request of this client (see kl__request_make), with the choice of its media type made. */
+/* Makes a request of this client (see kl__request_make) and chooses its media type. */
 KL_NODISCARD kl_status kl__content_request(
     kl_client *c, const kl_op *op, const kl_resource *r, kl__request *q, kl_err *err);
 /* The value of its Accept header. Caller frees. */
 char *kl__content_accept(const kl__request *q);
-/* Whether a Content-Type is protobuf; NULL: no. */
+/* Whether a Content-Type is protobuf; NULL is not. */
 bool kl__content_is_protobuf(const char *type);
-/* The server refused the media type. True: protobuf was asked for, and from now on JSON is; send again. */
+/* The server refused the media type. True: protobuf was requested, and JSON is from now on; send again. */
 bool kl__content_refused(kl_client *c, kl__request *q, int code);
 /* The answer does not match our tables: the resource is requested in JSON from now on. */
 void kl__content_outdated(kl_client *c, kl__request *q);
-/* A whole body as a value. KL_EAGAIN: send again; the request now asks for JSON. */
+/* Decodes a whole body. KL_EAGAIN: send again; the request now asks for JSON. */
 KL_NODISCARD kl_status kl__content_decode(
     kl_client *c, kl__request *q, const char *body, size_t n, const kl_value **out, kl_err *err);
 

@@ -1,7 +1,7 @@
 /* openapi.h - the server's schemas of its kinds, fetched when a write is to be checked.
  *
- * No write fails here that the server would accept: where the server has no OpenAPI v3, or denies access to
- * it, bodies pass unchanged, which is logged once, at debug. */
+ * No write fails here that the server would accept. If the server has no OpenAPI v3, or denies access to it,
+ * bodies pass unchanged; that is logged once, at debug. */
 #ifndef KL_CLIENT_OPENAPI_H
 #define KL_CLIENT_OPENAPI_H
 
@@ -21,8 +21,8 @@ bool kl__openapi_wants(const kl_op *op);
 KL_NODISCARD kl_status kl__openapi_try(
     kl__openapi *o, const kl_op *op, const kl_resource *r, const kl_value **out);
 /* The same, after it has fetched missing schemas. A fault (KL_EINVAL, reason KL_REASON_SCHEMA) is never
- * reported from the cache alone: the schema was revalidated within the last seconds. `op` and `r` stay until
- * done, which is called once. Calls thread. */
+ * reported from the cache alone: the schema was revalidated within the last seconds. `op` and `r` must live
+ * until done, which is called once. Calls thread. */
 typedef void kl__checked_fn(void *arg, kl_status st, const kl_value *taken_body, kl_err *err);
 void kl__openapi_check(
     kl__openapi *o, const kl_op *op, const kl_resource *r, kl__checked_fn *done, void *arg);

@@ -1,5 +1,4 @@
-/* retry.h - whether a request is sent again, and after how long: client-go's rules. Pure. Any
- * thread.
+/* retry.h - whether a request is sent again, and after how long: client-go's rules. Pure. Any thread.
  *
  *   result                                           GET        others       watch (client.lua)
  *   429 or 5xx with Retry-After                      again      again        again
@@ -8,7 +7,7 @@
  *   the same, and certainly nothing was sent         1 s        1 s          1 s
  *   refused, unresolved, no TLS                      no         no           no
  *   no answer in time                                no         no           1 s
- * Ten times at most, and only while the call has time left. A 401 is retried by call.c, once, with renewed
+ * Ten times at most, and only while the call has time left. call.c retries a 401 once, with renewed
  * credentials. */
 #ifndef KL_CLIENT_RETRY_H
 #define KL_CLIENT_RETRY_H

@@ -1,7 +1,7 @@
 /* web.h - requests of scripts to servers other than the API server: ctx.http.
  *
- * A request is a kl_op with KL_HTTP, so it passes door, witnesses, recordings and process borders like every
- * call of a run. It uses timeout, mandate and traceparent of the op, and:
+ * A request is a kl_op with KL_HTTP, so it passes the write door, witnesses, recordings and process borders
+ * like every call of a run. It uses timeout, mandate and traceparent of the op, and:
  *
  *   name         the URL
  *   subresource  the method
@@ -15,19 +15,19 @@
  *     max                  bytes of an answer (4 MiB)
  *     expect               [statuses that are answers, not errors]
  *     raw                  true: JSON stays text
- *     stream               true: the answer is read bit by bit, see below
+ *     stream               true: the answer is read piece by piece, see below
  *
  * The answer is {status, url (after redirects), headers: {name in lower case: text or [text]}} and the body
  * as one of json, body and base64.
  *
- * A stream is answered when its head has arrived, with `stream`, a text, instead of a body. The rest is read
- * by further ops with the same name, subresource and http, and one of these in body:
+ * A request with `stream` is answered when the head has arrived; the answer has `stream`, a text, instead of
+ * a body. Further ops with the same name, subresource and http read the rest; their body has one of:
  *
  *     read  that text     {body or base64}, the data since the last read, or {ended: true}
  *     close that text     {}, and ends the stream
  *
- * Between reads some 256 KiB are buffered here, the rest in the network. `max` limits all of its bytes
- * (absent: unlimited), `timeout` all of its time. Cancelling the first op's id ends it, too.
+ * Between reads, about 256 KiB are buffered here and the rest in the network. `max` limits the bytes of the
+ * whole stream (absent: unlimited), `timeout` its whole time. Cancelling the first op's id ends it, too.
  *
  * No request goes to a server that the rules do not allow, redirects included, and none is retried here. */
 #ifndef KL_CLIENT_WEB_H
@@ -44,7 +44,7 @@
 extern char *const kl_web_anywhere[];
 
 typedef struct kl_web kl_web;
-typedef struct kl_web_call kl_web_call; /* a request that a stand-in has to answer */
+typedef struct kl_web_call kl_web_call; /* a request for a stand-in to answer */
 
 /* The answer of a stand-in: with status KL_OK an HTTP answer, else the failure in err. */
 typedef struct kl_web_reply {
@@ -67,7 +67,7 @@ typedef struct kl_web_options {
     /* After each request; code 0: no answer. On the web's thread; may be NULL. */
     void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);
     void *arg;
-    /* A stand-in: no request is sent; it gets each request that the rules allow. It must end each by
+    /* A stand-in: it gets each request that the rules allow, and none is sent. It must answer each through
      * kl_web_answer before the web is freed. `op` is borrowed until then. Any thread. */
     void (*ask)(void *arg, kl_web_call *x, const kl_op *op);
     void *ask_arg;
@@ -77,8 +77,7 @@ typedef struct kl_web_options {
 kl_web *kl_web_new(const kl_web_options *o);
 void kl_web_free(kl_web *w); /* cancels, joins */
 
-/* Whether the op may be sent by the rules in it: KL_EFORBIDDEN or KL_EINVAL says why not. Pure; any thread.
- */
+/* Whether the op's rules allow it to be sent: KL_EFORBIDDEN or KL_EINVAL says why not. Pure; any thread. */
 KL_NODISCARD kl_status kl_web_check(const kl_op *op, kl_err *err);
 /* Whether the request is read-only, so that a dry run may send it. */
 bool kl_web_reads(const kl_op *op);
@@ -86,8 +85,8 @@ bool kl_web_reads(const kl_op *op);
 bool kl_web_streams(const kl_op *op);
 /* Whether the request reads or closes a stream that another op has opened. */
 bool kl_web_of_stream(const kl_op *op);
-/* As kl_client_do and kl_client_cancel. Any thread; done comes on the web's thread, or at once when nothing
- * was sent. */
+/* As kl_client_do and kl_client_cancel. Any thread; done is called on the web's thread, or at once when
+ * nothing was sent. */
 uint64_t kl_web_do(kl_web *w, const kl_op *op, kl_reply_fn *done, void *arg);
 void kl_web_cancel(kl_web *w, uint64_t id);
 /* The URL of a request for logs: without query, and without anything that looks like a key. Caller frees. */

@@ -12,7 +12,7 @@ struct kl_web {
     char *user_agent;
     kl_mutex mu;
     kl_http *http KL_GUARDED_BY(mu);    /* NULL until the first request */
-    kl_http *streams KL_GUARDED_BY(mu); /* likewise of streams: HTTP/1.1, which can be paused */
+    kl_http *streams KL_GUARDED_BY(mu); /* likewise, for streams: HTTP/1.1, which can be paused */
     kl_slots calls KL_GUARDED_BY(mu);   /* streams are in it until they are over */
 };
 
@@ -30,10 +30,10 @@ struct kl_web_call {
     kl_mandate mandate;
     kl_buf sent; /* body */
     const char *type;
-    bool strayed; /* a redirect led to another server: credentials for the first are not sent */
+    bool strayed; /* a redirect led to another server: the first one's credentials are not sent */
     int64_t redirects, max;
     kl_time deadline, began;
-    bool reads; /* it is read-only, according to the rule */
+    bool reads; /* the rule says that it only reads */
     bool cancelled, moved;
     /* the answer, as it arrives */
     int code;
@@ -44,11 +44,11 @@ struct kl_web_call {
     kl_op asked; /* the request that a stand-in got */
     /* of a stream (web_stream.c) */
     bool streams; /* it is answered when its head has arrived, and read piece by piece */
-    bool opened;  /* it was answered: `done` belongs to the present reader, or is NULL */
+    bool opened;  /* it was answered: `done` is the present reader's, or NULL */
     bool paused;
     char *first;   /* the URL of the first request, which reads must name even after redirects */
     int64_t total; /* bytes so far */
-    bool ended;    /* nothing more comes; how it ended: */
+    bool ended;    /* no more bytes come; how it ended: */
     kl_status end;
     kl_err story;
 };
@@ -59,10 +59,10 @@ void kl__web_call_over(kl_web_call *x);
 void kl__web_call_cancel(kl_web_call *x);
 
 /* --- web_words.c: pure; any thread -------------------------------------------------------- */
-#define KL__WEB_HEADERS 64 /* lines of a request's head, the runtime's own four with them */
+#define KL__WEB_HEADERS 64 /* lines of a request's head, including the runtime's own four */
 /* *rule (may be NULL) is the rule that allows the URL. */
 KL_NODISCARD kl_status kl__web_check_url(char *const *rules, const char *url, const char **rule, kl_err *err);
-/* An answer of this status is not a failure: by the order's `expect`, 2xx or 304. */
+/* Whether an answer of this status is no failure: by the order's `expect`, or else 2xx or 304. */
 bool kl__web_expects(const kl_value *order, int code);
 /* Builds an answer from its parts, or returns KL_EREJECTED and the like for an error status. */
 KL_NODISCARD kl_status kl__web_answer(const kl_op *op, int status, const kl_value *headers, const char *body,
@@ -71,9 +71,9 @@ KL_NODISCARD kl_status kl__web_answer(const kl_op *op, int status, const kl_valu
 void kl__web_build_body(kl_builder *b, const char *body, size_t n);
 
 /* --- web_stream.c: of a call that streams; its thread ------------------------------------- */
-/* Answers the caller with the head and the id by which the stream is read. Instead of call_end. */
+/* Answers the caller with the head and the id by which to read the stream. Replaces call_end. */
 void kl__web_stream_open(kl_web_call *x);
-/* Bytes have arrived: passes them on or buffers them, and pauses the server when they are many. */
+/* Bytes have arrived: passes them on or buffers them, and pauses the server when too many wait. */
 KL_NODISCARD kl_status kl__web_stream_data(kl_web_call *x, const char *data, size_t n, kl_err *err);
 void kl__web_stream_lull(void *call);
 /* The transfer has ended; err is moved from. x may be gone after this. */

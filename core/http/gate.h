@@ -1,11 +1,11 @@
-/* gate.h - limits the concurrent streams to one server. The http thread's.
+/* gate.h - limits the concurrent streams to one server. Http thread only.
  *
  * libcurl 7.88 opens a connection for every transfer that finds the open ones full. So the gate of a server
  * admits as many as the open connections can carry, then one more, which opens the next connection; the
  * others wait until it has connected:
  *
- *   waiting --next--> admitted --leave--> gone         admitted <= max_streams * connections, but for the opener
- */
+ *   waiting --next--> admitted --leave--> gone         admitted <= max_streams * connections, but for the
+ * opener */
 #ifndef KL_HTTP_GATE_H
 #define KL_HTTP_GATE_H
 

@@ -38,9 +38,9 @@ typedef struct kl__curl_functions {
 } kl__curl_functions;
 #undef KL__CURL_MEMBER
 
-/* All of them, once kl__curl_load has succeeded; then it does not change. */
+/* Filled by the first kl__curl_load that succeeds; constant afterwards. */
 extern kl__curl_functions kl__curl;
-/* Loads and starts libcurl, the first time. */
+/* Loads and initialises libcurl on the first call. */
 KL_NODISCARD kl_status kl__curl_load(kl_err *err);
 
 #endif

@@ -23,13 +23,13 @@
 #include "http/http_curl.h"
 #include "http/slots.h"
 
-/* The easy handle that requests with equal options reuse; in h->spare between two of them. */
+/* An easy handle, reused by requests with equal options; in h->spare between two of them. */
 typedef struct kl__handle {
     kl_list link; /* in h->spare, the last used first */
     CURL *easy;
     kl_buf kind;
     uint64_t hash;   /* of kind */
-    char *origin;    /* the server that replaces the one in the URL; or NULL */
+    char *origin;    /* the server to put in place of the URL's; or NULL */
     char *host_line; /* the Host header that goes with it; or NULL */
     struct curl_slist *connect_to;
     char *peer, *ca, *server_name, *proxy, *looked_up; /* as in kl__transfer */
@@ -43,13 +43,13 @@ typedef struct kl__transfer {
     kl_heap_node patience; /* in h->patience while it waits and has a total timeout */
     kl_http *h;
     bool running; /* the multi has it */
-    bool shares;  /* would take HTTP/2 */
+    bool shares;  /* may use HTTP/2 */
     uint64_t id;
     CURL *easy;
     struct curl_slist *headers;
     kl__handle *handle;      /* the easy handle and the strings that belong to it: */
     const char *peer;        /* "host:port" for messages */
-    const char *ca;          /* what the server is verified against, for messages */
+    const char *ca;          /* the CA that verifies the server, for messages */
     const char *server_name; /* the name its certificate must carry */
     const char *proxy;       /* without user and password, for messages; or NULL */
     const char *looked_up;   /* the name that a new connection looks up; NULL: an address */
@@ -65,7 +65,7 @@ typedef struct kl__transfer {
     bool head_done;    /* on_head has run: further header lines are trailers */
     bool cancelled;    /* no more callbacks but on_done */
     kl_status stopped; /* refused by permit or on_data */
-    kl_err err;        /* its story */
+    kl_err err;        /* its message */
     kl_status (*permit)(void *arg, kl_err *err);
     void (*on_head)(void *arg, const kl_http_head *head);
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
@@ -73,9 +73,9 @@ typedef struct kl__transfer {
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
     void (*on_pipe)(void *arg, kl_pipe *p);
     void (*on_ready)(void *arg);
-    kl_pipe *pipe; /* once it stands */
+    kl_pipe *pipe; /* once it is connected */
     void *arg;
-    char story[CURL_ERROR_SIZE]; /* libcurl's */
+    char story[CURL_ERROR_SIZE]; /* libcurl's message */
 } kl__transfer;
 
 struct kl_http {
@@ -117,9 +117,9 @@ struct kl_http {
 kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r);
 void kl__transfer_free(kl__transfer *t);
 void kl__transfer_set_timeout(kl__transfer *t, kl_time left);
-/* reports the name lookup for it, once; rc as far as known */
+/* reports the transfer's name lookup, once; rc as far as known */
 void kl__transfer_lookup(kl__transfer *t, CURLcode rc);
-/* calls its on_lull, if it got data since the last time */
+/* calls on_lull if data came since the last call */
 void kl__transfer_lull(kl__transfer *t);
 void kl__http_lulls(kl_http *h); /* all of them */
 
@@ -127,7 +127,7 @@ void kl__http_lulls(kl_http *h); /* all of them */
 kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r); /* any thread, as the next two */
 /* sets the URL of the request that the handle was taken for */
 void kl__handle_set_url(kl__handle *x, const char *url);
-/* after the multi let go of it; `well`: it can be used again */
+/* after it has left the multi; `well`: it can be used again */
 void kl__handle_give(kl_http *h, kl__handle *x, bool well);
 /* the spare ones, when no other thread knows h */
 void kl__handles_free(kl_http *h);
@@ -135,7 +135,7 @@ void kl__handles_free(kl_http *h);
 /* --- http_turn.c -------------------------------------------------------------------------- */
 void kl__turns_init(kl_http *h);
 void kl__turns_fini(kl_http *h); /* after libcurl closed its sockets */
-/* around each call of libcurl that may read; our callbacks run outside it: they end the turn and begin
+/* around each call of libcurl that may read; our callbacks run outside the turn: they end it and begin
  * another */
 void kl__turn_begin(kl_http *h);
 bool kl__turn_end(kl_http *h); /* false: no turn was open, as when the end of a pause delivers waiting data */
@@ -143,7 +143,7 @@ void kl__socket_opened(kl_http *h, int fd);
 void kl__socket_closing(kl_http *h, int fd); /* before its number can be reused */
 
 /* --- http_pipe.c -------------------------------------------------------------------------- */
-/* its connection is established: calls on_pipe; false: it is gone already */
+/* t's connection is established: calls on_pipe; false: the connection is gone already */
 bool kl__pipe_open(kl__transfer *t);
 /* before libcurl closes the connection */
 void kl__pipe_close(kl__transfer *t);
@@ -153,7 +153,7 @@ void kl__http_forget_fds(kl_http *h);
 /* --- http_error.c ------------------------------------------------------------------------- */
 /* Translates libcurl's rc (or our own reason to stop) into a status and a message in *err. */
 kl_status kl__transfer_explain(kl__transfer *t, CURLcode rc, bool sent, kl_err *err);
-/* its timeout expired before it was admitted */
+/* t's timeout expired before it was admitted */
 kl_status kl__transfer_too_late(kl__transfer *t, kl_err *err);
 
 #endif

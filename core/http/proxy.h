@@ -18,7 +18,8 @@ kl__proxy_env kl__proxy_environment(void);
  * resolves names. Caller frees. */
 char *kl__proxy_choose(const char *configured, const kl__proxy_env *env, const char *url);
 char *kl__proxy_for(const char *configured, const char *url); /* the same with kl__proxy_environment */
-/* "http://proxy:3128": without user and password, for messages; caller frees. NULL for "" and NULL. */
+/* The proxy without user and password ("http://proxy:3128"), for messages; caller frees. NULL for "" and
+ * NULL. */
 char *kl__proxy_words(const char *proxy);
 
 #endif

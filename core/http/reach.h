@@ -1,15 +1,15 @@
 /* reach.h - which servers a script may reach: checks URLs against rules, and refuses addresses that a host
  * name must not resolve to.
  *
- * A rule is a URL, optionally followed by methods that are read-only there, separated by spaces:
+ * A rule is a URL, optionally followed by methods that only read there, separated by spaces:
  *
  *   https://dns.example.com           this server: scheme, name and port
- *   https://api.example.com/v1        and only what is below that path
- *   https://find.example.com POST     a POST reads there, as GET and HEAD do everywhere
+ *   https://api.example.com/v1        and only paths below that one
+ *   https://find.example.com POST     a POST only reads there, as GET and HEAD do everywhere
  *
- * "*." before the name means every name below it, and not itself. URLs are parsed strictly: anything that two
- * programs could parse differently (a user, a backslash, a fragment, "..", a number that may be an address)
- * is refused. Pure; any thread. */
+ * "*." before the name means every name below it, but not the name itself. URLs are parsed strictly: anything
+ * that two programs could parse differently (a user, a backslash, a fragment, "..", a number that may be an
+ * address) is refused. Pure; any thread. */
 #ifndef KL_HTTP_REACH_H
 #define KL_HTTP_REACH_H
 

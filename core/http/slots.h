@@ -1,6 +1,6 @@
-/* slots.h - numbers for things that may be gone: an id names a slot and its generation, so a late cancel
- * of something that has ended (and whose slot serves another by now) finds nothing. Ids are never 0. Owner
- * thread or owner's lock. */
+/* slots.h - ids that may outlive what they name: an id names a slot and its generation. A late cancel of
+ * something that has ended finds nothing, even if its slot is used again. Ids are never 0. Owner thread or
+ * owner's lock. */
 #ifndef KL_HTTP_SLOTS_H
 #define KL_HTTP_SLOTS_H
 

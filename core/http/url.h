@@ -1,6 +1,6 @@
 /* url.h - the URL of a request, byte for byte as client-go writes it: base, path and query. Pure; any thread.
  *
- * A path is put together from parts that may hold slashes, then cleaned: no "//", no ".", no way above the
+ * A path is joined from parts that may hold slashes, then cleaned: no "//", no ".", no ".." above the
  * root. */
 #ifndef KL_HTTP_URL_H
 #define KL_HTTP_URL_H
@@ -19,7 +19,7 @@ typedef struct kl_url_request {
     const char *ns;                         /* NULL or "": none */
     const char *name;                       /* NULL: none; "" is refused */
     const char *const *subresource;         /* NULL-terminated path segments, or NULL */
-    /* the same, but each may be a path of its own: what follows services/x/proxy */
+    /* the same, but each may itself be a path, such as one after services/x/proxy */
     const char *const *suffix;
     const kl_url_param *params; /* in any order; sent sorted by key */
     size_t nparams;

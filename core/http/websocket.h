@@ -13,8 +13,7 @@
 #define KL_WEBSOCKET_PING KL_SECONDS(5)
 #define KL_WEBSOCKET_SILENCE_MAX KL_SECONDS(61)
 #define KL_WEBSOCKET_WRITE_MAX KL_SECONDS(60)
-#define KL_WEBSOCKET_MESSAGE_MAX                                                                             \
-    ((size_t)1 << 20) /* of what the peer sends: Kubernetes sends pieces of 32 KB */
+#define KL_WEBSOCKET_MESSAGE_MAX ((size_t)1 << 20) /* from the peer; Kubernetes sends pieces of 32 KB */
 
 typedef struct kl_websocket kl_websocket;
 
@@ -23,8 +22,8 @@ typedef kl_status kl_websocket_fn(void *arg, const char *data, size_t n, kl_err 
 
 kl_websocket *kl_websocket_new(kl_websocket_fn *on_message, void *arg, kl_time now);
 void kl_websocket_free(kl_websocket *w);
-/* Bytes from the peer. KL_ECLOSED: it sent a close frame, see kl_websocket_code. KL_ESERVER: it violated the
- * protocol. */
+/* Takes bytes from the peer. KL_ECLOSED: the peer sent a close frame, see kl_websocket_code. KL_ESERVER: it
+ * violated the protocol. */
 KL_NODISCARD kl_status kl_websocket_feed(
     kl_websocket *w, const char *data, size_t n, kl_time now, kl_err *err);
 /* the code of the peer's close frame; 0: no close frame; 1005: a close frame without a code */

@@ -11,7 +11,7 @@
 enum { KL__CHANNEL_ERROR = 3, KL__CHANNEL_RESIZE = 4, KL__CHANNEL_CLOSE = 255 };
 enum { KL__PORT_DATA = 0, KL__PORT_ERROR = 1 }; /* of port-forward's only port */
 
-/* Parses the error channel's report on a command: KL_OK with its exit status, or an error. */
+/* Parses the error channel's report on a command: KL_OK with the exit status, or an error. */
 KL_NODISCARD kl_status kl__channel_exit(
     const kl__request *q, const char *text, size_t n, int *code, kl_err *err);
 

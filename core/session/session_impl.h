@@ -38,7 +38,7 @@ struct kl_session {
     /* streams thread */
     kl_list link; /* in the client's sessions until it ended */
     kl__wire wire;
-    /* the result, once known (`judged`); then only the connection has to close */
+    /* the result, once known (`judged`); then the connection only has to close */
     kl_status verdict;
     bool judged;
     kl_err story;
@@ -82,7 +82,7 @@ size_t kl__pieces_len(const kl__pieces *p);
 /* Up to cap bytes of the first piece; 0: there is none. */
 size_t kl__pieces_take(kl__pieces *p, int *channel, char *to, size_t cap);
 
-/* Any thread, with a reference of its own; the last one frees. */
+/* Any thread that has a reference; the last unref frees. */
 void kl__session_ref(kl_session *s);
 void kl__session_unref(kl_session *s);
 /* On the streams thread: begins the session; handles requests of its users. Both are posted, and unref the
@@ -99,7 +99,7 @@ void kl__session_fail(kl_session *s, kl_status st, kl_err *err);
 bool kl__session_retry(kl_session *s, const kl__answer *a);
 void kl__session_schedule(kl_session *s, kl_time when); /* its one timer */
 void kl__session_opened(kl_session *s, const char *protocol);
-/* calls on_change, if still set */
+/* calls on_change if it is still set */
 void kl__session_tell(kl_session *s);
 /* queues bytes for the reader; true: the sender has to wait */
 bool kl__session_give(kl_session *s, int channel, const char *data, size_t n);

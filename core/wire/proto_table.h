@@ -27,7 +27,7 @@ typedef enum kl__proto_what {
 } kl__proto_what;
 
 #define KL__PROTO_OMIT 1    /* nothing is written for zero or none */
-#define KL__PROTO_POINTER 2 /* what is there is written even when it is zero */
+#define KL__PROTO_POINTER 2 /* a present value is written even when it is zero */
 #define KL__PROTO_REPEATED 4
 #define KL__PROTO_MAP 8 /* by strings; `what` is about its values */
 
@@ -40,7 +40,7 @@ typedef struct kl__proto_inline {
     uint8_t base;
 } kl__proto_inline;
 typedef struct kl__proto_msg {
-    uint16_t slots, wire, inlines; /* where its own begin */
+    uint16_t slots, wire, inlines; /* where this message's entries begin */
     uint8_t n, wires;              /* slots, and the highest field number */
 } kl__proto_msg;
 /* in the order of both */
@@ -52,7 +52,8 @@ typedef struct kl__proto_counts {
     uint16_t names, kinds, list_meta;
 } kl__proto_counts;
 
-#define KL__PROTO_INLINES 200 /* of wire: 0 nothing, 1 + a slot's place, or 200 + an inline's */
+/* values in wire: 0 nothing, 1 + a slot's place, or 200 + an inline's place */
+#define KL__PROTO_INLINES 200
 
 extern const kl__proto_counts kl__proto_count;
 extern const char *const kl__proto_names[];

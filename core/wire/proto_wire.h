@@ -1,5 +1,5 @@
 /* proto_wire.h - protobuf's encoding of numbers and fields (private to core/wire). Functions take a place and
- * return the place after what they read, or NULL when the bytes end first or say nothing. */
+ * return the place after what they read, or NULL when the bytes end first or are invalid. */
 #ifndef KL_WIRE_PROTO_WIRE_H
 #define KL_WIRE_PROTO_WIRE_H
 
@@ -30,7 +30,7 @@ static inline const char *kl__varint(const char *p, const char *end, uint64_t *o
     return NULL;
 }
 
-/* A field: number, wire type, and what it carries: the varint or fixed number, or bytes. */
+/* A field: number, wire type, and its content: a varint, a fixed number, or bytes. */
 typedef struct kl__field {
     uint32_t number;
     unsigned wire;

@@ -1,9 +1,9 @@
-/* stream.h - decodes objects from a stream of bytes, one at a time: a LIST body is never held whole.
+/* stream.h - decodes objects from a stream of bytes, one at a time, so that a LIST body is never held whole.
  *
- * Feed bytes as the network brings them, JSON or, of built-in kinds, protobuf (wire/proto.h). A list calls
- * `item` for every element of `items` and `list_end` with the list's other members ({kind, apiVersion,
- * metadata}); a watch calls `event` for every {"type","object"} frame. Callbacks own the reference they
- * get. After an error the decoder stays failed. Owner thread. */
+ * Feed bytes as they arrive: JSON or, for built-in kinds, protobuf (wire/proto.h). A list calls `item` for
+ * every element of `items` and `list_end` with the list's other members ({kind, apiVersion, metadata}); a
+ * watch calls `event` for every {"type","object"} frame. Callbacks own the reference they get. After an error
+ * the decoder stays failed. Owner thread. */
 #ifndef KL_WIRE_STREAM_H
 #define KL_WIRE_STREAM_H
 
@@ -12,7 +12,7 @@
 
 typedef struct kl_stream kl_stream;
 
-/* An object that was too large: what its first bytes show. The texts are not NUL-terminated. */
+/* What the first bytes of an object show that was too large. The texts are not NUL-terminated. */
 typedef struct kl_stream_skipped {
     const char *type; /* a watch's: "ADDED"...; "" when not known */
     const char *ns, *name;
@@ -21,25 +21,25 @@ typedef struct kl_stream_skipped {
 } kl_stream_skipped;
 
 typedef struct kl_stream_handler {
-    /* list: one element; non-zero stops */
+    /* list: one element; a non-zero status stops */
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
     /* watch: one frame */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
     void *arg;
-    /* bytes of one element or frame; above: `skipped`, or KL_ETOOBIG. The message names the object as far
-     * as its metadata was seen, and the flag --max-object-bytes */
+    /* the maximum bytes of one element or frame; above: `skipped`, or KL_ETOOBIG. The message names the
+     * object as far as its metadata was seen, and the flag --max-object-bytes */
     size_t max_object;
-    /* An object above max_object is left out, and the stream goes on behind it; non-zero stops. NULL:
-     * KL_ETOOBIG stops it. Not called for an ERROR frame, or protobuf without a name: both fail. */
+    /* Called for an object above max_object, which is skipped; a non-zero status stops the stream. NULL: the
+     * stream fails with KL_ETOOBIG. Not called for an ERROR frame or protobuf without a name; both fail. */
     kl_status (*skipped)(void *arg, const kl_stream_skipped *object, kl_err *err);
-    /* what of each object is decoded; NULL: all. The stream takes its own reference */
+    /* the parts of each object to decode; NULL: all. The stream takes its own reference */
     kl_projection *keep;
     bool drop_managed_fields; /* when keep is NULL: all but metadata.managedFields */
     bool protobuf;            /* the bytes are protobuf; the values are those that JSON would give */
-    /* list: put in front of items that carry neither; NULL: nothing is */
+    /* list: put in front of items that carry neither; NULL: not put */
     const char *api_version, *kind;
-    /* The last known state of an object, a new reference or NULL: its next state is decoded faster with it.
-     * May be NULL. Texts are not NUL-terminated. */
+    /* Returns the last known state of an object, a new reference or NULL; it makes decoding the next state
+     * faster. May be NULL. Texts are not NUL-terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
 } kl_stream_handler;
 
@@ -51,8 +51,8 @@ KL_NODISCARD kl_status kl_stream_feed(kl_stream *s, const char *data, size_t n, 
  * reference); a list body without `items` (a Status, a Table) gives its members and no items. envelope may
  * be NULL. */
 KL_NODISCARD kl_status kl_stream_finish(kl_stream *s, const kl_value **envelope, kl_err *err);
-/* After an error: the server set fields in protobuf, or sent a kind, that our tables do not have. JSON has
- * them. */
+/* After an error: whether the server set fields in protobuf, or sent a kind, that our tables do not have;
+ * only JSON has them then. */
 bool kl_stream_outdated(const kl_stream *s);
 
 #endif

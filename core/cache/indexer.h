@@ -14,12 +14,12 @@ typedef struct kl_indexer kl_indexer;
 #define KL_INDEX_NAMESPACE "namespace"
 #define KL_KEY_MAX 512 /* "namespace/name": 253 bytes each, '/' and NUL */
 
-/* The key of an object into `out`; false when it has no name, or one too long or with a '/', which no
- * server lets pass. */
+/* Writes the key of an object to `out`; false when the name is missing, too long, or contains a '/', which no
+ * server accepts. */
 bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX]);
 
 kl_indexer *kl_indexer_new(void);
-void kl_indexer_free(kl_indexer *ix); /* no reader, no writer left */
+void kl_indexer_free(kl_indexer *ix); /* when no reader and no writer is left */
 
 /* --- any thread --------------------------------------------------------------------------- */
 const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key); /* a new reference or NULL */
@@ -28,25 +28,25 @@ KL_NODISCARD kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_obj
 size_t kl_indexer_count(kl_indexer *ix);
 uint64_t kl_indexer_bytes(kl_indexer *ix);
 char *kl_indexer_rv(kl_indexer *ix); /* the resourceVersion of the content; caller frees */
-/* Path indexes are ready when this returns; the apply context is blocked for some hundred objects at a time.
- * See kl_informer_add_index_path. */
+/* The path index is ready when this returns; the apply context is blocked for a few hundred objects at a
+ * time. See kl_informer_add_index_path. */
 KL_NODISCARD kl_status kl_indexer_add_path(kl_indexer *ix, const char *name, const char *path, kl_err *err);
-/* Registers a function index under its name. *fresh: it must be filled by kl_indexer_fill before readers see
- * it; otherwise the same definition exists and has one more user. Takes `arg` over when it returns KL_OK with
+/* Registers a function index under its name. If *fresh, kl_indexer_fill must fill it before readers see it;
+ * otherwise the same definition exists and gets one more user. Takes over `arg` when it returns KL_OK with
  * *fresh. */
 KL_NODISCARD kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, kl_index_fn *fn, void *arg,
     void (*free_arg)(void *), bool *fresh, kl_err *err);
-/* Drops a user. Without users the index is gone for readers at once; true: the apply context should call
- * kl_indexer_sweep. */
+/* Removes a user. After the last one readers do not see the index any more; true: the apply context should
+ * call kl_indexer_sweep. */
 bool kl_indexer_drop(kl_indexer *ix, const char *name);
 
 /* --- the apply context -------------------------------------------------------------------- */
-/* runs new function indexes over what is there, then shows them */
+/* runs new function indexes over the stored objects, then shows them to readers */
 void kl_indexer_fill(kl_indexer *ix);
 void kl_indexer_sweep(kl_indexer *ix); /* frees dropped indexes and their arguments */
-/* Stores `o` under its key, which it must have, and moves the store to `rv` (NULL: unchanged). False, and
- * nothing changes, when the store has the same resourceVersion of the same incarnation. *old: the previous
- * object, the caller's reference, or NULL. */
+/* Stores `o` under its key, which it must have, and moves the store to `rv` (NULL: unchanged). False, with no
+ * change, when the store has the same resourceVersion of the same incarnation. *old: the previous object, the
+ * caller's reference, or NULL. */
 bool kl_indexer_put(kl_indexer *ix, const kl_value *o, const char *rv, const kl_value **old);
 /* Removes the object under the key of o; returns it, the caller's reference, or NULL. */
 const kl_value *kl_indexer_remove(kl_indexer *ix, const kl_value *o, const char *rv);
@@ -60,15 +60,15 @@ typedef struct kl_changes {
     kl_change *v;
     size_t len, cap;
 } kl_changes;
-/* Replaces the contents with the page in one step; the store is then at rv. *out: the differences, first of
- * listed objects by key, then of removed ones by key. */
+/* Replaces the contents with the page and moves the store to rv, in one step. *out: the differences, first
+ * those of listed objects by key, then those of removed ones by key. */
 void kl_indexer_replace(kl_indexer *ix, const kl_value **page, size_t n, const char *rv, kl_changes *out);
 /* The same for one namespace: all objects of the page are in it; others stay. NULL: all namespaces. */
 void kl_indexer_replace_namespace(
     kl_indexer *ix, const char *ns, const kl_value **page, size_t n, const char *rv, kl_changes *out);
 void kl_changes_fini(kl_changes *c);
 
-/* Two states of one key are two incarnations: a delete and an add. */
+/* Whether two states of one key are two incarnations: a delete and an add. */
 bool kl_object_reborn(const kl_value *old, const kl_value *now);
 
 #endif

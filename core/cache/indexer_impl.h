@@ -23,7 +23,7 @@
 
 #define KL__NONE UINT32_MAX /* no number */
 
-/* --- edit.c: the memory of one writer. It frees what readers may still use only after their pins. --- */
+/* --- edit.c: the memory of one writer. What readers may still use is freed after their pins. --- */
 typedef struct kl__limbo {
     void *p;
     uint64_t epoch;
@@ -46,7 +46,7 @@ void kl__edit_drop_value(kl__edit *e, const kl_value *v); /* takes the reference
 void kl__edit_shown(kl__edit *e);
 void kl__edit_fini(kl__edit *e); /* no reader left */
 
-/* --- cells.c: number -> pointer. NULL where nothing was set. ------------------------------ */
+/* --- cells.c: number -> pointer. A number that was not set gives NULL. ------------------------------ */
 /* shift: of the root's digit in a number; 0: the root is a leaf */
 typedef struct kl__cells {
     void *root;
@@ -73,9 +73,9 @@ typedef struct kl__order {
 } kl__order;
 
 int kl__key_compare(kl__key a, kl__key b); /* as strcmp of "ns/name" */
-/* false: it was there */
+/* false: it was in the set already */
 bool kl__set_add(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number);
-/* false: it was not there */
+/* false: it was not in the set */
 bool kl__set_remove(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number);
 /* the number of keys before key */
 uint32_t kl__set_rank(const kl__set *s, const kl__order *o, kl__key key);

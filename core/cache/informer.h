@@ -1,9 +1,9 @@
 /* informer.h - one resource (and selector), kept in sync: reflectors + indexer + handlers. Refcounted.
  *
- * Reads are for any thread. Events are handed to handlers on the watch thread (or on the executor, see
- * below), strictly in order per object: deletes before adds after a relist; a delete carries the last state;
- * a new uid under the same name is a delete and an add; equal objects wake nobody. Handlers added late get
- * the existing objects, flagged KL_INITIAL. */
+ * Reads are for any thread. Handlers get events on the watch thread (or on the executor, see below), strictly
+ * in order per object: deletes before adds after a relist; a delete carries the last state; a new uid under
+ * the same name is a delete and an add; an unchanged object causes no call. Handlers added late get the
+ * existing objects, flagged KL_INITIAL. */
 #ifndef KL_CACHE_INFORMER_H
 #define KL_CACHE_INFORMER_H
 
@@ -47,25 +47,25 @@ typedef struct kl_informer_options {
     /* Instead of both: namespaces come and go while it runs (kl_informer_add_part). It begins with none, and
      * is synced at once; `source` only gives the watch thread and lists nothing. */
     bool changing;
-    /* With `changing`: a part was listed for the first time, and handlers were called. In the apply context
-     * (`execute`); may be NULL. */
+    /* With `changing`: a part was listed for the first time, and its handlers were called. In the apply
+     * context (`execute`); may be NULL. */
     void (*on_part)(void *arg);
     void *part_arg;
     kl_clock *clock;
     const char *resource;           /* for logs and metrics: "pods", "deployments.apps" */
     const char *api_version, *kind; /* put into list items, which carry none */
-    const char *namespace_;         /* informative: in messages; NULL all */
+    const char *namespace_;         /* only for messages; NULL: all */
     uint64_t seed;                  /* jitter */
     int64_t page_size;              /* 0: 500 */
-    /* begin with the initial events of a watch, where the server can, rather than with a list */
+    /* begin with the initial events of a watch rather than with a list, if the server supports it */
     bool stream;
-    /* Where events are applied and handlers run; NULL: at once on the watch thread. Must keep order. Used
-     * when an index is a Lua function, which may not run on the watch thread. It is called on the watch
-     * thread only. */
+    /* Runs fn where events are applied and handlers run, in order; NULL: at once on the watch thread. Needed
+     * when an index is a Lua function, which may not run on the watch thread. Called on the watch thread
+     * only. */
     void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
     void *execute_arg;
-    /* A list or watch failed, also in the same way as before, or the informer recovered. On the watch thread;
-     * may be NULL. */
+    /* Called when a list or watch failed, even in the same way as before, or when the informer recovered. On
+     * the watch thread; may be NULL. */
     void (*on_trouble)(void *arg);
     void *trouble_arg;
 } kl_informer_options;
@@ -75,11 +75,11 @@ kl_informer *kl_informer_ref(kl_informer *i);
 /* a started informer must be stopped before its last unref */
 void kl_informer_unref(kl_informer *i);
 void kl_informer_start(kl_informer *i); /* any thread; once */
-/* Requests a stop; `stopped` (may be NULL) is called on the watch thread when no callback will follow. Any
+/* Requests a stop; `stopped` (may be NULL) is called on the watch thread, after the last callback. Any
  * thread. */
 void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg);
 
-/* Ends the backoff after a failure: the missing CRD or permission may be there now. Any thread. */
+/* Ends the backoff after a failure, because the missing CRD or permission may exist now. Any thread. */
 void kl_informer_kick(kl_informer *i);
 
 /* The caller believes that the kind is gone. If the server's last answer agrees (404), the store is emptied
@@ -88,8 +88,8 @@ void kl_informer_kick(kl_informer *i);
 void kl_informer_clear(kl_informer *i);
 
 kl_subscription *kl_informer_subscribe(kl_informer *i, const kl_handler *h); /* any thread */
-/* After this returned, the handler is not called any more (waits for a running callback unless called from
- * it). */
+/* After this returns, the handler is not called any more. It waits for a running callback, unless that
+ * callback calls it. */
 void kl_informer_unsubscribe(kl_subscription *s);
 /* any thread, s subscribed: MODIFIED with KL_RESYNC for every object, to this handler */
 void kl_informer_resync(kl_informer *i, kl_subscription *s);
@@ -97,8 +97,8 @@ void kl_informer_resync(kl_informer *i, kl_subscription *s);
 /* --- parts that come and go: of an informer that is `changing`; any thread, in the order of the calls --- */
 /* Adds a namespace that it does not have. Handlers get its objects, flagged KL_INITIAL. */
 void kl_informer_add_part(kl_informer *i, const kl_informer_part *p);
-/* At once the namespace is not covered any more; its objects leave the store soon after. Nothing was deleted,
- * so no handler is called. */
+/* Ends the cover of the namespace at once; its objects leave the store soon after. They were not deleted, so
+ * no handler is called. */
 void kl_informer_drop_part(kl_informer *i, const char *ns);
 /* Whether the store covers a namespace: its part was listed. Any informer. */
 bool kl_informer_covers(kl_informer *i, const char *ns);
@@ -148,13 +148,13 @@ KL_NODISCARD kl_status kl_informer_list(kl_informer *i, const kl_query *q, kl_ob
 void kl_objects_fini(kl_objects *o);
 
 /* --- indexes ------------------------------------------------------------------------------ */
-/* Emits 0..n values for an object. Runs where events are applied (the lock is not held). */
+/* Emits 0..n values for an object. Runs where events are applied, without the lock. */
 typedef void kl_index_emit(void *emit_arg, const char *value);
 typedef void kl_index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg);
 /* Named indexes are refcounted by name and identity: the same name with the same path is one index. A
  * different definition under a taken name is KL_EEXISTS. A path index is complete when the call returns
- * KL_OK. A function index is filled on the executor, which then calls `ready` (may be NULL) once, in any
- * case. After KL_OK the informer owns `arg`, unless the same definition existed before. */
+ * KL_OK. A function index is filled on the executor, which then always calls `ready` (may be NULL) once.
+ * After KL_OK the informer owns `arg`, unless the same definition existed before. */
 KL_NODISCARD kl_status kl_informer_add_index_path(
     kl_informer *i, const char *name, const char *path, kl_err *err);
 KL_NODISCARD kl_status kl_informer_add_index_fn(kl_informer *i, const char *name, kl_index_fn *fn, void *arg,
@@ -181,11 +181,11 @@ typedef struct kl_informer_stats {
     kl_time last_change;    /* the same without bookmarks */
     char *rv;               /* with several parts, that of the part furthest behind */
     /* With several parts, the following fields describe a failing part, if there is one. */
-    /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message of the last
-     * failure or NULL */
+    /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message: of the last
+     * failure, or NULL */
     char *state, *message;
     char *namespace_;  /* the namespace of that failure; NULL: all namespaces, or unknown */
-    kl_status failure; /* what kind of failure that is; KL_OK when there is none */
+    kl_status failure; /* the kind of that failure; KL_OK when there is none */
 } kl_informer_stats;
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out);
 void kl_informer_stats_fini(kl_informer_stats *s);

@@ -1,8 +1,8 @@
 /* informer_impl.h - the internals of an informer, for the files that implement it only.
  *
  *   informer.c   life, jobs between threads, start and stop, reading
- *   follow.c     the watch thread: does what the reflector says
- *   apply.c      the apply context: the store and what changed in it
+ *   follow.c     the watch thread: performs the reflector's actions
+ *   apply.c      the apply context: the store and its changes
  *   handlers.c   the apply context: calls the subscribers
  *   parts.c      namespaces: which part watches which, and how parts come and go */
 #ifndef KL_CACHE_INFORMER_IMPL_H
@@ -44,7 +44,7 @@ typedef struct kl__follower {
     uint64_t request; /* the open list or watch, 0 none */
     uint64_t timer;   /* 0 none */
     kl_time timer_at;
-    /* the kind of its lists where it is not the kind with "List" appended; or NULL */
+    /* the kind of its lists if it is not the item's kind with "List" appended; or NULL */
     char *list_kind;
     bool typed;            /* the items of the open list have their own kind */
     const kl_value **page; /* the items received so far */
@@ -52,8 +52,8 @@ typedef struct kl__follower {
     size_t page_kept;      /* how many of them are from complete pages */
     _Atomic size_t coming; /* a copy of n_page; any thread reads it */
     bool streaming;        /* the open watch sends initial events: they are collected */
-    /* key -> its place in `page` plus 1; NULL until an initial event was not ADDED, or a page was not sorted
-     * after the one before */
+    /* key -> 1 + its place in `page`; made when an initial event is not ADDED, or a page is not sorted after
+     * the one before; NULL until then */
     kl_map *page_of;
     char *last_key;      /* the last key of the received pages; NULL before */
     kl_err stream_error; /* the ERROR event of the open watch */
@@ -94,12 +94,12 @@ struct kl_informer {
     _Atomic bool synced;
     _Atomic uint64_t events, skipped;
     _Atomic kl_time last_event, last_change;
-    /* the watch thread's id while it delivers an event of a source that lulls; or 0 */
+    /* the watch thread's id while it delivers an event of a source that calls `lull`; or 0 */
     _Atomic uint64_t bringing;
 
     /* watch thread */
     bool started, running; /* was started once; started and not stopped */
-    bool ended;            /* stopped, and the executor, which may be freed, holds none of its jobs */
+    bool ended;            /* stopped, and the executor (which may be freed) has none of its jobs left */
     /* an event was applied at once, and on_lull has not been called since */
     bool owes_lull;
 
@@ -155,8 +155,8 @@ void kl__sums_add(kl__sums *s, const kl_reflector_counts *c);
 /* --- parts.c ------------------------------------------------------------------------------ */
 kl__follower *kl__follower_new(kl_informer *i, const kl_informer_part *part, uint64_t seed);
 void kl__follower_free(kl__follower *f);
-/* The present parts, as a copy that the caller frees: for the watch thread, where none disappears
- * meanwhile. */
+/* A copy of the list of present parts, which the caller frees. For the watch thread, on which no part
+ * disappears meanwhile. */
 kl__follower **kl__parts_copy(kl_informer *i, size_t *n);
 /* watch thread: marks a changing informer as synced */
 void kl__parts_started(kl_informer *i);
@@ -173,7 +173,7 @@ void kl__follow_stop(kl__follower *f); /* ends its list, watch and timer */
 void kl__apply_event(kl_informer *i, kl__job *j);   /* from, type, object */
 void kl__apply_rv(kl_informer *i, kl__job *j);      /* from, rv */
 void kl__apply_replace(kl_informer *i, kl__job *j); /* from, page, n_page, rv */
-void kl__apply_nothing(kl_informer *i, kl__job *j); /* from: empties what the part listed */
+void kl__apply_nothing(kl_informer *i, kl__job *j); /* from: removes the objects that the part listed */
 /* from: removes the part's objects without calling handlers; frees the part */
 void kl__apply_forget(kl_informer *i, kl__job *j);
 

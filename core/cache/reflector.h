@@ -5,17 +5,17 @@
  *   watching --gone--> listing or streaming      any --failed--> waiting --timer--> where it was      any --stop--> stopped
  *
  * The existing objects arrive in one of two ways: as lists in pages, or as the first events of a watch
- * (sendInitialEvents), which the server ends with a marked bookmark. Not every server can do the second; then
- * the first is used, permanently when the server said that it cannot.
+ * (sendInitialEvents), which the server ends with a marked bookmark. Not every server supports the second;
+ * then the first is used, permanently if the server said that it lacks it.
  *
  * It does no I/O, has no thread and no clock: `now` is an argument and never decreases. The owner performs
  * the actions, one at a time: LIST, WATCH and WAIT end whatever was open before.
  *
  * Differences from its model (client-go's reflector.go): a list is repeated only when the server reports that
- * the history is gone, or when no watch gets past a place in it; every other end of a watch resumes from the
- * last resourceVersion; a failed page is requested again, without the pages before it; the backoff is reset
- * only after sustained success; and an unreachable server is tried every few seconds, and at once when any
- * other request to it succeeds. Owner thread. */
+ * the history is gone, or when no watch gets past one place in it; every other end of a watch resumes from
+ * the last resourceVersion; a failed page is requested again, without the pages before it; the backoff is
+ * reset only after sustained success; and an unreachable server is tried every few seconds, and at once when
+ * any other request to it succeeds. Owner thread. */
 #ifndef KL_CACHE_REFLECTOR_H
 #define KL_CACHE_REFLECTOR_H
 
@@ -34,9 +34,9 @@ typedef enum kl_reflector_input_kind {
     KL_REFLECTOR_OPENED,       /* the watch was answered with 200 */
     KL_REFLECTOR_FRAME,        /* an event or a bookmark: type, rv (NULL: the object had none) */
     KL_REFLECTOR_STREAM_ERROR, /* an ERROR event: err holds its Status */
-    KL_REFLECTOR_ENDED,        /* the watch is over: err NULL or KL_OK for a clean close */
+    KL_REFLECTOR_ENDED,        /* the watch has ended: err NULL or KL_OK for a clean close */
     KL_REFLECTOR_TIMER,        /* the action's `until` has come (early is fine) */
-    KL_REFLECTOR_KICK,         /* stop waiting: the missing kind or permission may be there */
+    KL_REFLECTOR_KICK,         /* stop waiting: the missing kind or permission may exist now */
     /* the server, which was unreachable, has answered another request */
     KL_REFLECTOR_ANSWERED,
     KL_REFLECTOR_STOP,
@@ -52,19 +52,19 @@ typedef struct kl_reflector_input {
 } kl_reflector_input;
 
 typedef enum kl_reflector_do {
-    KL_REFLECTOR_GO_ON, /* nothing new: leave open what is open */
+    KL_REFLECTOR_GO_ON, /* nothing new: the open request stays */
     /* without a continue token: discard all collected items; with one: discard those of the page that is
      * repeated */
     KL_REFLECTOR_LIST,
     /* with `initial`: discard all collected items, and collect events until `complete` */
     KL_REFLECTOR_WATCH,
-    KL_REFLECTOR_WAIT, /* collected items stay when `keep` */
+    KL_REFLECTOR_WAIT, /* with `keep`: collected items stay */
     KL_REFLECTOR_STOPPED,
 } kl_reflector_do;
 
 typedef struct kl_reflector_action {
     kl_reflector_do what;
-    bool keep; /* WAIT: the next LIST goes on after the pages that have come */
+    bool keep; /* WAIT: the next LIST continues after the received pages */
     /* the items collected since the last fresh LIST are the complete state at `rv`: replace the store */
     bool complete;
     kl_list_request list;   /* LIST; strings are borrowed until the next step */

@@ -49,7 +49,7 @@ typedef struct kl_source_sink { /* callbacks of one list or watch */
     /* No further event of the watch is ready; see `lulls`. */
     void (*lull)(void *arg);
     void (*opened)(void *arg); /* the server answered the watch with 200 */
-    /* The request is over: called once, and last. */
+    /* The request has ended: called once, and last. */
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err);
     void *arg;
 } kl_source_sink;

@@ -14,7 +14,7 @@ typedef struct kl_ttl kl_ttl;
 #define KL_TTL_MEASURED ((size_t)1 << 30)
 
 kl_ttl *kl_ttl_new(kl_time ttl); /* ttl > 0 */
-void kl_ttl_free(kl_ttl *t);     /* nobody uses it any more */
+void kl_ttl_free(kl_ttl *t);     /* when no thread uses it any more */
 
 /* Stores `o` under `key` for the time to live; takes a reference. */
 void kl_ttl_put(kl_ttl *t, const char *key, const kl_value *o, kl_time now);
@@ -24,7 +24,7 @@ size_t kl_ttl_count(kl_ttl *t, kl_time now);
 /* Bytes of all objects. Parts that objects share count in each; an object counts at most about
  * KL_TTL_MEASURED. */
 size_t kl_ttl_bytes(kl_ttl *t);
-/* All objects, those that expire first in front; the caller finishes *out. */
+/* All objects, the next to expire first; the caller finishes *out. */
 void kl_ttl_list(kl_ttl *t, kl_time now, kl_objects *out);
 
 #endif

@@ -1,5 +1,6 @@
-/* door.h - the one function through which every write of a controller passes: its mandate (base/tenure.h) is
- * checked, and it is counted. Dry runs and shadow runs report their unsent writes here (run/imagine.h). */
+/* door.h - the one function through which every write of a controller passes: it checks the write's mandate
+ * (base/tenure.h) and counts the write. Dry runs and shadow runs report their unsent writes here
+ * (run/imagine.h). */
 #ifndef KL_ELECTION_DOOR_H
 #define KL_ELECTION_DOOR_H
 
@@ -27,7 +28,7 @@ void kl_door_free(kl_door *d);
 uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
 /* Reads need no permission. */
 uint64_t kl_door_read(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
-/* A write that is not sent (run/imagine.h): reported to the observer, and counted apart. */
+/* Reports a write that is not sent (run/imagine.h) to the observer, and counts it apart. */
 void kl_door_imagined(kl_door *d, const char *who, const kl_op *op);
 uint64_t kl_door_not_sent(const kl_door *d);
 void kl_door_cancel(kl_door *d, uint64_t id);

@@ -19,13 +19,13 @@ typedef struct kl_election_options {
     /* replicas share keys; a controller whose script opts out has one leader */
     bool shards;
     size_t max_shards; /* how many replicas share keys; 0: all */
-    /* each controller has a lease of its own (name-controller), unless its script says otherwise */
+    /* each controller has its own lease (name-controller), unless its script says otherwise */
     bool per_controller;
 } kl_election_options;
 
 typedef struct kl_election_env {
     kl_loop *loop;
-    kl_client *client; /* NULL: nothing is watched, and `send` must be there */
+    kl_client *client; /* NULL: nothing is watched, and `send` must be set */
     /* Sends a request: NULL for the client, a script in specs. */
     uint64_t (*send)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
     void (*cancel)(void *arg, uint64_t id);
@@ -52,18 +52,18 @@ KL_NODISCARD kl_status kl_election_new(const kl_election_env *env, kl_election *
 void kl_election_start(kl_election *e); /* campaigns; again after `ended` */
 /* after `stopped`: all workers have ended; it campaigns again */
 void kl_election_joined(kl_election *e);
-/* no controller works under it: releases the lease (when it is ours) and stops campaigning */
+/* when no controller works under it: releases the lease (if it is ours) and stops campaigning */
 void kl_election_cancel(kl_election *e);
 bool kl_election_leading(kl_election *e);
 /* the Lease was observed in this state; NULL: it was deleted */
 void kl_election_changed(kl_election *e, const kl_value *lease);
 
-/* Until when the lease is ours, and the number of our term. Lives as long as e; any thread. */
+/* The time until which the lease is ours, and the number of our term. Lives as long as e; any thread. */
 const kl_tenure *kl_election_tenure(kl_election *e);
 /* False when we still act under a lease that expired more than `tolerance` ago. Any thread, never waits. */
 bool kl_election_healthy(kl_election *e, kl_time tolerance);
 const char *kl_election_name(const kl_election *e); /* "namespace/name" of the Lease */
-/* who has the lease, as far as we know; "" or NULL: nobody. On the loop */
+/* the holder of the lease, as far as we know; "" or NULL: none. On the loop */
 const char *kl_election_holder(const kl_election *e);
 /* After cancel, not on the loop: waits until it has ended, within the renew deadline. False: the lease was
  * not released. */

@@ -22,7 +22,7 @@
 typedef struct kl_leader kl_leader;
 
 typedef struct kl_leader_config {
-    const char *identity;        /* who we are: unique per process */
+    const char *identity;        /* our identity, unique per process */
     const char *ns, *name;       /* of the Lease; used when it must be created */
     kl_time lease, renew, retry; /* 0: 15 s, 10 s, 2 s */
     bool release;                /* release the lease at the end (CANCEL, or JOINED after a loss) */
@@ -55,7 +55,7 @@ typedef struct kl_leader_input {
 } kl_leader_input;
 
 typedef enum kl_leader_do {
-    KL_LEADER_GO_ON, /* leave open what is open; after TIMER, set it again for `until` */
+    KL_LEADER_GO_ON, /* the open request or timer stays; after TIMER, set the timer again for `until` */
     KL_LEADER_GET,
     KL_LEADER_CREATE, /* body */
     KL_LEADER_UPDATE, /* body: the whole Lease with its resourceVersion */
@@ -64,7 +64,7 @@ typedef enum kl_leader_do {
 } kl_leader_do;
 
 #define KL_LEADER_STARTED 1u /* we lead: workers may start */
-#define KL_LEADER_STOPPED 2u /* we do not lead (any more): workers must stop; also when we never did */
+#define KL_LEADER_STOPPED 2u /* we do not lead: workers must stop; sent even if we never led */
 #define KL_LEADER_NEW 4u     /* the known holder changed: kl_leader_holder */
 
 typedef struct kl_leader_action {
@@ -84,10 +84,10 @@ kl_leader_action kl_leader_step(kl_leader *l, const kl_leader_input *in, kl_lead
 
 /* Boottime until which we may write; 0 while we do not lead. Any thread. */
 kl_time kl_leader_deadline(const kl_leader *l);
-/* For the write door: that deadline, our terms, and the leaseTransitions of the present one. Lives as long
+/* For the write door: that deadline, our terms, and the leaseTransitions of the present term. Lives as long
  * as l; any thread. */
 const kl_tenure *kl_leader_tenure(const kl_leader *l);
-/* the last seen, "" when nobody; borrowed until the next step */
+/* the last holder seen, "" for none; borrowed until the next step */
 const char *kl_leader_holder(const kl_leader *l);
 bool kl_leader_leading(const kl_leader *l); /* between STARTED and STOPPED */
 bool kl_leader_acquiring(const kl_leader *l);

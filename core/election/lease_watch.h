@@ -10,7 +10,7 @@
 typedef struct kl_lease_watch kl_lease_watch;
 
 /* Begins at once; `changed` is called on the loop with each state (borrowed), NULL when the Lease was
- * deleted. A refused watch (403) is retried from time to time, and logged once: the candidate must poll as
+ * deleted. A refused watch (403) is retried from time to time and logged once, so the candidate must poll as
  * well. Loop and client outlive it. */
 kl_lease_watch *kl_lease_watch_new(kl_client *client, kl_loop *loop, kl_clock *clock, const char *ns,
     const char *name, void (*changed)(void *arg, const kl_value *lease), void *arg);

@@ -1,11 +1,11 @@
-/* correlator.h - which event notes are the same, which are similar, and which are too many. A function of
- * (state, news, now).
+/* correlator.h - tells which event notes are the same, which are similar, and which are too many. A function
+ * of (state, news, now).
  *
  * Same: component, object, related object, type, reason, action and note agree; they are one Event that
  * repeats. Similar: they differ in the note alone. The tenth different note within ten minutes, and those
  * after it, become one combined Event. Too many: each new Event takes a token of its (component, object,
  * type): 25 at once, one more every five minutes. The numbers are those of client-go's EventCorrelator; its
- * series key lacks the note, so there a second note with the same reason is lost. Memory is bounded: the
+ * series key lacks the note, so client-go loses a second note with the same reason. Memory is bounded: the
  * least recently used entries are dropped. Owner's lock. */
 #ifndef KL_EVENTS_CORRELATOR_H
 #define KL_EVENTS_CORRELATOR_H

@@ -1,5 +1,5 @@
-/* event_body.h - news as an Event of events.k8s.io/v1, and the same as one of core/v1 for servers that
- * have only that. Pure. */
+/* event_body.h - turns news into an Event of events.k8s.io/v1, or of core/v1 for servers that have only that.
+ * Pure. */
 #ifndef KL_EVENTS_EVENT_BODY_H
 #define KL_EVENTS_EVENT_BODY_H
 
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "events/news.h"
 
-/* What the API server accepts (apis/core/validation/events.go). */
+/* The API server's limits (apis/core/validation/events.go). */
 #define KL_EVENT_NOTE_MAX 1024
 #define KL_EVENT_WORD_MAX 128
 

@@ -1,5 +1,5 @@
-/* recorder.h - Events about objects: queued, made once, counted when they repeat, sent through the door.
- * Any thread may record.
+/* recorder.h - Events about objects: queues them, counts repetitions in one Event, and sends them through the
+ * write door. Any thread may record.
  *
  * Events are of events.k8s.io/v1, or of core/v1 where the server lacks that. The correlator
  * (events/correlator.h) joins equal ones and limits their number. A request that hangs or is retried delays
@@ -20,7 +20,7 @@ typedef struct kl_recorder_stats {
     uint64_t refused;  /* dropped: the server refused it permanently */
     uint64_t given_up; /* dropped: tried too often */
     uint64_t terminating; /* dropped: the namespace was going away */
-    uint64_t not_leading; /* dropped: the lease is not ours */
+    uint64_t not_leading; /* dropped: this process does not lead */
     size_t waiting;       /* Events with something to be sent now */
 } kl_recorder_stats;
 
@@ -30,12 +30,12 @@ kl_recorder *kl_recorder_new(kl_door *door, kl_clock *clock, kl_loop *loop);
 void kl_recorder_event(kl_recorder *r, const kl_news *n);
 /* Runs the due steps; returns the time of the next call (monotonic), or KL_NEVER. */
 kl_time kl_recorder_tick(kl_recorder *r);
-/* Sends all pending Events, counts of running series too, and waits for the answers, or until `deadline`
+/* Sends all pending Events, also the counts of running series, and waits for the answers until `deadline`
  * (monotonic). False: some are still under way, or have failed and need a retry. */
 bool kl_recorder_flush(kl_recorder *r, kl_time deadline);
 void kl_recorder_stats_get(kl_recorder *r, kl_recorder_stats *out);
-bool kl_recorder_busy(kl_recorder *r);        /* a request is under way, or could be without waiting */
-uint64_t kl_recorder_dropped(kl_recorder *r); /* all of them */
+bool kl_recorder_busy(kl_recorder *r);        /* a request is under way, or may be sent now */
+uint64_t kl_recorder_dropped(kl_recorder *r); /* the sum of all drops */
 /* After flush; waits for pending answers. Not on the loop's thread. */
 void kl_recorder_free(kl_recorder *r);
 

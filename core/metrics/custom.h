@@ -1,8 +1,8 @@
 /* custom.h - metrics that scripts declare: kube.counter, kube.gauge, kube.histogram.
  *
  * A family belongs to every script that declares it, and outlives reloads for as long as one of them does.
- * The number of its series is limited; samples beyond that are counted and dropped, since a metric must not
- * fail a run. Any thread. */
+ * The number of its series is limited; samples beyond the limit are counted and dropped, because a metric
+ * must not fail a run. Any thread. */
 #ifndef KL_METRICS_CUSTOM_H
 #define KL_METRICS_CUSTOM_H
 
@@ -46,14 +46,14 @@ KL_NODISCARD kl_status kl_custom_metrics_declare(
  * generation. */
 void kl_custom_metrics_record(kl_custom_metrics *m, const kl_figure *f);
 
-/* The value of one series, a histogram's sum; *n is how often a histogram observed, NULL is fine. False:
- * there is no such series. f->act and f->by are ignored. */
+/* The value of one series, which is the sum for a histogram. *n (NULL is fine) is a histogram's number of
+ * observations. False: there is no such series. f->act and f->by are ignored. */
 bool kl_custom_metrics_get(kl_custom_metrics *m, const kl_figure *f, double *value, uint64_t *n);
 
 /* Appends Prometheus' text format. */
 void kl_custom_metrics_write(kl_custom_metrics *m, kl_buf *out);
-/* For people, into an open array: {cluster (where not NULL), name, type, help, total, dropped, series:
- * [{labels, value, count}]}, with at most `most` series of each, in the order of their labels. */
+/* Adds the families, for people, to an open array: {cluster (if not NULL), name, type, help, total, dropped,
+ * series: [{labels, value, count}]}, with at most `most` series of each, in the order of their labels. */
 void kl_custom_metrics_show(kl_custom_metrics *m, const char *cluster, size_t most, kl_builder *b);
 
 #endif

@@ -1,5 +1,5 @@
-/* health.h - checks with names and reasons, and the text that probes and people read, as
- * controller-runtime and kube-apiserver write it. A list of checks belongs to one thread. */
+/* health.h - checks with names and reasons, and the text of their results, as controller-runtime and
+ * kube-apiserver write it for probes and people. A list of checks belongs to one thread. */
 #ifndef KL_METRICS_HEALTH_H
 #define KL_METRICS_HEALTH_H
 

@@ -1,5 +1,5 @@
-/* metrics.h - counters, gauges and histograms under the names of controller-runtime and client-go
- * (client-go.md 1.7), and their Prometheus text. Any thread. */
+/* metrics.h - counters, gauges and histograms under the names of controller-runtime and client-go , and their
+ * Prometheus text. Any thread. */
 #ifndef KL_METRICS_METRICS_H
 #define KL_METRICS_METRICS_H
 
@@ -51,8 +51,8 @@ void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took);
 uint64_t kl_metrics_runs(kl_controller_metrics *c);
 uint64_t kl_metrics_errors(kl_controller_metrics *c);
 
-/* The histogram of run times, or (`waited`) of keys' waits for a worker. False for a controller without
- * series. */
+/* The histogram of run times or, with `waited`, of the times that keys wait for a worker. False for a
+ * controller without series. */
 #define KL_HISTOGRAM_MAX 40
 typedef struct kl_histogram {
     const double *le; /* n bounds in seconds, ascending */
@@ -67,7 +67,7 @@ void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int
 void kl_metrics_retry(kl_metrics *m, const char *method, const char *host, int code);
 /* rest_client_rate_limiter_duration_seconds{verb,host} */
 void kl_metrics_delay(kl_metrics *m, const char *method, const char *host, kl_time waited);
-/* of the bodies: rest_client_request_size_bytes{verb,host} and _response_ */
+/* rest_client_request_size_bytes{verb,host} and rest_client_response_size_bytes, of the bodies */
 void kl_metrics_sizes(kl_metrics *m, const char *method, const char *host, size_t sent, size_t received);
 /* rest_client_dns_resolution_duration_seconds{host} */
 void kl_metrics_lookup(kl_metrics *m, const char *host, kl_time took);
@@ -79,12 +79,12 @@ void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name);
 /* certwatcher_read_certificate_total, and _errors_total */
 void kl_metrics_certificate(kl_metrics *m, bool good);
 
-/* Writes all of the above. Gauges that live elsewhere (queues, informers) are appended by the manager with
- * the two below. */
+/* Writes all of the above. The manager appends the gauges that live elsewhere (queues, informers) through the
+ * functions below. */
 void kl_metrics_write(kl_metrics *m, kl_buf *out);
 void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char *help);
-/* The bound of a bucket as Go writes it, since `le` is compared as a text: the fewest digits that mean
- * this number, and an exponent from 1e+06 on. */
+/* The bound of a bucket as Go writes it, because `le` is compared as text: the shortest digits that give this
+ * number, with an exponent from 1e+06 on. */
 void kl_metrics_bound(double v, char out[32]);
 /* `{k="v"` or `,k="v"`, with v escaped; the caller closes the brace. */
 void kl_metrics_label(kl_buf *out, bool first, const char *k, const char *v);

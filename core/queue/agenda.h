@@ -20,10 +20,10 @@ typedef struct kl_agenda {
 
 void kl_agenda_init(kl_agenda *a);
 void kl_agenda_fini(kl_agenda *a);
-/* inserts the item, or moves it */
+/* inserts the item, or moves it to its new place */
 void kl_agenda_put(kl_agenda *a, kl_items *t, kl_item *it, int64_t number);
-void kl_agenda_remove(kl_agenda *a, kl_items *t, kl_item *it); /* it is in there */
-/* The first one, or NULL; still in there. */
+void kl_agenda_remove(kl_agenda *a, kl_items *t, kl_item *it); /* it is in a */
+/* The first entry, which stays, or NULL. */
 static inline const kl_agenda_entry *kl_agenda_peek(const kl_agenda *a) { return a->len ? a->v : NULL; }
 
 #endif

@@ -7,8 +7,8 @@
 #include "base/random.h"
 #include "queue/workqueue.h"
 
-/* client-go's item limiter (default_rate_limiters.go): 5 ms doubling to 1000 s; the jitter is ours, so
- * that keys that failed together do not come back together. */
+/* client-go's item limiter (default_rate_limiters.go): 5 ms doubling to 1000 s. The jitter is ours: keys that
+ * failed together do not come back together. */
 #define KL_BACKOFF_BASE KL_MILLISECONDS(5)
 #define KL_BACKOFF_MAX KL_SECONDS(1000)
 #define KL_BACKOFF_JITTER 0.1

@@ -1,11 +1,11 @@
 /* items.h - a queue's data about its keys: slabs of items, and a table from key to item. Inside core/queue
  * only.
  *
- * An item is one block with its key at the end, named by a 32-bit handle and at the same place while it
- * lives, so that a key can be lent out. Blocks come from slabs, by size and reused by size: an add allocates
- * nothing. An idle item stays for a while, because the same keys return: at most KL_IDLE_ITEMS, and as many
- * as other items existed at once. When all items are idle, all slabs but the first are freed. Hashes are
- * seeded: names from the network cannot be chosen to collide. Under the queue's lock. */
+ * An item is one block with its key at the end, named by a 32-bit handle and which stays at its address while
+ * it lives, so that callers can borrow the key. Blocks come from slabs, by size and reused by size: an add
+ * allocates nothing. An idle item stays for a while, because the same keys return: at most KL_IDLE_ITEMS,
+ * plus as many as there were other items at one time. When all items are idle, all slabs but the first are
+ * freed. Hashes are seeded: names from the network cannot be chosen to collide. Under the queue's lock. */
 #ifndef KL_QUEUE_ITEMS_H
 #define KL_QUEUE_ITEMS_H
 
@@ -30,7 +30,7 @@ typedef struct kl_item {
     };
     union {
         uint64_t first_add; /* rank order: the number of this entry */
-        /* otherwise: where it runs, is parked or is the candidate, or NULL; see groups.h */
+        /* otherwise: the group in which it runs, is parked or is the candidate, or NULL; see groups.h */
         struct kl_group *group;
     };
     uint32_t hash;
@@ -41,14 +41,14 @@ typedef struct kl_item {
     int32_t priority;     /* the highest requested since it was handed out */
     int32_t failures;     /* rate-limited adds since forget */
     int32_t blameless;    /* how many of them were not failures */
-    /* the cause of its entry, opaque and owned; running: of the run, and of later adds. 0: none */
+    /* the causes of its entry or, while it runs, of the run and of later adds; opaque and owned. 0: none */
     uint32_t cause, again_cause;
-    uint16_t events, again_events; /* adds that are in the entry, retries aside */
+    uint16_t events, again_events; /* adds that joined the entry, without retries */
     uint32_t key_len;
     unsigned why : 4, again_why : 4; /* the kind of cause; 0: no entry, or none given */
     bool queued : 1, running : 1, waiting : 1;
     bool dirty : 1;    /* running, and added since: queued again when done */
-    bool earnest : 1;  /* dirty: not only by routine adds */
+    bool earnest : 1;  /* dirty: by an add that is not routine */
     bool delayed : 1;  /* rank order: it was delayed before it became ready */
     bool back : 1;     /* queued: handed out before and put back, at the place of its age */
     bool parked : 1;   /* queued: in its group */
@@ -70,7 +70,7 @@ typedef struct kl_items {
     kl_slot *slots; /* cap of them, a power of two; open addressing, no tombstones */
     size_t cap, len;
     size_t idle;    /* of len */
-    size_t peak;    /* the most others at once, since the last sweep */
+    size_t peak;    /* the most items that were not idle at one time, since the last sweep */
     char **slabs;   /* blocks of 16 bytes; a handle is slab << 16 | block */
     uint32_t *tops; /* of each: the first block never used */
     size_t n_slabs;
@@ -99,7 +99,7 @@ static inline kl_item *kl_items_at(const kl_items *t, kl_handle h)
 static inline uint32_t kl_items_hash(const char *key, size_t n) { return (uint32_t)kl_quick_hash(key, n); }
 /* NULL when absent */
 kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash);
-/* found, or created; not idle any more */
+/* finds or creates the item, which is then not idle */
 kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash);
 /* the item becomes idle */
 void kl_items_drop(kl_items *t, kl_item *it);

@@ -1,4 +1,4 @@
-/* limiter.h - other delays than backoff: a ladder of steps, a fast and a slow delay, delays by id. A token
+/* limiter.h - delays other than backoff: a ladder of steps, a fast and a slow delay, delays by id. A token
  * bucket is in base/bucket.h.
  *
  * All of them are functions of their state and `now`; none waits. Owner thread or owner's lock. */
@@ -15,7 +15,7 @@ typedef struct kl_ladder {
     kl_time delay; /* the next one */
     kl_time cap;   /* 0: none */
     double factor; /* 0: the delay stays */
-    double jitter; /* up to this share is added to a delay; it does not add up over steps */
+    double jitter; /* up to this share is added to each delay, but not carried to the next step */
     int steps;     /* left to grow */
 } kl_ladder;
 kl_time kl_ladder_step(kl_ladder *l, kl_random *r); /* r may be NULL without jitter */

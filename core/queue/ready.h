@@ -8,14 +8,14 @@
  *
  * A step of priority is worth `ageing` of waiting: a key of priority p added at t is handed out before every
  * key of priority p + d that was added after t + d * ageing. So no key starves, however many others are more
- * urgent. A key that passes a higher level is the oldest of its own.
+ * urgent. Only the oldest key of a level passes a higher level.
  *
  * A key that was handed out and did not run is put back: at the front of its flow, and at the place of its
  * age among the others of its level.
  *
- * With `turns` off a level has one flow; by name, its first key of all is next. In rank order there are no
- * flows, and a level's keys come by their first add, those that had been delayed last, by the time they
- * were delayed to. Putting and taking cost O(log of the number of priorities in use); in rank order O(log
+ * Without `turns` a level has one flow; with `by_name`, its first key by name is next. In rank order there
+ * are no flows, and a level's keys come by their first add; those that were delayed come last, by the time of
+ * their delay's end. Putting and taking cost O(log of the number of priorities in use); in rank order O(log
  * keys). */
 #ifndef KL_QUEUE_READY_H
 #define KL_QUEUE_READY_H
@@ -64,7 +64,7 @@ void kl_ready_init(kl_ready *r, kl_items *items);
 void kl_ready_fini(kl_ready *r);
 /* at the place of its priority and its time */
 void kl_ready_put(kl_ready *r, kl_item *it);
-/* puts it back at its place, as if it had not been taken */
+/* puts it back in its old place, as if it had not been taken */
 void kl_ready_put_back(kl_ready *r, kl_item *it);
 kl_item *kl_ready_take(kl_ready *r);            /* the next, or NULL */
 void kl_ready_remove(kl_ready *r, kl_item *it); /* it is in there */

@@ -23,12 +23,11 @@ typedef struct kl_backoff_policy {
 
 /* Which ready key is next, and whether an add without a delay ends the present delay. */
 typedef enum kl_queue_order {
-    /* Ours. The highest priority first; a step of priority is worth KL_QUEUE_AGEING of waiting, so that
-     * nothing starves. Namespaces of one priority take turns. An add ends the delay: the run that follows
+    /* The default. The highest priority first; a step of priority is worth KL_QUEUE_AGEING of waiting, so
+     * that no key starves. Namespaces of one priority take turns. An add ends the delay: the run that follows
      * decides what comes next. */
     KL_QUEUE_FAIR,
-    /* client-go's util/workqueue: first in, first out, within a priority. An add leaves the delay
-     * standing. */
+    /* client-go's util/workqueue: first in, first out, within a priority. An add does not end the delay. */
     KL_QUEUE_FIFO,
     /* controller-runtime's priorityqueue (0.22): the highest priority first, then by the time of the first
      * add, those that had been delayed last; an add ends the delay. A key that is added while it runs
@@ -60,12 +59,12 @@ typedef struct kl_workqueue_options {
     uint64_t seed;
     kl_queue_order order;
     kl_time ageing; /* KL_QUEUE_FAIR: 0 is KL_QUEUE_AGEING */
-    /* A key is ready or due sooner, and a worker has found nothing since the last call: waiting workers
-     * should try again. Wake all of them, or one that then calls kl_workqueue_more: `wake` is called once for
-     * any number of keys. Without the lock, on the thread that caused it. May be NULL. */
+    /* Called when a key is ready or due sooner and a worker has found nothing since the last call. It wakes
+     * all waiting workers, or one that then calls kl_workqueue_more; one call stands for any number of keys.
+     * Called without the lock, on the thread that caused it. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
-    /* frees the `what` of a cause. Called without the lock, on any thread; NULL: causes own nothing */
+    /* frees the `what` of a cause. Called without the lock, on any thread. NULL: causes own nothing */
     void (*forget)(uint32_t what);
 } kl_workqueue_options;
 
@@ -76,8 +75,9 @@ void kl_workqueue_free(kl_workqueue *q);
 typedef struct kl_add { /* how a key is added */
     int priority;       /* higher goes first; 0 is normal */
     kl_time after;      /* not before; 0 or less: at once */
-    bool routine;       /* nothing has changed: a key that was given up stays so */
-    /* counts a failure, and waits for the backoff of their number; with `after`, for the shorter of both */
+    bool routine;       /* nothing has changed: a key that was given up stays given up */
+    /* counts a failure, and waits for the backoff of the key's failures; with `after`, for the shorter of
+     * both */
     bool rate_limited;
     bool blameless; /* rate_limited: it was not a failure (a conflict), though it waits like one */
     /* moved in. The last add's cause stays; a routine add's only if it creates the entry, a delayed add's
@@ -102,16 +102,16 @@ typedef struct kl_queue_item {
     int priority;    /* for adding it again */
     uint32_t id;     /* the queue's */
     kl_cause cause;  /* `what` is the queue's, until done or put back */
-    unsigned events; /* adds that are in this entry, retries aside; at most 65535 */
+    unsigned events; /* adds that joined this entry, without retries; at most 65535 */
 } kl_queue_item;
 /* True with *out when a key is ready (delayed ones whose time has come are promoted first). */
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out);
 /* does nothing when the key does not run */
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now);
-/* done, for a caller that kept the kl_item of a running key */
+/* as kl_workqueue_done, for a caller that kept the item of a running key */
 void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now);
-/* For a worker that was woken and took a key, among several that wait: returns kl_workqueue_next_due. Unless
- * that is 0, `wake` will be called again. */
+/* For one worker of several that wait, after it was woken and took a key. Returns kl_workqueue_next_due;
+ * unless that is 0, `wake` will be called again. */
 kl_time kl_workqueue_more(kl_workqueue *q);
 /* 0 when a key is ready, else the time of the next delayed key, or KL_NEVER */
 kl_time kl_workqueue_next_due(kl_workqueue *q);
@@ -129,8 +129,8 @@ void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until
 /* Ends the hold of a key, also one that is about to begin; does nothing for a key that is neither held nor
  * just handed out. */
 void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);
-/* The running item is given up when done, unless a real add came meanwhile: routine adds are dropped, also
- * those during the run, until another add comes. Its failures are forgotten. */
+/* Gives up the running item when it is done, unless an add came meanwhile that is not routine. Routine adds
+ * are then dropped, even those during the run, until another add comes. Its failures are forgotten. */
 void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item);
 /* Forgets all failures; given up keys may be added again. With `again` (NULL: not) these keys are added with
  * its priority and cause, whose `what` is 0. Returns their number. */
@@ -141,7 +141,7 @@ void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p);
 /* adds are dropped, queued keys are still handed out, waiting ones are dropped */
 void kl_workqueue_shut_down(kl_workqueue *q);
 bool kl_workqueue_shutting_down(kl_workqueue *q);
-/* shut down, nothing queued, nothing running; `wake` tells when it becomes so */
+/* whether the queue is shut down with no key queued or running; `wake` is called when that becomes true */
 bool kl_workqueue_drained(kl_workqueue *q);
 
 typedef struct kl_workqueue_stats {
@@ -170,7 +170,7 @@ void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out);
 /* What a key is doing, for people: "queued", "running", "running, queued again", "waiting" and "held"
  * (with *due), "waiting for its group", "given up", "absent". Static. */
 const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due);
-/* of its present or latest entry; 0 when absent */
+/* the priority of its present or latest entry; 0 when absent */
 int kl_workqueue_priority(kl_workqueue *q, const char *key);
 
 #endif

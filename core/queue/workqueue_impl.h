@@ -1,5 +1,5 @@
-/* workqueue_impl.h - the inside of a queue, for workqueue.c (adds, gets, dones), workqueue_back.c (what was
- * handed out goes back, or is given up) and workqueue_look.c (views for people and metrics).
+/* workqueue_impl.h - the inside of a queue, for workqueue.c (adds, gets, dones), workqueue_back.c (keys that
+ * were handed out go back, or are given up) and workqueue_look.c (views for people and metrics).
  *
  * Every call is one step: lock; catch up, or empty the line; change items; leave, or unlock. */
 #ifndef KL_QUEUE_WORKQUEUE_IMPL_H
@@ -16,7 +16,7 @@
 
 #define KL__INBOX 8u       /* the approximate number of concurrent cache misses of a processor */
 #define KL__INBOX_KEY 223u /* longer keys, which are rare, skip the line */
-/* causes that a step on one key may drop: of each line entry, and its own */
+/* causes that a step on one key may drop: one for each line entry, and its own */
 #define KL__FORGOTTEN (KL__INBOX + 2u)
 /* One add in the line. */
 typedef struct kl__queue_letter {
@@ -85,7 +85,7 @@ bool kl__queue_make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_RE
 void kl__queue_unwait_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu);
 /* The key is not given up any more. */
 void kl__queue_wake_up_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu);
-/* Its run ended, or never started. */
+/* The item's run ended, or never started. */
 void kl__queue_ran_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu);
 /* Takes an item out of its group. True: another key of the group is ready now. In rank order items have no
  * groups. */

@@ -20,7 +20,7 @@ typedef enum kl_why {
     KL_WHY_RETRY,   /* its last run failed, or waits for something */
     KL_WHY_RELOAD,  /* new logic runs all keys */
     KL_WHY_LEADING, /* this process became the leader, or the key moved to this shard */
-    KL_WHY_HAND,    /* a person requested it */
+    KL_WHY_HAND,    /* a user requested it */
     KL_WHY_REQUEST, /* a request of the API server to a webhook */
 } kl_why;
 

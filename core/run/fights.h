@@ -1,14 +1,13 @@
 /* fights.h - detects write loops: a key that its own writes trigger again and again, and a key whose writes
- * another manager reverts. No clock, no I/O: its input are runs and their causes; its output are keys to slow
- * down.
+ * another manager reverts. No clock, no I/O: it gets runs and their causes, and names keys to slow down.
  *
  *   began -> wrote* -> ended
  *
  *   a loop:  each run is triggered by the write of the previous run, and writes something else
  *   a fight: we write a field, another manager changes it, we write it again, and so on
  *
- * Such a key waits a second before its next run, then two, up to KL_FIGHTS_DELAY_MAX, until it is quiet.
- * In virtual time (tests) nothing can wait: only loops are reported, again every KL_FIGHTS_STILL_RUNS. Any
+ * Such a key waits a second before its next run, then two, up to KL_FIGHTS_DELAY_MAX, until it is quiet. In
+ * virtual time (tests) no key can wait: only loops are reported, again every KL_FIGHTS_STILL_RUNS. Any
  * thread. */
 #ifndef KL_RUN_FIGHTS_H
 #define KL_RUN_FIGHTS_H
@@ -53,8 +52,8 @@ void kl_fights_free(kl_fights *f);
 void kl_fights_clear(kl_fights *f); /* forgets all keys, since the logic has changed */
 /* True: the key has to wait until *until. */
 bool kl_fights_holds(kl_fights *f, const char *key, kl_time now, kl_time *until);
-/* woke: the object whose event triggered the key, in that state; NULL: another cause. Borrowed, like the
- * answer of an accepted write. */
+/* woke: the object, in that state, whose event triggered the key; NULL: another cause. answer: of an accepted
+ * write. Both are borrowed. */
 void kl_fights_began(kl_fights *f, const char *key, const kl_value *woke, kl_time now);
 void kl_fights_wrote(kl_fights *f, const char *key, const kl_value *answer, kl_time now);
 /* True with *out when there is something to report: a loop or a fight, once, or its end. */

@@ -1,10 +1,10 @@
 /* fleet.h - several clusters in one process: a manager for each, and the way from a run in one to the API
  * server of another.
  *
- * Made before the managers, freed after the last of them. Clusters are added by one thread before anything
- * runs; reading is for any thread. A write to another cluster passes that cluster's door, under the mandate
- * of the run: the right to work on a key here includes its writes there. All managers of a fleet stop before
- * the first is freed. */
+ * Made before the managers, freed after the last of them. One thread adds the clusters before anything runs;
+ * any thread may read. A write to another cluster passes that cluster's door, under the mandate of the run:
+ * the right to work on a key here includes its writes there. All managers of a fleet stop before the first is
+ * freed. */
 #ifndef KL_RUN_FLEET_H
 #define KL_RUN_FLEET_H
 
@@ -21,7 +21,7 @@ void kl_fleet_free(kl_fleet *f);
 KL_NODISCARD kl_status kl_fleet_add(
     kl_fleet *f, const char *name, kl_client *client, size_t *number, kl_err *err);
 struct kl_manager;
-/* by each manager, before anything runs */
+/* called by each manager before anything runs */
 void kl_fleet_join(kl_fleet *f, size_t number, struct kl_manager *m, kl_door *door);
 
 /* NULL reads as an empty fleet. */

@@ -33,14 +33,14 @@ typedef struct kl_imagine_ops {
     void (*view_free)(kl_reader *view); /* NULL is fine */
 } kl_imagine_ops;
 
-/* Lives longer than the worker's owner, which refers to it. Any thread, unless said otherwise. */
+/* Outlives the worker's owner, which refers to it. Any thread, unless said otherwise. */
 typedef struct kl_imagination {
     const kl_imagine_ops *ops;
     bool ask; /* the server computes the result */
     /* Called for each write when it is answered. May be NULL. */
     void (*wrote)(void *arg, const kl_imagined *x);
-    /* Answers a call (a shadow: from the live run) before it is read or simulated; worker thread. False: it
-     * has no answer. May be NULL. */
+    /* Answers a call (a shadow: from the live run) before it is read or simulated; worker thread. False:
+     * there is no answer. May be NULL. */
     bool (*recall)(void *arg, kl_run *r, const kl_op *op, kl_recalled *out);
     /* Answers a list of the caches likewise. May be NULL. */
     bool (*recall_list)(void *run, const char *kind, const kl_read_query *q, kl_objects *out);

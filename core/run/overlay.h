@@ -1,8 +1,8 @@
 /* overlay.h - the writes and reads of one run, which override the caches, so that a dry run reads its own
  * writes.
  *
- * An object is in it under its resource (group and plural), namespace and name, whatever version was
- * requested. Any thread. */
+ * An object is found by its resource (group and plural), namespace and name, whatever version was requested.
+ * Any thread. */
 #ifndef KL_RUN_OVERLAY_H
 #define KL_RUN_OVERLAY_H
 

@@ -26,7 +26,7 @@ typedef struct kl__place {
     kl_list others;     /* the rest */
 } kl__place;
 
-/* KL__NUMBERED: as KL__COUNTED, for changing informers, whose parts have no heaps: it is in `others`. */
+/* KL__NUMBERED: as KL__COUNTED, but in `others`, for changing informers, whose parts have no heaps. */
 typedef enum kl__debt { KL__COUNTED, KL__NUMBERED, KL__GONE, KL__EXACT } kl__debt;
 
 typedef struct kl__entry {

@@ -3,7 +3,7 @@
  *
  * A script declares a param by its default, which fixes the type, or by a rule: {type, min, max, enum, doc,
  * required}. The types are string, integer, number, boolean, duration, list, object and secret; a secret is a
- * text without a default, and is shown nowhere. Only the owner of a spec or program calls functions on it,
+ * text without a default that is never shown. Functions that change a spec or program are for its owner,
  * before it runs; any thread may call the others. */
 #ifndef KL_RUN_PARAMS_H
 #define KL_RUN_PARAMS_H
@@ -17,7 +17,7 @@ const kl_value *kl_params_of(const kl_controller_spec *s);
 /* "integer"; NULL: there is no such param. */
 const char *kl_param_type(const kl_controller_spec *s, const char *name);
 bool kl_param_is_secret(const kl_controller_spec *s, const char *name);
-/* Whether v may be its value. KL_EINVAL names the param and what it must be. */
+/* Checks v as its value. KL_EINVAL names the param and the allowed values. */
 KL_NODISCARD kl_status kl_param_check(
     const kl_controller_spec *s, const char *name, const kl_value *v, kl_err *err);
 /* Merges `wish` into `have` (both objects; NULL: nothing): objects by RFC 7386, all other values are

@@ -31,8 +31,8 @@ typedef enum kl_run_state { KL_RUN_DONE, KL_RUN_WAITING } kl_run_state;
 
 typedef void kl_emit_fn(void *arg, const char *text);
 
-/* The most keys that one event may wake, and values that one object may have in an index. Each is handled
- * under the index's lock or by the queue, where no script's budget counts. */
+/* The most keys that one event may wake, and values that one object may have in an index. They are handled
+ * under the index's lock or by the queue, where no script's budget applies. */
 #define KL_EMITTED_KEYS 100000
 #define KL_EMITTED_VALUES 10000
 
@@ -44,16 +44,16 @@ typedef struct kl_program_ops {
     void (*close)(void *state); /* no run is under way */
     kl_run_state (*start)(void *state, kl_run *run);
     kl_run_state (*resume)(void *state, kl_run *run); /* kl_run_reply has the answer */
-    /* Between keys, optional: housekeeping of the state in small bounded steps; true: something was done.
-     * `idle`: no key is ready, so now is better than later. */
+    /* Optional, between keys: housekeeping of the state in small bounded steps; true: it did something.
+     * `idle`: no key is ready, so this is a good time. */
     bool (*rest)(void *state, bool idle);
-    /* Between keys, optional: the state must be replaced by a fresh one of the same generation. Its runs end
-     * on it. */
+    /* Optional, between keys: whether a fresh state of the same generation must replace this one, on which
+     * its present runs still end. */
     bool (*worn)(void *state);
-    /* Optional: why a state was lost with all its runs, or NULL: it is alive. Its runs fail with that reason.
+    /* Optional: why the state and all its runs were lost; NULL: it is alive. Its runs fail with that reason.
      * `worn` must be true then. */
     const char *(*lost)(void *state);
-    /* while WAITING, at timeout or shutdown: frees what the run holds; kl_run_finish is not called */
+    /* while WAITING, at timeout or shutdown: frees the run's resources; kl_run_finish is not called */
     void (*abandon)(void *state, kl_run *run);
     /* Functions of the script, on the mapper thread (for `serial` on the worker's). KL_ETIMEOUT and
      * KL_ETOOBIG: it exceeded its budget of processor time or memory; the mapper then calls no function of
@@ -72,10 +72,10 @@ struct kl_program {
     const char *name; /* for people: "controllers/x.lua" */
     kl_controller_spec *specs;
     size_t n_specs;
-    kl_webhook_spec *hooks; /* they are opened under the numbers that follow the controllers' */
+    kl_webhook_spec *hooks; /* `open` gets them under the numbers after the controllers' */
     size_t n_hooks;
     const kl_value *metrics; /* its metrics (metrics/custom.h), or NULL */
-    const kl_value *crds;    /* CustomResourceDefinitions that it brings, a list; or NULL */
+    const kl_value *crds;    /* its CustomResourceDefinitions, a list; or NULL */
     atomic_int refs;         /* starts at 1 */
     int generation;          /* 1, 2, ...; set by the manager when it takes the program */
 };
@@ -97,17 +97,17 @@ int kl_run_generation(const kl_run *r);
 /* The cause of the run: the last event, or another reason (run/cause.h), and the number of events since the
  * previous run. *object (may be NULL) is the event's object, borrowed for the run, or NULL. */
 kl_why kl_run_cause(const kl_run *r, const kl_value **object, unsigned *events);
-/* The number of the term of leadership in which it started (leaseTransitions of the Lease): grows with each
- * holder. 0 without. */
+/* The number of the term of leadership in which it started (leaseTransitions of the Lease), which grows with
+ * each holder. 0 without a Lease. */
 int64_t kl_run_epoch(const kl_run *r);
-/* The run's term is over by the local clock: it should end; its writes are refused, and its result is
- * ignored. Its key stays in the queue. */
+/* Whether the run's term has ended by the local clock. The run should end then; its writes are refused, and
+ * its result is ignored. Its key stays in the queue. */
 bool kl_run_deposed(kl_run *r);
 const char *kl_run_id(kl_run *r); /* reconcileID */
 kl_time kl_run_wall(kl_run *r);   /* now, by the runtime's clock */
 /* the next random number; derived from kl_run_id, so that a replayed run gets the same ones */
 uint64_t kl_run_random(kl_run *r);
-void kl_run_seed(kl_run *r, uint64_t seed); /* the seed of further ones */
+void kl_run_seed(kl_run *r, uint64_t seed); /* sets the seed of further numbers */
 kl_reader *kl_run_reader(kl_run *r);
 /* The time at which running code must end, by the real clock, or KL_NEVER. The program checks it and its
  * state's `stop` (bindings/state/budget.h). */
@@ -137,10 +137,10 @@ const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kin
 /* In resume: the result of the operation. body is NULL for sleep, resolve and failures; both borrowed until
  * the next begin or the end of the run. */
 kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err);
-/* The same, blocking this worker: for programs in C, whose runs are of this process. *body is a new
- * reference. The wait ends early when the run must end: KL_ETIMEOUT at its deadline; KL_ECANCELLED when the
- * worker stops, or when a newer generation has run for the time that old runs are granted. From then on
- * kl_run_over is set and the run must return: at KL_OVER_STOP with KL_RUN_WAITING, and it is abandoned. */
+/* The same, blocking this worker: for programs in C, which run in this process. *body is a new reference. The
+ * wait ends early when the run must end: KL_ETIMEOUT at its deadline; KL_ECANCELLED when the worker stops, or
+ * when the time is over that old runs get after a newer generation took over. From then on kl_run_over is set
+ * and the run must return: at KL_OVER_STOP with KL_RUN_WAITING, and it is abandoned. */
 KL_NODISCARD kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err);
 KL_NODISCARD kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err);
 KL_NODISCARD kl_status kl_run_sleep_wait(kl_run *r, kl_time d, kl_err *err);
@@ -167,7 +167,7 @@ typedef enum kl_result_kind {
     KL_RESULT_REQUEUE,  /* again, rate limited; no error, backoff grows */
     KL_RESULT_RETRY,    /* kube.retry: expected wait, no error, backoff kept as it is; 0: as REQUEUE */
     KL_RESULT_CONFLICT, /* a raised 409, or 404 of the run's object, which the next run may not meet: requeued
-                         * at once, no error counted */
+                         * at once, counts no error */
     KL_RESULT_ERROR,    /* rate limited requeue, logged with traceback */
     KL_RESULT_FAIL,     /* terminal until the object changes */
 } kl_result_kind;
@@ -178,7 +178,7 @@ void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *me
 /* The priority of the key when the result requeues it; unchanged by default. */
 void kl_run_set_priority(kl_run *r, int priority);
 int kl_run_priority(const kl_run *r);
-/* A webhook's run, whose object is an AdmissionRequest: its decision (webhook/admission.h). Once, before
+/* The decision of a webhook's run, whose object is an AdmissionRequest (webhook/admission.h). Once, before
  * kl_run_finish; the API server may have been answered already. */
 void kl_run_answer(kl_run *r, const kl_value *decision);
 /* The complete cached object, when no later state is known (run/elide.h): a write that would not change it

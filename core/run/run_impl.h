@@ -12,7 +12,7 @@
 #include "base/sync.h"
 #include "run/worker.h"
 
-/* An answer under way from another thread to a run. run is NULL when the run ended first (under w->mu). */
+/* An answer from another thread, on its way to a run. run is NULL when the run ended first (under w->mu). */
 typedef struct kl_answer {
     kl_list link;
     kl_worker *w;
@@ -50,14 +50,14 @@ struct kl_run {
     const kl_value *object;
     struct {                /* of leadership */
         kl_mandate mandate; /* the mandate under which the run was started */
-        int64_t epoch;      /* of that */
+        int64_t epoch;      /* of that mandate */
         bool lost;          /* a write was refused because `mandate` does not hold any more */
     } term;
     int attempt;
     char id[40];
     kl_trace caller;                      /* the trace that it continues; trace "": none */
     char traceparent[KL_TRACEPARENT_MAX]; /* "" until a request carries it */
-    char *detail;                         /* its log fields for machines; made when it is first logged */
+    char *detail;                         /* its log fields for machines; made on its first log line */
     void *user;
     kl_random chance;
     bool drawn; /* the random seed is set */
@@ -140,8 +140,8 @@ struct kl_worker {
     atomic_bool ended; /* its thread will neither run another key nor wait */
 };
 
-/* For logs, behind "controller=%s key=%s ... reconcileID=%s generation=%d": " controllerGroup=...
- * spanID=..." when the log wants everything, else "". Valid for the run. */
+/* The fields that follow "controller=%s key=%s ... reconcileID=%s generation=%d" in a log line: "
+ * controllerGroup=... spanID=..." if the log is detailed, else "". Valid for the run. */
 const char *kl__run_detail(kl_run *r);
 /* Sends op through the door. A write that would change nothing is not sent: done is called at once with the
  * cached object (elide_run.c). */
@@ -153,7 +153,7 @@ void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl
  * freed.
  */
 int kl__answer_take(kl_answer *a);
-void kl__answer_forget(kl_run *r); /* pending answers do not reach it any more */
+void kl__answer_forget(kl_run *r); /* detaches the run from its pending answers */
 
 /* Scripts give durations of up to 292 years; below 0 is now. */
 static inline kl_time kl__after(kl_time now, kl_time d)
@@ -181,7 +181,7 @@ kl_time kl__outlived_at(kl_worker *w, kl_gen_state *g, kl_time now);
 kl_time kl__gens_end_old_runs(kl_worker *w, kl_time now);
 
 /* --- start.c, settle.c; owner thread ------------------------------------------------------- */
-/* False when the key has to wait after all. */
+/* False when the key must wait after all. */
 bool kl__run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time now);
 void kl__run_stepped(kl_run *r, kl_run_state state); /* worker.c: handles a program's result; ends finished
                                                         runs */
@@ -201,11 +201,11 @@ void kl__tell_gone(const kl_worker *w, const char *key);
 
 /* --- own_run.c ---------------------------------------------------------------------------- */
 typedef struct kl_write kl_write; /* the facts of a write that are needed when it is answered */
-kl_write *kl__write_of(kl_run *r, const kl_op *op); /* for a complete op; NULL: no run will wait for it */
+kl_write *kl__write_of(kl_run *r, const kl_op *op); /* op is complete; NULL: no run will wait for it */
 void kl__write_free(kl_write *x);                   /* NULL is fine */
-/* with success; x NULL is fine */
+/* the write succeeded; x NULL is fine */
 void kl__write_answered(kl_run *r, const kl_write *x, const kl_value *body);
-/* The key, or its group, has to wait for its writes, until that time at the latest. */
+/* Whether the key, or its group, must wait for its writes, until *until at the latest. */
 bool kl__write_owed(
     kl_worker *w, const kl_gen_state *g, const char *name, const char *key, kl_time now, kl_time *until);
 

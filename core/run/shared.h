@@ -15,12 +15,11 @@ struct kl_remote;
 
 /* `what` is its name in messages, copied; max: bytes. */
 kl_shared *kl_shared_new(const char *what, size_t max);
-/* a store in another process (run/remote.h) */
+/* stands for a store in another process (run/remote.h) */
 kl_shared *kl_shared_new_remote(const struct kl_remote *remote);
 void kl_shared_free(kl_shared *s); /* NULL is fine */
 
-/* Any thread; each call is atomic. A returned value is a new reference, or NULL: there is none of that
- * name. */
+/* Any thread; each call is atomic. A returned value is a new reference; NULL: no value has that name. */
 const kl_value *kl_shared_get(kl_shared *s, const char *name);
 /* v NULL removes the name. KL_ETOOBIG: it would exceed the limit. */
 KL_NODISCARD kl_status kl_shared_set(kl_shared *s, const char *name, const kl_value *v, kl_err *err);
@@ -28,8 +27,8 @@ KL_NODISCARD kl_status kl_shared_set(kl_shared *s, const char *name, const kl_va
  * the sum of integers exceeds 64 bits. */
 KL_NODISCARD kl_status kl_shared_add(
     kl_shared *s, const char *name, const kl_value *by, const kl_value **out, kl_err *err);
-/* Sets it if its value equals `was` (NULL: if there is none); *done tells whether it did. *is: the present
- * value. */
+/* Sets the name to v if its value equals `was` (NULL: if it has none); *done tells whether it was set. *is:
+ * the present value. */
 KL_NODISCARD kl_status kl_shared_swap(kl_shared *s, const char *name, const kl_value *was, const kl_value *v,
     bool *done, const kl_value **is, kl_err *err);
 void kl_shared_forget(kl_shared *s, const char *name);

@@ -19,8 +19,8 @@ typedef struct kl_when {
      * everything passes */
     char **words;
     size_t fn;             /* predicate function(now, old), or KL_NO_FN */
-    kl_selector *selector; /* changes of objects that it matches neither before nor after are ignored; NULL:
-                              none are */
+    kl_selector *selector; /* a change is ignored if it matches the object neither before nor after; NULL:
+                            * none is ignored */
 } kl_when;
 
 typedef enum kl_map_how { KL_MAP_OWNER, KL_MAP_SAME_NAME, KL_MAP_VIA, KL_MAP_FN } kl_map_how;
@@ -63,7 +63,7 @@ typedef struct kl_select_spec {
 
 typedef enum kl_managed_fields { KL_MANAGED_DEFAULT, KL_MANAGED_KEPT, KL_MANAGED_DROPPED } kl_managed_fields;
 
-/* A text for each object: the value at a path, or the result of a function; with neither there is none. */
+/* A text for each object: the value at a path, or the result of a function; none if neither is set. */
 typedef struct kl_text_of {
     kl_path *path;
     size_t fn; /* or KL_NO_FN */
@@ -96,7 +96,7 @@ typedef struct kl_controller_spec {
     /* the watched namespaces; NULL-terminated, or NULL: all that the manager watches */
     char **namespaces;
     char *select_labels, *select_fields; /* selectors for the resource, applied by the server; NULL: all */
-    kl_select_spec *selects; /* the same for other kinds; kinds that are missing here have no selectors */
+    kl_select_spec *selects; /* the same for other kinds; a kind without an entry has no selectors */
     size_t n_selects;
     kl_when when;
     kl_watch_spec *watches;
@@ -108,7 +108,7 @@ typedef struct kl_controller_spec {
     char **reads;         /* kinds; NULL-terminated or NULL */
     char **metadata_only; /* kinds of which only metadata is fetched; NULL-terminated or NULL */
     kl_fields_spec *fields;
-    size_t n_fields; /* kinds that are missing here are kept in full */
+    size_t n_fields; /* a kind without an entry is kept in full */
     /* metadata.managedFields of those; default: the manager's */
     kl_managed_fields managed_fields;
     int workers;     /* threads; 0: the manager's default (--workers), which is 1 */
@@ -123,7 +123,7 @@ typedef struct kl_controller_spec {
     char **cron;    /* times in UTC at which all keys run (base/cron.h); NULL-terminated or NULL */
     /* the priority of keys enqueued by changes, higher first; existing objects get KL_PRIORITY_LOW more */
     int priority;
-    kl_text_of priority_of;    /* instead, a priority per object: a whole number, cut to +-KL_PRIORITY_MOST */
+    kl_text_of priority_of;    /* or a priority for each object: a whole number, cut to +-KL_PRIORITY_MOST */
     kl_text_of serial;         /* runs of equal texts do not overlap */
     kl_backoff_policy backoff; /* zero: the queue's defaults */
     /* failures in a row after which a key rests until its object changes; 0: never */
@@ -132,7 +132,7 @@ typedef struct kl_controller_spec {
     kl_time own_writes;
     char *finalizer; /* NULL: it has no finalize */
     kl_lead lead;
-    bool lead_said; /* the script sets `lead`; otherwise the command line may */
+    bool lead_said; /* the script sets `lead`; if false, the command line may */
     kl_shard_by shard;
     kl_reload_keys on_reload;
     bool shard_own; /* shard by namespace, with caches of this replica's namespaces only */

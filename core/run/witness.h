@@ -36,7 +36,7 @@ typedef struct kl_asked {
 typedef struct kl_answered {
     unsigned number; /* the number of the request */
     kl_status status;
-    /* HTTP; 0: no answer, or (with KL_OK, of a write) none was needed: it would have changed nothing */
+    /* HTTP; 0: no answer, or, with KL_OK, a write that was not sent because it would have changed nothing */
     int code;
     const kl_value *body; /* NULL where there is none */
     const kl_err *err;    /* of a failure */
@@ -46,7 +46,7 @@ typedef struct kl_answered {
 typedef struct kl_witness { /* each function may be NULL */
     void (*began)(void *arg, kl_run *r);
     void (*saw)(void *arg, kl_run *r, const kl_saw *x);
-    /* Inputs without a request: the cached object of a kl_run_believed (n is 0: none), and the time of
+    /* Inputs without a request: the cached object of a kl_run_believed (none if n is 0), and the time of
      * day. */
     void (*believed)(void *arg, kl_run *r, const kl_saw *x);
     void (*timed)(void *arg, kl_run *r, kl_time wall);

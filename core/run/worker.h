@@ -34,7 +34,7 @@ typedef struct kl_logic {
 
 /* A run that has ended. Strings are borrowed. */
 struct kl_ran {
-    const char *controller, *key, *id, *message; /* message NULL: nothing to say */
+    const char *controller, *key, *id, *message; /* message NULL: none */
     kl_result_kind result;
     kl_time after;          /* until the next requested run; -1: none */
     kl_time started, ended; /* monotonic */
@@ -45,7 +45,7 @@ struct kl_ran {
     bool wrote; /* the server accepted a write of it */
     /* one of its calls failed because of the server: no answer, 429, 5xx */
     bool excused;
-    /* it was aborted, since the lease was lost or the process stops. Its key stays in the queue; result and
+    /* it was aborted, because the lease was lost or the process stops. Its key stays in the queue; result and
      * after are unset */
     bool put_back;
 };
@@ -62,12 +62,12 @@ typedef struct kl_worker_owner {
     /* The trace that the key's run continues, from its requester; false: none, and *out is unchanged. NULL:
      * every run begins its own. */
     bool (*trace)(void *arg, const char *key, kl_trace *out);
-    /* Resolve a kind; done on any thread. */
+    /* Resolves a kind; calls done on any thread. */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
     const kl_resource *(*resource)(void *arg, const char *kind); /* NULL: not resolved yet */
     void (*event)(void *arg, const kl_news *n);                  /* the owner sets `component` */
     void (*more)(void *arg); /* a key was taken: another worker might take the next; may be NULL */
-    /* kl_run_answer; NULL where runs are no webhook's */
+    /* see kl_run_answer; NULL unless the runs are a webhook's */
     void (*answer)(void *arg, const char *key, const kl_value *decision);
     void (*ended)(void *arg);                /* the worker's last call, on its thread; may be NULL */
     void (*ran)(void *arg, const kl_ran *r); /* on its thread; may be NULL */
@@ -79,7 +79,7 @@ typedef struct kl_worker_owner {
      * the clock, and from `elide`. */
     kl_time (*wall)(void *arg, kl_run *r);
     const kl_value *(*believed)(void *arg, kl_run *r, const char *kind, const char *ns, const char *name);
-    /* no key is taken while it is true; poke the worker after a change. NULL: never */
+    /* while true, the worker takes no key; poke the worker after a change. NULL: never paused */
     const atomic_bool *paused;
     void *arg;
     const char *name;    /* controller name */
@@ -99,12 +99,12 @@ typedef struct kl_worker_owner {
     const kl_witnesses *witnesses; /* observers; may be NULL */
     /* The worker runs keys only in the term in which it was created. NULL: unchecked. */
     const kl_tenure *tenure;
-    /* keys wait until the caches show their writes; NULL: they do not */
+    /* makes keys wait until the caches show their writes; NULL: keys do not wait */
     kl_own_writes *own_writes;
     const kl_fleet *fleet; /* the clusters, ours included; NULL: there is only ours */
     size_t cluster;
-    /* How long runs on an older generation may continue; then they are ended, and their keys put back. 0: 30
-     * s, or the older one's `timeout` where that is longer. Below 0: without limit. */
+    /* How long runs on an older generation may continue before they are ended and their keys put back. 0: 30
+     * s, or the older generation's `timeout` if that is longer. Below 0: without limit. */
     kl_time reload_deadline;
     const struct kl_remote *remote; /* its runs belong to another process (run/remote.h); NULL: they are ours
                                      */
@@ -114,9 +114,9 @@ typedef struct kl_worker_owner {
 
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number);
 void kl_worker_start(kl_worker *w); /* its own thread */
-void kl_worker_poke(kl_worker *w);  /* any thread: look again */
-/* Wakes the worker for a key. True when it slept with room for a key (it is called now, or was before). Any
- * thread that keeps the worker from being joined meanwhile. */
+void kl_worker_poke(kl_worker *w);  /* any thread: makes it look for work again */
+/* Wakes the worker for a key. True when it slept with room for a key; a call that was made before counts,
+ * too. Any thread that keeps the worker from being joined meanwhile. */
 bool kl_worker_call(kl_worker *w);
 /* any thread, likewise: it sleeps with room for a key, and wakes at `due` or earlier */
 bool kl_worker_awaits(kl_worker *w, kl_time due);

@@ -1,11 +1,10 @@
-/* control.h - the control socket: HTTP with JSON on a socket in the file system, by which the owner of the
- * process inspects and commands it.
+/* control.h - the control socket: HTTP with JSON on a Unix socket, for the owner of the process to inspect
+ * and command it.
  *
  *   curl --unix-socket $XDG_RUNTIME_DIR/kubelua/PID.sock http://kubelua/v1/controllers
  *
- * Only the process's own user and root are served, and each command is logged with its sender. Parts of the
- * process add routes; paths begin with the version of the API. An answer other than 2xx has {"error":
- * "..."}. */
+ * It serves only the process's own user and root, and logs each command with its sender. Other rooms add
+ * routes; paths begin with the version of the API. An answer other than 2xx has {"error": "..."}. */
 #ifndef KL_CONTROL_CONTROL_H
 #define KL_CONTROL_CONTROL_H
 
@@ -19,15 +18,15 @@ typedef struct kl_control_request kl_control_request;
  * thread; may wait for the manager's loop, but not for runs. */
 typedef void kl_control_handler(void *arg, kl_control_request *q);
 
-/* Routes can be added and called (kl_control_serve) from now on. `about` is what GET /v1/ shows beside
- * routes, pid and version: an object, or NULL. */
+/* Routes can be added and called (kl_control_serve) from now on. `about`, an object or NULL, is shown by GET
+ * /v1/ beside routes, pid and version. */
 kl_control *kl_control_new(const kl_value *about);
-/* `help` is one line for GET /v1/. Any thread, before or after it listens; a route that is there is
- * replaced. Strings are copied. */
+/* `help` is one line for GET /v1/. Any thread, before or after it listens; an existing route is replaced.
+ * Strings are copied. */
 void kl_control_route(
     kl_control *c, const char *method, const char *path, const char *help, kl_control_handler *fn, void *arg);
-/* Guards the present routes of a path, which show contents that a read-only visitor must not see (Secrets):
- * only callers that may make changes are served. */
+/* Guards the present routes of a path that show contents which a read-only visitor must not see (Secrets).
+ * They then serve only callers that may make changes. */
 void kl_control_guard(kl_control *c, const char *path);
 bool kl_control_guarded(kl_control *c, const char *path);
 /* Begins to listen. path NULL: PID.sock in kl_control_dir. */
@@ -42,12 +41,11 @@ void kl_control_free(kl_control *c);
 char *kl_control_dir(void);
 
 /* Serves a request that another listener has authenticated, as if it came from the socket. `who` is for the
- * log. Without `change` only GETs are allowed, and none that is guarded. The request is answered, now or
- * later. */
+ * log. Without `change` only unguarded GETs are allowed. The request is answered now or later. */
 void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool change);
 
 /* --- for handlers ------------------------------------------------------------------------- */
-/* or NULL; borrowed until the handler returns */
+/* a parameter of the query, or NULL; borrowed until the handler returns */
 const char *kl_control_query(const kl_control_request *q, const char *name);
 /* NULL: no body; borrowed until the answer */
 const kl_value *kl_control_body(const kl_control_request *q);

@@ -1,4 +1,5 @@
-/* dashboard.h - a page that shows the process live; with the token it can do all that the control socket can.
+/* dashboard.h - a page that shows the process live; with the token it can do everything that the control
+ * socket can.
  *
  *   GET /, /app.js, /style.css     the page, as the binary carries it
  *   GET /v1/events                 server-sent events "snapshot", one a second while somebody looks
@@ -6,8 +7,8 @@
  *   other paths below /v1/         the control API (control/control.h): reads for everybody; changes, and
  *                                  what objects hold (guarded routes), with "Authorization: Bearer TOKEN"
  *
- * On a loopback address only requests to a loopback name are served, so that no foreign page can reach it by
- * a DNS name that points here. */
+ * On a loopback address only requests to a loopback name are served, so that a foreign page cannot reach it
+ * through a DNS name that points here. */
 #ifndef KL_CONTROL_DASHBOARD_H
 #define KL_CONTROL_DASHBOARD_H
 

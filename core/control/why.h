@@ -1,4 +1,4 @@
-/* why.h - why a key ran, or why it does not: what the controllers of a process know of an object, for
+/* why.h - why a key ran, or does not run: what the controllers of a process know about an object, for
  * `kubelua why` and GET /v1/why. */
 #ifndef KL_CONTROL_WHY_H
 #define KL_CONTROL_WHY_H
@@ -6,7 +6,7 @@
 #include "control/control.h"
 #include "manager/manager.h"
 
-/* What the controllers know of an object of a kind ("v1/Secret", or a short form: secrets, Secret) under
+/* What the controllers know about the object of a kind ("v1/Secret", or a short form: secrets, Secret) under
  * "namespace/name" or "name":
  *
  *   {kind, key, controllers: [{cluster, controller, resource, role, key, present, state, says, queue:
@@ -26,8 +26,8 @@ const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own);
  * list. On the loop. */
 void kl_why_kinds(struct kl_wiring *w, bool own, char ***kinds, size_t *n);
 void kl_why_kinds_free(char **kinds, size_t n);
-/* The end of a sentence that says that `asked` is none of the kinds: ": did you mean v1/Pod? (WHATv1/Pod,
- * v1/Node)"; caller frees. */
+/* The end of a message that `asked` is none of the kinds: ": did you mean v1/Pod? (WHATv1/Pod, v1/Node)";
+ * caller frees. */
 char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *what);
 /* Completes `key`: for a namespaced kind, a name without a namespace is in "default", as in kubectl. The
  * caller frees it. */

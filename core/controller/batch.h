@@ -22,8 +22,8 @@ void kl_batch_begin(kl_batch *b);
 /* Whether the caller should wake workers now; false: the end of the batch will. Any thread. */
 bool kl_batch_wakes(kl_batch *b);
 
-/* Ends the batch, whoever began it: true when the caller should wake workers for it. Any thread. An end
- * that comes too early costs a wake-up, and loses none. */
+/* Ends the batch, whoever began it: true when the caller should wake workers for it. Any thread. An early end
+ * costs an extra wake-up, but loses none. */
 bool kl_batch_end(kl_batch *b);
 
 #endif

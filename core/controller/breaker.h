@@ -18,12 +18,12 @@ typedef struct kl_breaker_side {
     uint64_t runs, errors;
     /* of the new side: only those of keys beyond KL_BREAKER_FREE_WRITES */
     uint64_t writes;
-    kl_time lasted; /* for how long it has been the present logic */
+    kl_time lasted; /* how long it has been the present logic */
 } kl_breaker_side;
 
 /* Fewer failures do not count: one failing object, retried at once, reaches this number in half a second. */
 #define KL_BREAKER_ERRORS 5
-/* One run in five: below that most of the work is done, and going back would undo it. */
+/* One run in five: below that, most of the work succeeds, and a rollback would undo it. */
 #define KL_BREAKER_ERROR_SHARE 0.2
 /* The factor that "much more" means, for failures and for writes. */
 #define KL_BREAKER_RATIO 3.0
@@ -34,7 +34,7 @@ typedef struct kl_breaker_side {
  * A key in a write loop passes this number within a second. */
 #define KL_BREAKER_FREE_WRITES 10
 #define KL_BREAKER_WRITES 20
-/* How many failures in a row count for one key: the backoff decides how many more follow. */
+/* At most this many failures in a row count for one key, because the backoff decides how many more follow. */
 #define KL_BREAKER_ATTEMPTS 5
 
 /* NULL while `fresh` is acceptable; otherwise the reason, for people: "8 of 10 runs fail, 1 of 500 did

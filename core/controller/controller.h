@@ -35,7 +35,7 @@ typedef struct kl_controller_env { /* the parts of the manager that all its cont
     kl_time reload_deadline;                    /* of runs on an old generation; 0: see kl_worker_owner */
     void (*event)(void *arg, const kl_news *n); /* any thread */
     void *event_arg;
-    kl_commons *commons;           /* what scripts remember */
+    kl_commons *commons;           /* the memory of scripts */
     bool turns;                    /* see manager/turns.h */
     const kl_imagination *imagine; /* simulates writes instead of sending them; NULL: they are sent */
     struct kl_flight *flight;      /* gets events that enqueued no key; may be NULL */
@@ -57,15 +57,15 @@ const char *kl_controller_name(const kl_controller *c);
 const char *kl_controller_resource(const kl_controller *c);
 void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation);
 /* Publishes the staged generation when it is ready; starts workers when its office is open, and ends them
- * when it is closed. It never waits: `changed` tells when another step is due. A drained controller aborts
- * its runs when its office has closed. */
+ * when it is closed. It never waits: `changed` is called when another step is due. A drained controller
+ * aborts its runs when its office has closed. */
 void kl_controller_advance(kl_controller *c);
 /* The end: no new keys; then abort the remaining runs; then join. */
 void kl_controller_drain(kl_controller *c);
 void kl_controller_wait(kl_controller *c); /* any thread, after drain: until its workers have ended */
 void kl_controller_abort(kl_controller *c);
 void kl_controller_join(kl_controller *c);
-/* after join; its memory stays while an event of it waits for the mapper */
+/* after join; the memory stays until the mapper has handled its last event */
 void kl_controller_free(kl_controller *c);
 bool kl_controller_published(kl_controller *c); /* a generation has taken over */
 int kl_controller_generation(kl_controller *c); /* the published generation; 0: none */

@@ -61,9 +61,9 @@ struct kl_controller {
 size_t kl__controller_wanted(kl_controller *c, const kl_controller_spec *s);
 void kl__controller_fit(kl_controller *c, size_t want);
 void kl__controller_reap(kl_controller *c, bool all);
-/* Ends those dry runs that are over, or all. Loop. */
+/* Ends the dry runs that have finished, or all. Loop. */
 void kl__controller_reap_rehearsals(kl_controller *c, bool all);
-/* No worker runs any more: its office may be released. Loop. */
+/* No worker runs any more, so its office may be released. Loop. */
 void kl__controller_rest(kl_controller *c);
 
 #endif

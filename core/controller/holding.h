@@ -4,8 +4,8 @@
  *   wanted --hold--> listed and watched --each kind was listed--> covered: keys may run      not wanted, last run over --> let go
  *
  * So a key never runs while the cache lacks its namespace, and a namespace is never dropped during a run. The
- * keys of a new namespace are enqueued when it is covered. While our membership lease is lost, the caches
- * stay as they are. All calls on the loop. */
+ * keys of a new namespace are enqueued when it is covered. While our membership lease is lost, the caches do
+ * not change. All calls on the loop. */
 #ifndef KL_CONTROLLER_HOLDING_H
 #define KL_CONTROLLER_HOLDING_H
 

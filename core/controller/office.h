@@ -21,7 +21,7 @@ typedef struct kl_office kl_office;
 
 typedef struct kl_offices_env {
     kl_election_env election;   /* loop, client, clock, metrics, and options; its callbacks are ours */
-    void (*changed)(void *arg); /* some office opened or closed; posted to the loop */
+    void (*changed)(void *arg); /* called when an office opened or closed; posted to the loop */
     void *arg;
 } kl_offices_env;
 
@@ -36,15 +36,15 @@ void kl_offices_free(kl_offices *o);
 
 /* Puts a controller into its office until kl_office_leave. NULL without offices. */
 kl_office *kl_office_enter(kl_offices *o, const char *controller, const kl_controller_spec *spec);
-/* kl_office_enter would return f for this spec */
+/* whether kl_office_enter would return f for this spec */
 bool kl_office_suits(const kl_office *f, const kl_controller_spec *spec);
 void kl_office_leave(kl_office *f);      /* the last one releases the lease */
 bool kl_office_open(const kl_office *f); /* work may begin */
-/* A controller begins work (the office is open); has ended it. In between the lease is neither released nor
- * campaigned for again. */
+/* A controller begins work, which needs an open office; a controller has ended its work. In between the lease
+ * is neither released nor campaigned for again. */
 void kl_office_work(kl_office *f);
 void kl_office_rest(kl_office *f);
-/* The gate of a controller whose caches are ready; NULL: keys are not shared, all are ours. Call it again
+/* The gate of a controller whose caches are ready; NULL: keys are not shared, so all are ours. Call it again
  * when the spec changes; `have` is the present gate, or NULL. moved: see kl_sharding_enter. */
 kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *spec,
     void (*moved)(void *arg, kl_claims *before), void *arg);
@@ -61,7 +61,7 @@ const kl_tenure *kl_office_tenure(const kl_office *f);
 
 /* Writes the gauges of shared keys, if keys are shared; on the loop. */
 void kl_offices_metrics(kl_offices *o, kl_buf *out);
-/* Any thread: every office with a controller is open. */
+/* Whether every office with a controller is open. Any thread. */
 bool kl_offices_leading(kl_offices *o);
 /* Any thread, never waits: false when a lease expired more than `tolerance` ago and its controllers have not
  * ended; *why names it (the caller frees it; may be NULL). */

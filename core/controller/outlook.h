@@ -10,19 +10,19 @@
 #include "base/clock.h"
 #include "value/value.h"
 
-/* The first monotonic time of a virtual clock; no machine is up for 36 years, so it is told from real
+/* The first monotonic time of a virtual clock. No machine is up for 36 years, so it differs from real
  * time. */
 #define KL_TURNS_EPOCH ((kl_time)1 << 60)
 
 /* Accumulates over controllers: start from zero, with next and next_key set to KL_NEVER. */
 typedef struct kl_outlook {
-    bool busy;              /* work is under way that needs no time to pass: ask again */
+    bool busy;              /* work is under way that needs no virtual time: ask again */
     bool ready;             /* a key may run */
     size_t failing, asleep; /* keys whose last run failed; sleeping runs */
     uint64_t parked;        /* controllers that wait for a missing kind or permission */
     kl_time next;           /* the time of the next step, or KL_NEVER */
     kl_time next_key;       /* when the next key runs or resumes, or KL_NEVER */
-    /* what is under way, for people: "reconcile of web default/a"; NULL. Caller frees */
+    /* the work under way, for people: "reconcile of web default/a"; NULL: none. Caller frees */
     char *what;
 } kl_outlook;
 

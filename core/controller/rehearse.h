@@ -12,7 +12,8 @@ typedef struct kl_rehearsal kl_rehearsal;
 
 /* Begins, with the logic and the objects of `like`, which outlive it. done is called once, on its thread,
  * with a report, a reference for the callee: {runs: [one, see observe/flight.h], writes: [{verb, kind, key,
- * subresource, changes, error}]}; no runs: the run did not end within `within`, or the key has no object. */
+ * subresource, changes, error}]}; without runs, the run did not end within `within`, or the key has no
+ * object. */
 kl_rehearsal *kl_rehearse(const kl_worker_owner *like, const char *key, kl_time within,
     void (*done)(void *arg, const kl_value *report), void *arg);
 bool kl_rehearsal_over(kl_rehearsal *r); /* any thread: kl_rehearsal_end would not block */

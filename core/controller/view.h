@@ -6,7 +6,8 @@
 #include "run/overlay.h"
 #include "run/reconciler.h"
 
-/* Reads of `of` (borrowed; it outlives the view) over `o`, to which a reference is taken. Owner thread. */
+/* A reader of `of` (borrowed; it outlives the view) that `o` overrides; takes a reference to `o`. Owner
+ * thread. */
 kl_reader *kl_view_new(kl_reader *of, kl_overlay *o);
 void kl_view_free(kl_reader *view); /* NULL is fine */
 /* Returns true when it has answered the list; the overlay is then applied to its answer. */

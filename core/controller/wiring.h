@@ -29,7 +29,7 @@ typedef struct kl_wiring_options {
     kl_clock *clock;
     /* outlives the wiring: a function on the mapper may still enqueue after retirement */
     kl_workqueue *queue;
-    kl_own_writes *own_writes; /* notified about its caches; may be NULL. Outlives it likewise */
+    kl_own_writes *own_writes; /* notified about its caches; may be NULL. Outlives the wiring likewise */
     kl_program *program;       /* a reference is taken */
     size_t index;
     int generation;
@@ -38,32 +38,33 @@ typedef struct kl_wiring_options {
     /* on the loop: the wiring was freed and does not use the queue any more; may be NULL */
     void (*gone)(void *arg);
     void *gone_arg;
-    /* Around a batch of events: the holding thread's wake-ups of the queue may wait until the release, which
-     * may come from another thread, and also comes when a feed is dropped within the batch. Any thread; may
-     * be NULL. */
+    /* Called before and after a batch of events: until the release, the holding thread's wake-ups of the
+     * queue may wait. The release may come from another thread, and comes even when a feed is dropped within
+     * the batch. Any thread; may be NULL. */
     void (*hold)(void *arg), (*release)(void *arg);
     void *hold_arg;
-    /* Keys that are not ours are not enqueued. Any thread; NULL: all are. */
+    /* Keys that are not ours are not enqueued. Any thread; NULL: all keys are ours. */
     bool (*ours)(void *arg, const char *key);
     void *ours_arg;
     kl_reader_front front;
     const kl_value *params; /* replaces the spec's params; NULL: the spec's; a reference is taken */
     /* gets events that enqueued no key; may be NULL. Outlives the wiring */
     struct kl_flight *flight;
-    /* An object of its own resource was deleted. Any thread; may be NULL. */
+    /* Called when an object of its own resource was deleted. Any thread; may be NULL. */
     void (*deleted)(void *arg, const char *key);
     void *deleted_arg;
 } kl_wiring_options;
 
 /* All calls on the loop unless said otherwise. */
 kl_wiring *kl_wiring_new(const kl_wiring_options *o);
-/* Connects the kinds that have become available. True when all are connected and synced. kl_wiring_why
- * reports a wrong index. */
+/* Connects the kinds that have become available. True when all kinds are connected and synced. kl_wiring_why
+ * reports an invalid index. */
 bool kl_wiring_advance(kl_wiring *w);
 /* Call it when w is ready, before its predecessor is retired: from now on runs wait until w's caches show
  * their writes. */
 void kl_wiring_attend(kl_wiring *w);
-/* Events feed the queue from now on, also while its predecessor still does: none is lost between the two. */
+/* From now on events feed the queue, even while those of its predecessor still do, so that none is lost
+ * between the two. */
 void kl_wiring_listen(kl_wiring *w);
 void kl_wiring_activate(kl_wiring *w); /* listens, and enqueues everything */
 void kl_wiring_enqueue_all(kl_wiring *w, kl_why why);
@@ -85,9 +86,10 @@ void kl_wiring_unref(kl_wiring *w);     /* any thread */
 kl_wiring *kl_wiring_of(kl_logic *l);
 /* any thread: an object of the controller's resource; a new reference, or NULL */
 const kl_value *kl_wiring_object(kl_wiring *w, const char *key);
-/* One of its kinds has changed (kl_cache_outdated): the controller needs a new wiring. */
+/* Whether one of its kinds has changed (kl_cache_outdated), so that the controller needs a new wiring. */
 bool kl_wiring_outdated(const kl_wiring *w);
-/* One of its functions exceeded its budget: it enqueues no more keys until another generation replaces it. */
+/* Whether one of its functions exceeded its budget. It then enqueues no more keys until another generation
+ * replaces it. */
 bool kl_wiring_spent(const kl_wiring *w);
 /* Why it is not ready: "waiting for v1/Pod", or the problems of its caches. NULL when ready. Caller frees. */
 char *kl_wiring_why(kl_wiring *w, bool *parked);

@@ -19,9 +19,10 @@ typedef struct kl_mapper_state {
     size_t index;
     void *state;
     bool failed; /* the last opening failed; logged once */
-    /* a function exceeded its budget: which and how, and none is called any more; NULL: none did. Set once */
+    /* the function that exceeded its budget, and how: no function is called any more. NULL: none did. Set
+     * once */
     _Atomic(char *) spent;
-    atomic_bool stopped; /* the functions are not needed any more: they end, and none is called */
+    atomic_bool stopped; /* the functions are not needed any more: running ones end, and none is called */
     /* for reports about `spent`: the functions' controller, its counters, the caches' callback and its
      * loop */
     char *controller;
@@ -55,7 +56,7 @@ typedef struct kl_feed {
     const kl_watch_spec *watch; /* KL_ROLE_WATCH */
     struct kl_need *need;
     kl_subscription *sub;
-    atomic_bool told; /* the existing objects were delivered: from now on events are new */
+    atomic_bool told; /* the existing objects were delivered; later events are changes */
 } kl_feed;
 
 /* One kind that the controller uses. */
@@ -103,7 +104,7 @@ struct kl_wiring {
     kl_wired_index *indexes;
     size_t n_indexes;
     kl_mapper_state *mapper; /* NULL when no spec names a function */
-    char *problem;           /* a wrong index, or a resource that cannot be divided */
+    char *problem;           /* an invalid index, or a resource that cannot be divided */
     /* loop only: divided: the set of namespaces that its caches hold or will hold. NULL: none */
     char **held;
     /* a subset that must be covered before the wiring is published. NULL: none */
@@ -126,7 +127,7 @@ void kl__holding_begin(kl_wiring *w);
 void kl__holding_retire(kl_wiring *w);
 void kl__holding_end(kl_wiring *w);
 bool kl__holding_advance(kl_wiring *w); /* true: all held namespaces are covered */
-/* what it waits for; NULL: nothing. Caller frees */
+/* what w waits for; NULL: nothing. Caller frees */
 char *kl__holding_why(const kl_wiring *w);
 
 kl_need *kl__wiring_need(kl_wiring *w, const char *kind); /* NULL when not declared */

@@ -33,9 +33,9 @@ typedef struct kl_cache_source {
 
 /* The source of kinds and objects: the client in production, a script in specs. */
 typedef struct kl_caches_origin {
-    /* done on any thread; resources outlive the set */
+    /* calls done on any thread; resources outlive the set */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
-    /* before a kind is asked for again */
+    /* called before a kind is resolved again */
     void (*forget)(void *arg);
     void (*source)(void *arg, const kl_resource *r, const kl_cache_source *w, kl_source *out);
     void *arg;
@@ -49,10 +49,10 @@ typedef struct kl_caches_options {
     const char *ns;         /* borrowed; NULL: all namespaces */
     size_t max_object;
     bool drop_managed_fields, quiet; /* quiet: a missing kind is logged at debug */
-    /* caches begin with the initial events of a watch rather than with lists, where the server can */
+    /* caches begin with the initial events of a watch rather than with lists, if the server supports it */
     bool stream;
     bool watch_kinds;           /* see above; false: missing kinds are only polled */
-    void (*changed)(void *arg); /* some cache resolved, went missing or synced; on the loop */
+    void (*changed)(void *arg); /* a cache was resolved, synced, or lost its kind; on the loop */
     void *changed_arg;
     /* `begun` is called for each informer before its start, `ended` before its stop. On the loop; a
      * subscriber from `begun` unsubscribes in `ended` at the latest. Both may be NULL. */
@@ -63,7 +63,7 @@ typedef struct kl_caches_options {
 } kl_caches_options;
 
 kl_caches *kl_caches_new(const kl_caches_options *o);
-/* After every cache was released: waits for the informers to stop (not on the loop). */
+/* After the release of every cache. Waits for the informers to stop, so do not call it on the loop. */
 void kl_caches_free(kl_caches *s);
 
 /* A user's selection of a kind. Borrowed for the call; all zero: every object that the set sees, with the
@@ -71,13 +71,14 @@ void kl_caches_free(kl_caches *s);
 typedef struct kl_want {
     bool cut;            /* `keep` applies to each object, instead of the options */
     kl_projection *keep; /* NULL: everything */
-    const char *what;    /* for people: "spec.nodeName, status.phase"; NULL: nothing to say */
+    const char *what;    /* for people: "spec.nodeName, status.phase"; or NULL */
     bool metadata;       /* only metadata is fetched (PartialObjectMetadata) */
-    /* of a namespaced kind only objects in these; NULL-terminated. NULL: all that the set sees */
+    /* for a namespaced kind: only objects in these; NULL-terminated. NULL: all that the set sees */
     char *const *namespaces;
     /* for a namespaced kind: of `namespaces`, only those that its users hold (kl_cache_hold) */
     bool divided;
-    /* selectors of the requests; an object that stops matching is deleted here. NULL: all */
+    /* selectors of the requests; an object that no longer matches leaves the cache as if deleted. NULL:
+     * all */
     const char *labels, *fields;
 } kl_want;
 
@@ -94,9 +95,9 @@ const kl_resource *kl_cache_resource(kl_cache *c); /* NULL until resolved */
  * gives a fresh cache. */
 bool kl_cache_outdated(const kl_cache *c);
 /* Why the cache is not usable: "the server has no such kind ...", the missing RBAC rule, or another reason
- * why it cannot list and watch; NULL when it is. Caller frees. */
+ * why it cannot list and watch; NULL when it is usable. Caller frees. */
 char *kl_cache_problem(kl_cache *c);
-/* From now on its events are applied on the mapper loop. Once set it stays. */
+/* From now on the cache's events are applied on the mapper loop. Cannot be undone. */
 void kl_cache_use_mapper(kl_cache *c);
 
 /* Sets the namespaces that `user` holds of a divided cache: each is listed and watched while any user holds
@@ -108,7 +109,7 @@ bool kl_cache_covers(kl_cache *c, const char *ns);
 /* The only namespace that the set watches, or NULL: all. Borrowed. */
 const char *kl_caches_namespace(const kl_caches *s);
 
-/* The `changed` hook of the options, for other parts that report changes. */
+/* The `changed` hook of the options, for other code that reports changes. */
 void kl_caches_notify(kl_caches *s, void (**changed)(void *), void **arg);
 
 /* The kind of a cache that is behind: its kind is being looked up, or its informer has not reached rv. NULL:

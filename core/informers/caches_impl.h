@@ -20,7 +20,7 @@ struct kl_caches {
 };
 
 struct kl_cache {
-    /* label: the kind, and its selection where that is not the default. hidden: one of `kinds` */
+    /* label: the kind, and its selection unless that is the default. hidden: one of `kinds` */
     kl__entry entry;
     kl_caches *set;
     char *what; /* the kept fields, for people; or NULL */
@@ -37,7 +37,7 @@ struct kl_cache {
     kl_subscription *sub; /* reports the sync */
     char *problem;        /* the kind is missing, gone, or cannot be looked up; NULL: none */
     bool gone;            /* it is missing after it existed */
-    /* it was gone and is listed again: discovery has yet to confirm that it is the same */
+    /* it was gone and is listed again: discovery has not confirmed yet that it is the same */
     bool unsure;
     atomic_bool strange; /* it delivered an object of another scope */
     bool outdated;       /* the kind came back with another scope or plural */
@@ -49,17 +49,17 @@ struct kl_cache {
     atomic_bool use_mapper;
 };
 
-/* A cache in the registry with one user. Takes the scope over. */
+/* A cache in the registry with one user. Takes over the scope. */
 kl_cache *kl__cache_new_locked(kl_caches *s, const char *kind, const char *label, kl__scope *scope)
     KL_REQUIRES(s->reg.mu);
 void kl__cache_resolve(kl_cache *c);
-/* Its informer changed state: checks whether the kind still exists, and logs changes. */
+/* The cache's informer changed state: checks whether the kind still exists, and logs changes. */
 void kl__cache_look(kl_cache *c);
-/* Drops a user; returns whether it was the last. Without users it frees itself when its informer has
+/* Removes a user; returns whether it was the last. Without users the cache frees itself when its informer has
  * stopped. */
 bool kl__cache_leave(kl_cache *c);
-/* A copy of the list of caches that have users and were not replaced: an immediate answer may change the set.
- * The caller frees the array; the caches are borrowed. */
+/* A copy of the list of caches that have users and were not replaced; a copy, because an immediate answer may
+ * change the set. The caller frees the array; the caches are borrowed. */
 kl_cache **kl__caches_all_locked(kl_caches *s, size_t *n) KL_REQUIRES(s->reg.mu);
 
 /* --- caches_want.c ------------------------------------------------------------------------ */

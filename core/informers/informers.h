@@ -27,10 +27,10 @@ typedef struct kl_informers_options {
     kl_client *client; /* outlives the set */
     kl_clock *clock;   /* NULL: real */
     size_t max_object; /* bytes of one object; 0: 16 MiB */
-    /* begin with the initial events of a watch rather than with lists, where the server can */
+    /* begin with the initial events of a watch rather than with lists, if the server supports it */
     bool stream;
-    /* A list or watch failed, or an informer recovered: see kl_informer_stats_get(i). On the watch thread;
-     * may be NULL. */
+    /* Called when a list or watch failed, or an informer recovered: see kl_informer_stats_get(i). On the
+     * watch thread; may be NULL. */
     void (*on_trouble)(void *arg, kl_informer *i);
     void *arg;
 } kl_informers_options;
@@ -53,12 +53,12 @@ KL_NODISCARD kl_status kl_informers_acquire(
     kl_informers *f, const kl_informer_want *w, kl_informer **out, kl_err *err);
 /* The last release of an informer stops it, without waiting. Its subscriptions must have ended. */
 void kl_informers_release(kl_informers *f, kl_informer *i);
-/* Starts those that have not started yet, also those acquired since the last start. */
+/* Starts the informers that have not started yet, even those acquired since the last start. */
 void kl_informers_start(kl_informers *f);
-/* Waits until all started informers are synced. False when `deadline` passed, or it was stopped. */
+/* Waits until all started informers are synced. False when `deadline` passed, or the set was stopped. */
 bool kl_informers_wait(kl_informers *f, kl_time deadline);
-/* Stops all of them and waits until no callback will follow. The stores stay as they are; nothing can be
- * acquired any more. */
+/* Stops all informers and waits until no callback will follow. The stores stay; no informer can be acquired
+ * any more. */
 void kl_informers_stop(kl_informers *f);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct kl__member {
 
 struct kl_informers {
     kl_informers_options o;
-    kl__registry reg; /* of members. Its condition: some informer synced or stopped */
+    kl__registry reg; /* of members. Its condition: an informer synced or stopped */
     bool stopped KL_GUARDED_BY(reg.mu);
     kl__news news; /* watch thread */
 };
@@ -29,14 +29,14 @@ static inline kl__member *kl__member_of(kl__entry *e) { return KL_CONTAINER(e, k
 /* A member with one user, in the list, not started. */
 kl__member *kl__member_new_locked(kl_informers *f, const kl_informer_want *w, const kl_gvk *g,
     const char *label, const kl_handler *h) KL_REQUIRES(f->reg.mu);
-/* Requests a stop of those for which `which` returns true (NULL: all), without waiting. */
+/* Requests a stop of the members for which `which` returns true (NULL: all), without waiting. */
 void kl__members_stop(kl_informers *f, bool (*which)(const kl__member *m));
 
 /* --- informers_news.c: the watch thread, but for kl__members_news_end --------------------- */
 void kl__members_news_init(kl_informers *f); /* any thread, before all others */
 /* A member has failed, or recovered. */
 void kl__members_trouble(kl__member *m);
-/* No member is left that could wait for a kind. Any thread. */
+/* No member that could wait for a kind is left. Any thread. */
 void kl__members_news_end(kl_informers *f);
 
 #endif

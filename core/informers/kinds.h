@@ -1,11 +1,11 @@
 /* kinds.h - news of kinds: CustomResourceDefinitions and APIServices, watched as soon as a kind is missing;
- * their events end the waits for kinds. For the caches of a manager (caches_news.c) and for informers without
- * one (informers_news.c), which provide the watch, the look-up and the thread.
+ * their events end the waits for kinds. The caches of a manager (caches_news.c) and informers without one
+ * (informers_news.c) use it, and provide the watch, the look-up and the thread.
  *
  *   no kind is missing --missing, parked--> watched --event--> waiting ones look it up, now and a few times more
  *                                             `--forbidden, not there--> given up for ten minutes
  *
- * Of these objects only the conditions are kept. One thread: the owner's. */
+ * Only the conditions of these objects are kept. Owner thread. */
 #ifndef KL_INFORMERS_KINDS_H
 #define KL_INFORMERS_KINDS_H
 
@@ -39,7 +39,7 @@ void kl__news_init(kl__news *n, kl_clock *clock, const kl__news_hooks *h);
 bool kl__news_hopeful(const kl__news *n);
 /* A kind was added, removed or changed, or the first list has arrived. */
 void kl__news_came(kl__news *n);
-/* The watch was refused, or has nothing to watch. */
+/* The watch was refused, or its kinds do not exist. */
 void kl__news_refused(kl__news *n, const char *why);
 /* Ends the watch. */
 void kl__news_quiet(kl__news *n);

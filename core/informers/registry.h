@@ -31,10 +31,10 @@ bool kl__scope_streams(const kl__scope *c);
 /* One shared informer: the first member of a set's own struct. */
 typedef struct kl__entry {
     struct kl__entry *next;
-    char *kind, *label; /* label: distinguishes it from others of its kind */
+    char *kind, *label; /* label: distinguishes it from other informers of its kind */
     kl__scope scope;
     int users;   /* changed under the registry's lock */
-    bool hidden; /* created by the set itself: it is not shared */
+    bool hidden; /* created by the set itself, and not shared */
 } kl__entry;
 
 typedef struct kl__registry {
@@ -48,7 +48,7 @@ void kl__registry_fini(kl__registry *r); /* it is empty */
 /* Puts e into the table with one user; the texts are copied, the scope is taken over. */
 void kl__registry_add_locked(
     kl__registry *r, kl__entry *e, const char *kind, const char *label, kl__scope *scope) KL_REQUIRES(r->mu);
-/* The entry of a kind that `fits`, with one more user; NULL: there is none. */
+/* The entry of a kind for which `fits` returns true, with one more user; or NULL. */
 kl__entry *kl__registry_join_locked(kl__registry *r, const char *kind, const kl__scope *scope,
     bool (*fits)(const kl__entry *e, const kl__scope *scope)) KL_REQUIRES(r->mu);
 /* Removes e and frees what kl__registry_add_locked copied; the caller frees e. Wakes threads that wait for

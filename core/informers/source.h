@@ -7,7 +7,7 @@
 
 typedef struct kl_client_source_options {
     kl_client *client;           /* outlives the source */
-    const kl_resource *resource; /* lives as long as the client; or NULL, then `kind`: */
+    const kl_resource *resource; /* lives as long as the client; NULL: `kind` is used */
     /* looked up before the first request, and again after every failure; a missing kind is reported as a 404.
      * Copied */
     const char *kind;

@@ -12,9 +12,9 @@
  *     it has ended; RESULT: of a function
  *     ABANDON -----------------------------------------------> it is forgotten; no answer
  *
- * Only one side sends at a time; tells are exempt. Here kl_run, kl_reader and kl_shared are stubs that send
- * asks; a program does not see the difference. The runtime answers with its own kl_run, so that witnesses,
- * replays and shadows work as always. */
+ * Only one side sends at a time; tells are exempt. In the isolated process kl_run, kl_reader and kl_shared
+ * are stubs that send asks, which a program cannot notice. The runtime answers with its own kl_run, so
+ * witnesses, replays and shadows work as usual. */
 #ifndef KL_ISOLATE_FAR_H
 #define KL_ISOLATE_FAR_H
 
@@ -54,7 +54,7 @@ typedef enum kl_word {
     /* tells */
     KL_WORD_EVENT = 128, /* {type, reason, note, action}, about, related */
     KL_WORD_LOG,         /* level, message, types, fields */
-    KL_WORD_LINE,        /* level, message, fields: of no run */
+    KL_WORD_LINE,        /* level, message, fields: outside of a run */
     KL_WORD_DECIDED,     /* a webhook's decision */
     KL_WORD_ELIDED,
     KL_WORD_SPENT, /* kl_spent */
@@ -65,7 +65,7 @@ typedef enum kl_word {
 #define KL_FAR_IN_MAX ((size_t)256 << 20)
 #define KL_FAR_OUT_MAX ((size_t)64 << 20)
 /* Maximum values of a message from one, and parts of such a value. A script passes a million parts at most
- * (bindings/values/convert.c); of them the patch in a webhook's answer makes a few times as many. */
+ * (bindings/values/convert.c); a webhook's patch turns them into a few times as many. */
 #define KL_FAR_OUT_VALUES 16
 #define KL_FAR_OUT_PARTS ((size_t)4 << 20)
 
@@ -77,17 +77,17 @@ kl_wire *kl_far_wire(kl_far *f);
  * side is gone, the process exits. */
 kl_status kl_far_ask(
     kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_message *out, kl_err *err);
-/* Log records go to the other side. */
+/* Sends log records to the other side. */
 void kl_far_log(kl_far *f, kl_log_level level);
 /* Runs `controller` of a program until the other side is gone, on a state that its ops have opened. */
 void kl_far_serve(kl_far *f, kl_program *p, size_t controller, void *state);
 
 /* --- both --------------------------------------------------------------------------------- */
-/* Encodes an error as a value, NULL for KL_OK; and decodes it: v may be anything; an unknown status becomes
+/* Encodes an error as a value (NULL for KL_OK), and decodes it. v may be any value; an unknown status becomes
  * KL_EINTERNAL. */
 const kl_value *kl_far_error(kl_status st, const kl_err *err);
 kl_status kl_far_error_read(const kl_value *v, kl_err *err);
-/* Encodes a request: all fields that a script can set, but for its body; and decodes it. False: v is not a
+/* Encodes a request (all fields that a script can set, except its body), and decodes it. False: v is not a
  * request. Texts are borrowed from v. */
 const kl_value *kl_far_op(const kl_op *op);
 bool kl_far_op_read(const kl_value *v, kl_op *op);

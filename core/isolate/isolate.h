@@ -17,11 +17,11 @@ typedef struct kl_isolate_order { /* borrowed for the call; `program` while the 
     const kl_value *boot; /* the first message that it gets */
     /* Once true, a running turn ends with KL_ECANCELLED. Outlives the state. */
     const atomic_bool *stop;
-    /* the limits of one turn that the process itself enforces */
+    /* the limits of one turn, which the process itself enforces */
     kl_time cpu;
     /* maximum bytes of an answer to the process: a larger one fails the run */
     size_t message;
-    kl_time patience; /* how much longer a turn may take before the process is killed */
+    kl_time patience; /* how much longer a turn may take before we kill the process */
 } kl_isolate_order;
 
 typedef struct kl_isolate kl_isolate;
@@ -29,7 +29,7 @@ typedef struct kl_isolate kl_isolate;
 /* Waits until the process is ready. *said (may be NULL): the value of its READY message, a new reference. */
 KL_NODISCARD kl_status kl_isolate_open(
     const kl_isolate_order *o, kl_isolate **out, const kl_value **said, kl_err *err);
-void kl_isolate_close(kl_isolate *i); /* ends it; waits for its end */
+void kl_isolate_close(kl_isolate *i); /* ends the process, and waits for its end */
 pid_t kl_isolate_pid(const kl_isolate *i);
 
 /* The functions of kl_program_ops, for a state that is one of these; `map`, `index` and `predicate` fail
@@ -38,7 +38,7 @@ kl_run_state kl_isolate_start(kl_isolate *i, kl_run *run);
 kl_run_state kl_isolate_resume(kl_isolate *i, kl_run *run);
 void kl_isolate_abandon(kl_isolate *i, kl_run *run);
 bool kl_isolate_worn(kl_isolate *i);
-/* the reason of its end, or NULL: it lives, as far as known */
+/* why the process ended; NULL: it lives, as far as known */
 const char *kl_isolate_dead(const kl_isolate *i);
 const char *kl_isolate_look(kl_isolate *i); /* the same, after a check */
 KL_NODISCARD kl_status kl_isolate_map(kl_isolate *i, size_t fn, kl_reader *reader, const kl_value *object,

@@ -22,7 +22,7 @@ struct kl_isolate {
     pid_t pid;
     char *dead; /* why; NULL: it lives */
     bool worn;
-    int64_t runs;           /* the number of started ones */
+    int64_t runs;           /* the number of started runs */
     const kl_value *params; /* the last one sent to it */
     bool told_fleet;
     /* of the turn */
@@ -37,7 +37,7 @@ struct kl_isolate {
 /* Answers `m` if it is an ask or a tell. KL_ESYNTAX: it is invalid. */
 KL_NODISCARD kl_status kl__isolate_serve(kl_isolate *i, const kl_message *m, kl_err *err);
 
-/* kl_run_deposed, as the other side is told it; false without a run. A new value. */
+/* kl_run_deposed as a value for the other side; false without a run. A new reference. */
 const kl_value *kl__isolate_deposed(kl_run *run);
 
 #endif

@@ -6,7 +6,8 @@
  * is limited, it writes no core file, and it ends with its parent.
  *
  * Sanitizers need more than that: under AddressSanitizer the address space has no limit and a few more calls
- * are let through; under ThreadSanitizer, whose runtime maps and opens as it likes, there is no filter. */
+ * are allowed; under ThreadSanitizer, whose runtime maps memory and opens files at any time, there is no
+ * filter. */
 #ifndef KL_ISOLATE_JAIL_H
 #define KL_ISOLATE_JAIL_H
 
@@ -14,10 +15,10 @@
 #include <sys/types.h>
 #include "base/err.h"
 
-/* Makes the process end when `parent` ends. KL_EIO: the parent has ended already. Call it first of all. */
+/* Makes the process end when `parent` ends. KL_EIO: the parent has ended already. Call it first. */
 KL_NODISCARD kl_status kl_jail_tie(pid_t parent, kl_err *err);
 /* All threads of the process must exist already. `memory`: bytes that it may use beyond its present size.
- * KL_EIO: the kernel refuses; then no untrusted code may run. Call it once. */
+ * KL_EIO: the kernel refuses, so no untrusted code may run. Call it once. */
 KL_NODISCARD kl_status kl_jail_enter(size_t memory, kl_err *err);
 
 #endif

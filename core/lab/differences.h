@@ -1,6 +1,6 @@
-/* differences.h - groups differences by kind: those in the same fields of the same kinds of objects, or with
- * the same change of outcome, are reported once, with their number. For the reports of shadow and replay.
- * Owner thread, or the owner's lock. */
+/* differences.h - groups differences for the reports of shadow and replay. Differences in the same fields of
+ * the same kind of object, or with the same change of outcome, are of one kind: they are reported once, with
+ * their number. Owner thread, or the owner's lock. */
 #ifndef KL_LAB_DIFFERENCES_H
 #define KL_LAB_DIFFERENCES_H
 
@@ -29,10 +29,10 @@ typedef struct kl_likes {                 /* the differences of one kind */
 
 kl_differences *kl_differences_new(void);
 void kl_differences_free(kl_differences *d); /* NULL is fine */
-/* Adds a difference; returns its group, which lives as long as `d`. Beyond 500 kinds all others are in one
- * group, whose kind is "". The caller may remove one again (n--). */
+/* Adds a difference; returns its group, which lives as long as `d`. Beyond 500 kinds, one group, whose kind
+ * is "", takes all others. The caller may take a difference back (n--). */
 kl_likes *kl_differences_add(kl_differences *d, const kl_likes *one);
-/* Those with n > 0, the most frequent first, equal ones in the order of their first occurrence.
+/* The groups with n > 0, the most frequent first, equal ones in the order of their first occurrence.
  * NULL-terminated; the caller frees the array. */
 kl_likes **kl_differences_sorted(const kl_differences *d);
 

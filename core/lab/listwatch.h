@@ -1,7 +1,7 @@
 /* listwatch.h - a set of caches whose lists and watches come from memory: no thread, no socket. Requests of
  * caches are answered in kl_listwatch_pump.
  *
- * One thread owns all of it and runs every callback. */
+ * One thread owns the whole set and runs every callback. */
 #ifndef KL_LAB_LISTWATCH_H
 #define KL_LAB_LISTWATCH_H
 
@@ -15,13 +15,14 @@ typedef struct kl_listwatch_feed {
     const kl_resource *resource;
     const char *label; /* of the cache: its kind and its selection */
     const char *ns;    /* NULL: all */
-    /* selectors; NULL: all. `opened` may set them to NULL where objects are selected */
+    /* selectors; NULL: all. `opened` may set them to NULL if the objects that `each` gives are selected
+     * already */
     const char *labels, *fields;
     void *mine; /* for `opened`, which may set it */
 } kl_listwatch_feed;
 
-/* Takes a reference of its own. False: the feed's namespace or selectors leave the object out, or the list is
- * over. */
+/* Takes its own reference. False: the feed's namespace or selectors exclude the object, or the list has
+ * ended. */
 typedef bool kl_listwatch_item(void *arg, const kl_value *object);
 
 typedef struct kl_listwatch_options {
@@ -42,12 +43,12 @@ typedef struct kl_listwatch_options {
 
 /* Copies the options; name and where are static. */
 kl_listwatch *kl_listwatch_new(const kl_listwatch_options *o);
-/* Pumps a last time. */
+/* Pumps a last time, then frees. */
 void kl_listwatch_free(kl_listwatch *l);
 kl_caches *kl_listwatch_caches(kl_listwatch *l);
 kl_loop *kl_listwatch_loop(kl_listwatch *l);
 kl_loop *kl_listwatch_mapper(kl_listwatch *l);
-/* Pumps until nothing is left to do. */
+/* Answers requests and runs the loops until no work is left. */
 void kl_listwatch_pump(kl_listwatch *l);
 /* Sends an event ("ADDED", "MODIFIED", "DELETED") to the watches for which `for_it` returns true. A watch
  * whose selectors do not match the object gets DELETED. */

@@ -61,7 +61,7 @@ typedef struct kl_past_run {
     size_t n_clocks;
     kl_past_asked *asked;
     size_t n_asked;
-    bool ended, cut;              /* cut: the run was aborted, and its result means nothing */
+    bool ended, cut;              /* cut: the run was aborted, and its result is void */
     const char *result, *message; /* message NULL: none */
     kl_time after;                /* -1: none given */
 } kl_past_run;
@@ -89,7 +89,7 @@ typedef struct kl_past_event {
 typedef struct kl_past {
     const char *version, *recording, *secrets;
     const kl_value *scripts; /* [{path, digest}], or NULL */
-    uint64_t first_file;     /* 1: nothing before it was lost */
+    uint64_t first_file;     /* 1: no earlier file is missing */
     size_t n_files;
     kl_past_kind *kinds;
     size_t n_kinds;

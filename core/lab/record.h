@@ -1,5 +1,5 @@
-/* record.h - writes everything that runs depend on, and their results, into files (base/tape.h): enough to
- * run them again elsewhere (lab/replay.h).
+/* record.h - writes all inputs and results of runs into files (base/tape.h), so that the runs can be repeated
+ * elsewhere (lab/replay.h).
  *
  * A file is lines of JSON, one record each. "t" is its type:
  *
@@ -17,9 +17,9 @@
  *   answered   the answer to it
  *   ended      how the run ended
  *
- * Lines are in the order of events, as far as threads agree on it. A run's records contain all that it saw,
- * so a replay does not depend on the order between threads. Each file begins with the contents of the caches,
- * so that it can be read without the earlier ones. */
+ * Lines are in the order of events, as far as threads have one. A run's records contain everything that it
+ * saw, so a replay does not depend on the order between threads. Each file begins with the contents of the
+ * caches, so that it can be read without the earlier ones. */
 #ifndef KL_LAB_RECORD_H
 #define KL_LAB_RECORD_H
 
@@ -37,7 +37,7 @@ typedef struct kl_record kl_record;
 typedef struct kl_record_options {
     const char *path;
     size_t max;   /* 0: KL_RECORD_MAX */
-    bool secrets; /* Secrets and tokens as they are; else redacted (model/redact.h) */
+    bool secrets; /* Secrets and tokens are recorded as they are; else redacted (model/redact.h) */
     /* the scripts, for the header: a list of {path, digest}; may be NULL */
     const kl_value *scripts;
     kl_clock *clock; /* NULL: real */
@@ -53,7 +53,7 @@ void kl_record_cache_begun(
     void *record, const char *kind, const kl_resource *r, const kl_cache_source *want, kl_informer *i);
 void kl_record_cache_ended(void *record, kl_informer *i);
 
-/* --- words that the recording and its reader share ---------------------------------------- */
+/* --- formats that the recording and its reader share ---------------------------------------- */
 /* A call as a value, complete, a new reference: two calls are the same when these are equal. `kind` in the
  * script's words. */
 const kl_value *kl_record_op(const kl_op *op);

@@ -39,7 +39,7 @@ struct kl_record {
     kl_map *lists KL_GUARDED_BY(mu); /* kind and query -> the last result of that list (record_run.c) */
 };
 
-/* --- record.c: the line that is being made (r->line), by begin, put, end ------------------ */
+/* --- record.c: the present line (r->line), made by begin, put, end ------------------ */
 void kl__line_begin_locked(kl_record *r, const char *what) KL_REQUIRES(r->mu);
 void kl__line_end_locked(kl_record *r) KL_REQUIRES(r->mu);
 void kl__put_value(kl_buf *b, const char *key, const kl_value *v);

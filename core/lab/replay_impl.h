@@ -23,11 +23,11 @@ const kl_resource *kl__world_resource(kl__world *w, const char *kind);
 /* The object as caches held it, borrowed until the next event; NULL: it does not exist, or is unknown. ns
  * NULL: cluster scope. */
 const kl_value *kl__world_object(kl__world *w, const kl_resource *r, const char *ns, const char *name);
-bool kl__world_has(kl__world *w, const kl_resource *r); /* some cache held objects of it */
+bool kl__world_has(kl__world *w, const kl_resource *r); /* whether a cache held objects of it */
 /* Each object of a resource (ns NULL: of all namespaces) once. */
 void kl__world_each(
     kl__world *w, const kl_resource *r, const char *ns, void (*fn)(void *arg, const kl_value *v), void *arg);
-/* Reads of scripts that are not in the recording: one text each. */
+/* Reads by scripts that are not in the recording: one text each. */
 char **kl__world_missing(kl__world *w, size_t *n);
 
 /* --- the engine --------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ typedef enum kl__wait { KL__WAITS_NOT, KL__WAITS_CALL, KL__WAITS_SLEEP } kl__wai
 typedef struct kl__wrote { /* a write of the replayed run */
     const kl_value *op;
     size_t match; /* the recorded write that matches, or KL__NO_MATCH */
-    /* where they differ: the object after the recorded write, and after this one; NULL: none, or unknown */
+    /* if they differ: the object after the recorded write, and after this one; NULL: none, or unknown */
     const kl_value *then, *now;
     /* known: `now` (and with a match, `then`) are the results. same: nothing to report */
     bool known, same;
@@ -99,8 +99,8 @@ void kl__give_answer(kl__live *l); /* delivers the answer of a ready run */
 kl__engine *kl__engine_of(void *crew);
 
 /* --- replay_compare.c --------------------------------------------------------------------- */
-/* A request to another server without its headers and TLS settings. A new reference; any other op
- * as it is. */
+/* A request to another server without its headers and TLS settings; any other op unchanged. A new
+ * reference. */
 const kl_value *kl__told_op(const kl_value *op);
 /* Such a request of the replay, redacted: secrets stay equal to those of `then` (NULL: there was none). A new
  * reference. */

@@ -1,12 +1,13 @@
-/* shadow.h - a candidate for the next generation beside the running one: it gets the keys that the live
- * controllers ran, with the inputs of their runs, and sends nothing; its results are compared with theirs.
+/* shadow.h - runs a candidate for the next generation beside the running one. The candidate gets the keys
+ * that the live controllers ran, with the inputs of those runs. It sends nothing, and its results are
+ * compared with theirs.
  *
  *   none --begin--> wiring (its caches fill; live runs wait for it) --> following
  *        --promote, end or another begin--> none
  *
  * The candidate has threads, states and queues of its own, one worker for each controller. A live run only
- * leaves references behind; when the candidate falls behind, runs are skipped and counted. On the manager's
- * loop unless said otherwise. */
+ * records references; when the candidate is too slow, runs are skipped and counted. On the manager's loop
+ * unless said otherwise. */
 #ifndef KL_LAB_SHADOW_H
 #define KL_LAB_SHADOW_H
 
@@ -26,7 +27,8 @@ typedef struct kl_shadow_options {
     const char *const *live;
     /* `clean` is called once this many keys match and none differs; 0: never */
     size_t promote_after;
-    /* any thread; once: check kl_shadow_clean then, because another candidate may have begun. May be NULL */
+    /* called once, on any thread; call kl_shadow_clean then, because another candidate may have begun. May be
+     * NULL */
     void (*clean)(void *arg);
     void *arg;
 } kl_shadow_options;
@@ -44,9 +46,9 @@ void kl_shadow_free(kl_shadow *s); /* after the last live worker. NULL is fine *
 #define KL_SHADOW_TOLD 100
 /* {candidate, script, state, why, waiting, same, differs, fails, runs, skipped, promote_after, keys:
  * [{controller, key, verdict, diff, at}], beside: [..], new: [..]}; waiting: live runs that the candidate has
- * still to repeat. A new reference; NULL without a candidate. Any thread. */
+ * not repeated yet. A new reference; NULL without a candidate. Any thread. */
 const kl_value *kl_shadow_report(kl_shadow *s);
-/* The present candidate satisfies promote_after. Any thread. */
+/* Whether the present candidate satisfies promote_after. Any thread. */
 bool kl_shadow_clean(kl_shadow *s);
 /* The candidate's program, a new reference; NULL: there is none. Any thread. */
 kl_program *kl_shadow_program(kl_shadow *s);

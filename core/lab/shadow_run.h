@@ -1,5 +1,5 @@
-/* shadow_run.h - the trace of one run: its start, reads, requests, answers and result; so that another
- * program can run in its place. Made on the live run's worker thread, then handed over. Inside the shadow. */
+/* shadow_run.h - records one run (its start, reads, requests, answers and result), so that another program
+ * can run in its place. Made on the live run's worker thread, then handed over. Inside the shadow. */
 #ifndef KL_LAB_SHADOW_RUN_H
 #define KL_LAB_SHADOW_RUN_H
 
@@ -55,7 +55,7 @@ typedef struct kl_shadow_run {
     size_t n_sights, n_found; /* objects in all sights */
     kl_shadow_calls live;
     kl_ending live_end;
-    const char *unfit; /* why it cannot be followed; static. NULL: it can */
+    const char *unfit; /* why the candidate cannot repeat it; static. NULL: it can */
     /* Data of the candidate's run: */
     kl_mutex mu; /* guards `own`, which an answer may set on another thread */
     kl_shadow_calls own KL_GUARDED_BY(mu);
@@ -80,14 +80,14 @@ bool kl_shadow_run_recall_list(kl_shadow_run *s, const char *kind, const kl_read
 /* A write of the candidate, which was simulated. Any thread. */
 void kl_shadow_run_wrote(kl_shadow_run *s, const kl_imagined *x);
 
-/* --- small things for both ---------------------------------------------------------------- */
+/* --- for both ---------------------------------------------------------------- */
 /* Equal, except for times within the runs: two runs at different moments write different times. */
 bool kl_shadow_alike(const kl_shadow_run *s, const kl_value *a, const kl_value *b);
 bool kl_shadow_same_op(const kl_shadow_run *s, const kl_shadow_call *a, const kl_shadow_call *b);
 kl_shadow_call *kl_shadow_call_new(const kl_op *op, const kl_resource *r);
 void kl_shadow_call_free(kl_shadow_call *c);
-/* "plural.group ns/name", or "POST https://..." of another server, without what may be a key; caller frees.
- */
+/* "plural.group ns/name", or "POST https://..." for another server, without parts that may be keys; caller
+ * frees. */
 char *kl_shadow_object(const kl_shadow_call *c);
 
 #endif

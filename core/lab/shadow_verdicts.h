@@ -14,8 +14,8 @@ typedef struct kl_verdict_counts {
 
 kl_verdicts *kl_verdicts_new(void);
 void kl_verdicts_free(kl_verdicts *v);
-/* A run of a key was judged; the worst of its runs counts for the key. `keys`: the present numbers. True when
- * the key is worse than before, and should be reported. */
+/* A run of a key was judged; the worst of its runs counts for the key. `keys` gets the present numbers of
+ * keys by verdict. True when the key is worse than before, and should be reported. */
 bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j,
     kl_time at, size_t keys[3]);
 void kl_verdicts_skip(kl_verdicts *v); /* a run was not judged */

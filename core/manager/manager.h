@@ -1,11 +1,12 @@
-/* manager.h - order of start and stop: informers, controllers, workers, election, metrics, health.
+/* manager.h - starts and stops everything in order: informers, controllers, workers, election, metrics,
+ * health.
  *
  *   new --add--> ... --start--> running --stop--> stopping --join--> free
  *
  * Start: HTTP endpoints, caches, then per controller: its caches synced -> (leader) -> its workers. A missing
  * or forbidden kind parks only the controllers that need it, and they recover without help. Stop: no new
- * keys, running reconciles finish within the grace period, the lease is released after the workers have
- * joined, caches, endpoints. */
+ * keys; running reconciles finish within the grace period; when the workers have joined, the lease is
+ * released; then caches and endpoints end. */
 #ifndef KL_MANAGER_MANAGER_H
 #define KL_MANAGER_MANAGER_H
 
@@ -35,11 +36,11 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
     int workers;
     bool workers_forced;
     kl_time grace; /* 0: 30 s */
-    /* which keys run again after a reload, where the spec does not say */
+    /* which keys run again after a reload, unless the spec sets it */
     kl_reload_keys reload_keys;
     /* keys in a write loop (run/fights.h) are neither reported nor slowed down */
     bool never_slow_down;
-    /* for stand-ins: controllers' starts, and kinds that they wait for, are logged at debug */
+    /* for stand-ins: starts of controllers, and the kinds for which they wait, are logged at debug */
     bool quiet;
     kl_time rollback_window; /* see kl_probation_options; for `broken` alone */
     /* The generation of a slot does much worse than the previous one (controller/breaker.h): the owner may
@@ -47,15 +48,15 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
      * are not compared. */
     void (*broken)(void *arg, int slot, int generation, const char *controller, const char *why);
     void *broken_arg;
-    /* how long runs on old logic may go on, see kl_worker_owner; 0: 30 s, or their `timeout` */
+    /* how long runs on old logic may continue, see kl_worker_owner; 0: 30 s, or their `timeout` */
     kl_time reload_deadline;
     size_t max_object; /* 0: 16 MiB */
     /* the memory of the flight recorder; 0: KL_FLIGHT_BYTES, KL_FLIGHT_OFF: none */
     size_t flight_bytes;
     bool drop_managed_fields;
     /* Nothing is written, neither by controllers nor for them; their writes are logged instead
-     * (lab/dryrun.h). There is no election then, webhooks are not registered, and the server computes the
-     * result of a write, or we do. */
+     * (lab/dryrun.h). There is no election, and webhooks are not registered. The result of a write is
+     * computed here, or by the server. */
     kl_dry dry_run;
     /* requests of a reconcile carry its trace, in a traceparent header */
     bool trace_requests;
@@ -63,15 +64,15 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
     bool watch_list;
     kl_election_options election;
     const char *metrics_address, *health_address; /* NULL: none */
-    kl_webhook_options webhooks;                  /* for scripts that have some */
+    kl_webhook_options webhooks;                  /* for scripts that have webhooks */
     const char *metrics_cert_dir;                 /* HTTPS for metrics; NULL: HTTP */
     bool metrics_auth;                            /* the API server decides who may read them */
-    /* Stopping: runs that had to end after the grace period have not, and may never (stuck code). The log
-     * names their controllers. A process that must end now can exit here. On a thread of the manager; NULL:
-     * kl_manager_stop goes on waiting. */
+    /* Called during a stop when runs have not ended after the grace period, and may never end (stuck code).
+     * The log names their controllers. A process that must end now can exit here. On a thread of the manager;
+     * NULL: kl_manager_stop keeps waiting. */
     void (*stuck)(void *arg);
-    /* The states of kl_manager_controllers may have changed. On a thread of the manager's; must not wait. May
-     * be NULL. */
+    /* Called when the states of kl_manager_controllers may have changed. On a thread of the manager; must not
+     * wait. May be NULL. */
     void (*changed)(void *arg);
     void *changed_arg;
     /* `ran`: each run as it ends; `seen`: each call of a controller as it is sent. On workers' threads; must
@@ -93,8 +94,8 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
 } kl_manager_options;
 
 KL_NODISCARD kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err);
-/* Takes a reference. Before or after start. The slot names the source for kl_manager_replace. Controller
- * names are unique. */
+/* Adds a program, before or after start; takes a reference. The slot names the source for kl_manager_replace.
+ * Controller names are unique. */
 KL_NODISCARD kl_status kl_manager_add(kl_manager *m, kl_program *p, int *slot, kl_err *err);
 /* Starts the next generation of a slot: new controllers start, workers switch between keys, and queue,
  * caches, backoff and lease stay. On failure the old generation stays. Takes a reference. */
@@ -141,14 +142,14 @@ kl_manager *kl_manager_of(kl_manager *m, const char *name, const char **own);
 const char *kl_manager_metrics_address(kl_manager *m); /* as bound, or NULL */
 const char *kl_manager_health_address(kl_manager *m);
 const char *kl_manager_webhook_address(kl_manager *m); /* as bound, or NULL */
-/* Every lease that its controllers need is ours; without election: true. Never waits. */
+/* Whether every lease that its controllers need is ours; true without election. Never waits. */
 bool kl_manager_leading(kl_manager *m);
 /* False when a lease expired more than `tolerance` ago and runs under it have not ended; *why names it (the
  * caller frees it; may be NULL). Never waits, even when the control loop hangs. */
 bool kl_manager_election_healthy(kl_manager *m, kl_time tolerance, char **why);
-bool kl_manager_ready(kl_manager *m); /* every controller runs (or waits for leadership) */
-/* Nothing queued, running or failing, and all caches synced: the cluster has converged as far as we can
- * see. */
+bool kl_manager_ready(kl_manager *m); /* whether every controller runs (or waits for leadership) */
+/* Whether no key is queued, running or failing, and all caches are synced: as far as we can see, the cluster
+ * has converged. */
 bool kl_manager_idle(kl_manager *m);
 /* The checks of probes: alive, which never waits, or ready: every controller, every cache, not stopping, and
  * control loops that answer within 500 ms. */

@@ -17,9 +17,9 @@ typedef struct kl__slot {
     size_t n;
 } kl__slot;
 
-/* A controller that the newest generation of its script does not have. It keeps running while its successor
- * of the same name, for another resource, is not ready; then, or at once, it drains, and is freed when its
- * last run has ended. */
+/* A controller that the newest generation of its script does not have. If it has a successor, of the same
+ * name but for another resource, it runs until that is ready. Then it drains, and it is freed when its last
+ * run has ended. */
 typedef struct kl__retiree {
     kl_controller *c, *successor; /* successor NULL: drained */
     kl__slot *slot;
@@ -35,7 +35,7 @@ struct kl_manager {
     kl_recorder *recorder;
     struct kl_shadow *shadow;
     kl__slot *shadowed;       /* loop only: the slot that the candidate shadows */
-    struct kl_dryrun *dryrun; /* NULL: it writes */
+    struct kl_dryrun *dryrun; /* NULL: writes are sent */
     kl_offices *offices;
     kl_endpoints *endpoints;
     kl_webhooks *webhooks;
@@ -55,7 +55,7 @@ struct kl_manager {
     bool hurried;        /* likewise */
     bool started, stopping;
     char **webhook_texts; /* of o.webhooks */
-    /* copies of o's borrowed texts: a reload frees the script that named the lease */
+    /* copies of o's borrowed texts, because a reload frees the script that named the lease */
     char *ns, *lease, *metrics_address, *health_address, *metrics_cert_dir;
 };
 
@@ -71,7 +71,7 @@ typedef struct kl__change {
     int number;
 } kl__change;
 void kl__manager_apply(void *change);
-/* KL_EINVAL when the spec needs namespaces that this process does not watch. */
+/* KL_EINVAL if the spec needs namespaces that this process does not watch. */
 kl_status kl__manager_check_namespaces(
     const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err);
 

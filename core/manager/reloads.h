@@ -21,7 +21,7 @@ const char *kl_reload_word(kl_reload_result r);
 typedef struct kl_reload { /* borrowed for a call */
     const char *script;    /* its name as given to the process: the metric label */
     kl_reload_result result;
-    int generation;      /* the generation that runs now, as far as known */
+    int generation;      /* the running generation, as far as known */
     const char *message; /* why it was refused or rolled back, or what changes; NULL: none */
 } kl_reload;
 

@@ -1,9 +1,9 @@
 /* turns.h - a manager in virtual time, whose keys run one after the other: the same inputs give the same
  * order.
  *
- * For tests of controllers. With kl_manager_options.turns and a fake clock the manager by itself only talks
- * to the server (watches use real time, kl_manager_options.watch_clock). Its owner lets one key run after the
- * other, and moves the clock:
+ * For tests of controllers. With kl_manager_options.turns and a fake clock, the manager on its own only talks
+ * to the server (watches use real time, kl_manager_options.watch_clock). Its owner runs the keys one after
+ * the other and moves the clock:
  *
  *   busy      wait
  *   ready     kl_manager_turn

@@ -1,5 +1,5 @@
-/* changed.h - what a write changed, apart from what others wrote between the state we knew and the answer.
- * Pure; any thread. */
+/* changed.h - the changes of one write, without what others wrote between the state that we knew and the
+ * answer. Pure; any thread. */
 #ifndef KL_OBSERVE_CHANGED_H
 #define KL_OBSERVE_CHANGED_H
 

@@ -5,9 +5,9 @@
  *    "status": "ok", "code": 200, "before": "811", "after": "812", "ms": 3.1, "changes": [{"path":
  *    "data.n", "old": "1", "new": "2"}]}
  *
- * `before` comes from the cache, where the controller keeps the kind; changes are listed where it is known.
- * Values are cut to 64 characters; contents of Secrets are hidden. Files are bounded (base/tape.h): FILE is
- * being written, FILE.1 is the one before. */
+ * `before` comes from the cache, if the controller keeps the kind; changes are listed if it is known. Values
+ * are cut to 64 characters; contents of Secrets are hidden. Files are bounded (base/tape.h): FILE is being
+ * written, FILE.1 is the one before. */
 #ifndef KL_OBSERVE_EFFECTS_H
 #define KL_OBSERVE_EFFECTS_H
 

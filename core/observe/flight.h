@@ -14,16 +14,17 @@ typedef struct kl_flight kl_flight;
 
 #define KL_FLIGHT_RUNS 8
 #define KL_FLIGHT_BYTES ((size_t)8 << 20)
-/* The minimum: fewer bytes would hold next to nothing. */
+/* The minimum: fewer bytes would hold almost no runs. */
 #define KL_FLIGHT_BYTES_MIN ((size_t)64 << 10)
 
 /* `bytes`: the limit of memory; `clock` dates the runs. */
 kl_flight *kl_flight_new(size_t bytes, kl_clock *clock);
-void kl_flight_free(kl_flight *f); /* when no worker runs any more. NULL is fine */
+void kl_flight_free(kl_flight *f); /* after the last worker has ended. NULL is fine */
 kl_witness kl_flight_witness(kl_flight *f);
 
-/* An event of an object enqueued no key (kind NULL: of the controller's own resource): `by` (static) names
- * the part of `when` that dropped it. The last one of each object and controller is kept. */
+/* Records that an event of an object enqueued no key (kind NULL: the controller's own resource); `by`
+ * (static) names the part of `when` that dropped it. The last such event of each object and controller is
+ * kept. */
 void kl_flight_dropped(
     kl_flight *f, const char *controller, const char *kind, const kl_value *object, const char *by);
 
@@ -38,7 +39,7 @@ bool kl_flight_runs(kl_flight *f, const char *controller, const char *key, kl_bu
  * by, resourceVersion}. False when nothing is known. */
 bool kl_flight_drop(kl_flight *f, const char *controller, const char *kind, const char *key, kl_builder *b);
 
-/* Its contents, keys without runs included; evicted: keys that were dropped for space. */
+/* The recorder's contents, including keys without runs; evicted: keys that were dropped for space. */
 typedef struct kl_flight_stats {
     size_t keys, runs, bytes;
     uint64_t evicted;

@@ -12,10 +12,10 @@
 
 typedef struct kl_metrics_gate kl_metrics_gate;
 
-/* `open` answers a request that may pass, on the gate's thread. */
+/* `open` answers an approved request, on the gate's thread. */
 kl_metrics_gate *kl_metrics_gate_new(
     kl_client *client, kl_clock *clock, void (*open)(void *arg, kl_httpd_request *r), void *arg);
-/* Takes the request over: it is answered by `open`, or with 401, 403 or 500, later. HTTP thread. */
+/* Takes over the request, which is answered later: by `open`, or with 401, 403 or 500. HTTP thread. */
 void kl_metrics_gate_ask(kl_metrics_gate *g, kl_httpd_request *r);
 /* Answers waiting and new requests with 503; joins. Before the HTTP server stops; free afterwards. NULL is
  * fine. */

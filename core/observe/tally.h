@@ -14,13 +14,14 @@ typedef struct kl_tally kl_tally;
 #define KL_TALLY_KEYS 1000
 
 kl_tally *kl_tally_new(void);
-void kl_tally_free(kl_tally *t); /* when no worker runs any more */
+void kl_tally_free(kl_tally *t); /* after the last worker has ended */
 kl_witness kl_tally_witness(kl_tally *t);
 /* Into an open array: {generation, runs, errors, writes}, the newest first. */
 void kl_tally_generations(kl_tally *t, const char *controller, kl_builder *b);
 /* Into an open array: {controller, key, result, attempt, message, in}, the first to run again first, at most
  * `most`; `in` is in seconds from `now` (monotonic), absent where only a change triggers it. `cluster`
- * prefixes the controllers' names; may be NULL. Returns the number of all, at most KL_TALLY_KEYS. */
+ * prefixes the controllers' names; may be NULL. Returns the number of all failing keys, at most
+ * KL_TALLY_KEYS. */
 size_t kl_tally_failing(kl_tally *t, const char *cluster, size_t most, kl_time now, kl_builder *b);
 
 #endif

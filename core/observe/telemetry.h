@@ -12,8 +12,8 @@ typedef struct kl_queue_of {
     kl_workqueue *queue;
 } kl_queue_of;
 
-/* workqueue_depth and the others that are not histograms, under the names of controller-runtime. The queues
- * must live until it returns. */
+/* workqueue_depth and the other queue metrics that are not histograms, under the names of controller-runtime.
+ * The queues must live until it returns. */
 void kl_telemetry_queues(kl_buf *out, const kl_queue_of *v, size_t n, kl_time now);
 /* kubelua_informer_* by kind; any thread */
 void kl_telemetry_informers(kl_buf *out, kl_caches *caches, kl_time now);

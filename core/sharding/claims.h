@@ -16,13 +16,13 @@ typedef enum kl_shard_by { KL_SHARD_DEFAULT, KL_SHARD_KEY, KL_SHARD_NAMESPACE, K
 typedef struct kl_claims kl_claims;
 
 typedef struct kl_publication {
-    kl_ring *ring;               /* NULL: it cannot be read (another version), and may mean any key */
+    kl_ring *ring;               /* NULL: it cannot be read (another version), so it may own any key */
     size_t me;                   /* its author on that ring; KL_RING_NOBODY: it owns no key */
     const kl_value *controllers; /* {"name": "key" or "namespace"}: the part of a key that is hashed */
 } kl_publication;
 
-/* Takes references of what the publications hold. own: all of them must assign a key to us; the last one is
- * the target. No `own`: nothing is ours. others: none of them may own the key. */
+/* Takes references to the contents of the publications. A key is ours if all of `own`, of which the last is
+ * the target, assign it to us, and none of `others` owns it. Without `own` no key is ours. */
 kl_claims *kl_claims_new(
     const kl_publication *own, size_t n_own, const kl_publication *others, size_t n_others);
 kl_claims *kl_claims_ref(kl_claims *c);
@@ -32,7 +32,7 @@ bool kl_claims_own(const kl_claims *c, const char *controller, const char *key);
 /* Whether the key will be ours once all replicas agree. Runs of other keys finish and do not start again. */
 bool kl_claims_want(const kl_claims *c, const char *controller, const char *key);
 /* The same for a namespace that is assigned as a whole, whatever the controller's present setting; *known
- * false: we are not one of the replicas now, and the result means nothing. */
+ * false: we are not one of the replicas now, and the result is void. */
 bool kl_claims_want_namespace(const kl_claims *c, const char *ns, bool *known);
 /* Our share of all keys once all replicas agree, 0..1. */
 double kl_claims_share(const kl_claims *c, const char *controller);

@@ -1,10 +1,9 @@
-/* gate.h - one controller's part in sharding: which keys may begin a run here, and which runs are under
- * way.
+/* gate.h - one controller's part in sharding: which keys may begin a run here, and which runs are under way.
  *
  *   claims change --set--> keys that are not wanted begin no more --their runs end--> drained
  *
  * A controller whose caches hold only some namespaces sets them (cover): keys of others do not run either,
- * whatever the claims are.
+ * even if the claims own them.
  *
  * Any thread unless said otherwise; never waits. */
 #ifndef KL_SHARDING_GATE_H
@@ -36,7 +35,7 @@ int kl_gate_covered(kl_gate *g);
 /* Counts keys that moved to or from this replica. */
 void kl_gate_moved(kl_gate *g, uint64_t keys);
 uint64_t kl_gate_moves(kl_gate *g);
-/* Before a run, and after it; `key` is borrowed between the two. False: the key is not ours to run. */
+/* Called before a run, and after it; `key` is borrowed between the two. False: the key is not ours to run. */
 KL_NODISCARD bool kl_gate_enter(kl_gate *g, const char *key);
 void kl_gate_leave(kl_gate *g, const char *key);
 

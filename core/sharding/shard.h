@@ -11,12 +11,13 @@
  *   - in a snapshot of all Leases that is not older than its publication, no other publication owns the key.
  *
  * A replica that loses keys stops taking them at once, and publishes when the last run on them has ended.
- * Publish first, then read: of two replicas that want one key at the same time, at least one sees the other.
+ * Each replica publishes first and then reads, so of two replicas that want one key at the same time, at
+ * least one sees the other.
  *
- * Clocks of others are never trusted: a Lease that has not changed for its duration, by our clock, is deleted
- * with its resourceVersion as the precondition, so that a concurrent renewal fails, and its owner loses every
- * right. An owner's own deadline is earlier. A lapsed replica ends all its runs, deletes its Lease, and joins
- * again.
+ * Other replicas' clocks are never trusted: a Lease that has not changed for its duration, by our clock, is
+ * deleted with its resourceVersion as the precondition, so that a concurrent renewal fails, and its owner
+ * loses every right. The owner's own deadline passes earlier. A lapsed replica ends all its runs, deletes its
+ * Lease, and joins again.
  *
  * No I/O, no thread, no clock. The owner performs the action; a reply to an outdated request is recognised by
  * its number. Owner thread, but for kl_shard_deadline and the claims. */
@@ -86,7 +87,7 @@ typedef struct kl_shard_request {
 } kl_shard_request;
 
 #define KL_SHARD_STARTED 1u /* we are a member: workers may start */
-#define KL_SHARD_STOPPED 2u /* not any more: runs must end, then JOINED */
+#define KL_SHARD_STOPPED 2u /* we are no member any more: runs must end, then JOINED */
 #define KL_SHARD_CHANGED                                                                                     \
     4u /* new claims: kl_shard_claims; when they are in force and no unwanted key runs: DRAINED */
 #define KL_SHARD_GONE 8u     /* after LEAVE: the lease was released, or could not be */
@@ -106,13 +107,13 @@ kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_no
 /* boottime until which we may write; 0 while we may not. Any thread */
 kl_time kl_shard_deadline(const kl_shard *s);
 kl_claims *kl_shard_claims(kl_shard *s);     /* as of now, a new reference */
-uint64_t kl_shard_target(const kl_shard *s); /* its number, for DRAINED */
-/* counts our memberships: a run of one must not write in another */
+uint64_t kl_shard_target(const kl_shard *s); /* the target's number, for DRAINED */
+/* counts our memberships; a run that began in one must not write in another */
 uint64_t kl_shard_epoch(const kl_shard *s);
 const char *kl_shard_name(const kl_shard *s); /* of our Lease */
 size_t kl_shard_members(const kl_shard *s);   /* members that take keys, by the target */
 size_t kl_shard_known(const kl_shard *s);     /* existing Leases, ours included */
-/* All replicas have published our target: no key is about to move. */
+/* Whether all replicas have published our target, so that no key is about to move. */
 bool kl_shard_settled(const kl_shard *s);
 
 #endif

@@ -17,13 +17,13 @@ typedef struct kl_shard_lease {
     kl_publication p;     /* ring NULL until the owner has found or made it */
 } kl_shard_lease;
 
-/* Reads a Lease. Where the annotation has not changed, it reuses ring and decoding of `before`, an earlier
- * state of the Lease or NULL. */
+/* Reads a Lease. If the annotation has not changed, it reuses ring and decoding of `before`, an earlier state
+ * of the Lease or NULL. */
 void kl_shard_lease_read(const kl_value *lease, const kl_shard_lease *before, kl_shard_lease *out);
 void kl_shard_lease_fini(kl_shard_lease *l);
 
 typedef struct kl_shard_words {
-    const kl_value *base; /* update: the Lease as the server has it; NULL: a new one */
+    const kl_value *base; /* update: the server's Lease; NULL: a new one */
     const char *name, *ns, *group, *identity, *incarnation;
     uint64_t seq;
     const kl_publication *p;
@@ -33,8 +33,8 @@ typedef struct kl_shard_words {
 
 const kl_value *kl_shard_lease_body(const kl_shard_words *w); /* a new reference */
 
-/* Names that the API server accepts: "GROUP-shard-IDENTITY", with a hash of the identity where it had to
- * be changed. Caller frees. */
+/* Names that the API server accepts: "GROUP-shard-IDENTITY", with a hash of the identity if that had to be
+ * changed. Caller frees. */
 char *kl_shard_lease_name(const char *group, const char *identity);
 char *kl_shard_group_label(const char *group);
 

@@ -1,6 +1,5 @@
-/* sharding.h - the membership of a replica among those that share keys: feeds the state machine (shard.h)
- * with snapshots, answers and timers on the manager's loop, and passes its claims to the gates of the
- * controllers.
+/* sharding.h - makes a replica a member of those that share keys: feeds the state machine (shard.h) with
+ * snapshots, answers and timers on the manager's loop, and passes its claims to the gates of the controllers.
  *
  *   start --> member --lapsed: `stopped`--> joined (no run is left) --> member again          cancel --> left: `ended`
  *
@@ -23,7 +22,7 @@ typedef struct kl_sharding_env {
     kl_time lease, renew, retry;       /* 0: 15 s, 10 s, 2 s */
     size_t max;                        /* the number of replicas that take keys; 0: all */
     void (*started)(void *arg);        /* we are a member: workers may begin */
-    void (*stopped)(void *arg);        /* not any more: workers end, then kl_sharding_joined */
+    void (*stopped)(void *arg);        /* we are no member any more: workers end, then kl_sharding_joined */
     void (*ended)(void *arg);          /* after cancel */
     void *arg;
 } kl_sharding_env;
@@ -32,18 +31,18 @@ typedef struct kl_sharding_env {
 KL_NODISCARD kl_status kl_sharding_new(const kl_sharding_env *env, kl_sharding **out, kl_err *err);
 void kl_sharding_start(kl_sharding *s);
 void kl_sharding_joined(kl_sharding *s);
-/* Leaves the replicas; no controller may work any more. */
+/* Ends the membership; no controller may work any more. */
 void kl_sharding_cancel(kl_sharding *s);
-/* after cancel: waits until it has ended; false when that takes too long. Not on the loop */
+/* after cancel: waits until it has ended; false after a timeout. Not on the loop */
 bool kl_sharding_wait(kl_sharding *s);
 void kl_sharding_free(kl_sharding *s); /* not on the loop; gates and tenure end with it */
 
 const char *kl_sharding_name(const kl_sharding *s);  /* of our Lease */
-const kl_tenure *kl_sharding_tenure(kl_sharding *s); /* its epoch counts our memberships */
+const kl_tenure *kl_sharding_tenure(kl_sharding *s); /* its epoch is the number of our membership */
 
 /* The gate of a controller, which is divided by `by` from now on. A controller that returns gets the same
- * gate. moved (may be NULL): on the loop, the claims changed from `before` to those of the gate; when they
- * are equal, the last unwanted run has ended. */
+ * gate. moved (may be NULL): called on the loop when the claims have changed from `before` to those of the
+ * gate; if they are equal, the last unwanted run has ended. */
 kl_gate *kl_sharding_enter(kl_sharding *s, const char *controller, kl_shard_by by,
     void (*moved)(void *arg, kl_claims *before), void *arg);
 void kl_sharding_leave(kl_sharding *s, kl_gate *g); /* after its last run */

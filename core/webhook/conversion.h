@@ -1,5 +1,5 @@
-/* conversion.h - reads a ConversionReview (apiextensions.k8s.io/v1) of an API server, writes the answer, and
- * the configuration that leads an API server here. Pure; any thread. */
+/* conversion.h - reads a ConversionReview (apiextensions.k8s.io/v1) of an API server, and writes the answer;
+ * also the configuration that makes an API server call us. Pure; any thread. */
 #ifndef KL_WEBHOOK_CONVERSION_H
 #define KL_WEBHOOK_CONVERSION_H
 

@@ -21,10 +21,10 @@ typedef struct kl_webhook_names {
 void kl_webhook_names_of(const kl_webhook_options *o, const char *url, kl_webhook_names *out);
 void kl_webhook_names_fini(kl_webhook_names *n);
 
-/* Whether these are usable at `now` (wall): complete, for these names, with at least a third of `life`
- * left. */
+/* Whether c is usable at `now` (wall): complete, for these names, with at least a third of `life` left. */
 bool kl_webhook_certs_good(const kl_webhook_certs *c, const kl_webhook_names *n, kl_time life, kl_time now);
-/* Creates missing or due parts: the certificate, and the CA, of which there are two for a while then. */
+/* Creates what is missing or due: the certificate, or the CA; the previous CA stays in the bundle for a
+ * while. */
 KL_NODISCARD kl_status kl_webhook_certs_renew(
     kl_webhook_certs *c, const kl_webhook_names *n, kl_time life, kl_time now, kl_err *err);
 

@@ -1,5 +1,5 @@
 /* webhook_config.h - the configuration that registers a webhook with an API server, from the script's spec.
- * Pure but for the mapper it is given. */
+ * Pure except for `resolve`. */
 #ifndef KL_WEBHOOK_WEBHOOK_CONFIG_H
 #define KL_WEBHOOK_WEBHOOK_CONFIG_H
 

@@ -1,8 +1,8 @@
-/* webhook_keeper.h - keeps the certificate of webhooks valid, and the configurations that trust it.
+/* webhook_keeper.h - keeps the certificate of webhooks valid, and writes its CA into their configurations.
  *
  *   1. The certificate comes from files, which are read again when they change; or it is our own, from a
  *      Secret that replicas share, or from memory.
- *   2. Configurations that are ours to keep get its CA.
+ *   2. Configurations that we manage get its CA.
  *   3. Only then is a new certificate shown to clients.
  *
  * One thread, which talks to the API server and waits for it. All functions from any thread. */
@@ -30,7 +30,7 @@ typedef struct kl_webhook_keeper_env {
 } kl_webhook_keeper_env;
 
 kl_webhook_keeper *kl_webhook_keeper_start(const kl_webhook_keeper_env *env);
-/* joins; configurations and Secret stay, for the next process */
+/* joins; the configurations and the Secret stay for the next process */
 void kl_webhook_keeper_stop(kl_webhook_keeper *k);
 /* Configures hook number i of p, replacing an earlier one of its name; takes a reference to p. */
 void kl_webhook_keeper_want(kl_webhook_keeper *k, kl_program *p, size_t i);

@@ -13,7 +13,7 @@ kl_webhook_metrics *kl_webhook_metrics_new(kl_metrics *all);
 void kl_webhook_metrics_free(kl_webhook_metrics *m);
 /* `path` is the webhook's, "/NAME". */
 void kl_webhook_metrics_begin(kl_webhook_metrics *m, const char *path);
-/* of one that began */
+/* ends a request that kl_webhook_metrics_begin counted */
 void kl_webhook_metrics_end(kl_webhook_metrics *m, const char *path, int code, kl_time took);
 void kl_webhook_metrics_panic(kl_webhook_metrics *m);                  /* the script raised */
 void kl_webhook_metrics_certificate(kl_webhook_metrics *m, bool good); /* kl_metrics_certificate */

@@ -19,25 +19,26 @@ typedef struct kl_webhooks kl_webhooks;
  */
 kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_options *o);
 void kl_webhooks_free(kl_webhooks *w); /* after kl_webhooks_end; NULL is fine */
-/* Whether kl_webhooks_take may have p: KL_EEXISTS when a webhook of it has the name of another script's,
- * KL_EINVAL when it has webhooks and the options do not say how they are reached. `slot` identifies the
- * script, by its address alone. */
+/* Whether kl_webhooks_take accepts p. KL_EEXISTS: one of its webhooks has the name of another script's
+ * webhook; KL_EINVAL: it has webhooks, and the options do not say how the API server reaches them. `slot`
+ * identifies the script by its address. */
 KL_NODISCARD kl_status kl_webhooks_check(kl_webhooks *w, const void *slot, const kl_program *p, kl_err *err);
-/* The script's webhooks are those of p from now on, by name: known ones take it between two requests, new
- * ones begin, and those it lacks end after the requests that they have. Takes a reference. */
+/* Makes p's webhooks those of the script. Known names switch to p between two requests, new ones begin, and
+ * names that p lacks end after their present requests. Takes a reference. */
 void kl_webhooks_take(kl_webhooks *w, const void *slot, kl_program *p, int generation);
-/* Listens, once there is a webhook; further calls do nothing. Fails with the reason of the socket or the
+/* Listens, once there is a webhook; further calls do nothing. Fails with the error of the socket or the
  * certificates. */
 KL_NODISCARD kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err);
-/* After env's `changed`: webhooks whose caches are ready begin, and ended ones are freed. */
+/* Called after env's `changed`: begins webhooks whose caches are ready, and frees those that have ended. */
 void kl_webhooks_advance(kl_webhooks *w);
-/* The end, in three steps. Any thread: no new requests, waits for those under way until `deadline`
- * (monotonic), closes the socket. */
+/* The first of three steps to the end: refuses new requests, waits for those under way until `deadline`
+ * (monotonic), closes the socket. Any thread. */
 void kl_webhooks_stop(kl_webhooks *w, kl_time deadline);
-/* on the loop, then: ends the workers and frees the webhooks */
+/* the second step, on the loop: ends the workers and frees the webhooks */
 void kl_webhooks_end(kl_webhooks *w);
 
-/* For people. The i-th of kl_webhooks_len; *out as kl_controller_state_get leaves it, the caller frees it. */
+/* For people: the i-th state of kl_webhooks_len. *out is as from kl_controller_state_get, and the caller
+ * frees it. */
 size_t kl_webhooks_len(kl_webhooks *w);
 void kl_webhooks_state(kl_webhooks *w, size_t i, kl_controller_state *out);
 bool kl_webhooks_idle(kl_webhooks *w); /* no request waits or runs */

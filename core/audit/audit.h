@@ -4,8 +4,9 @@
  *                                      watches: ResponseStarted when the answer begins
  *                                      unauthenticated requests: ResponseStarted alone
  *
- * A record belongs to its request (kl_httpd_attend) and ends with it. Functions of a record accept NULL: that
- * request is not logged. A record is used on its request's thread; kl_audit on any thread. */
+ * A record belongs to its request (kl_httpd_attend) and ends with it. Functions of a record accept NULL, the
+ * record of a request that is not logged. A record is used on its request's thread; kl_audit on any
+ * thread. */
 #ifndef KL_AUDIT_AUDIT_H
 #define KL_AUDIT_AUDIT_H
 
@@ -31,7 +32,7 @@ kl_audit_record *kl_audit_attend(kl_audit *a, kl_httpd_request *http, const kl_v
 void kl_audit_impersonated(kl_audit_record *r, const kl_value *user);
 /* The authorizer's decision, and its reason or "". */
 void kl_audit_decided(kl_audit_record *r, bool allowed, const char *why);
-/* The object of the request, as it was decoded: with its type and its defaults. */
+/* The decoded object of the request, with its type and its defaults. */
 void kl_audit_requested(kl_audit_record *r, const kl_value *object);
 /* An annotation; the first value of a key stays. */
 void kl_audit_annotate(kl_audit_record *r, const char *key, const char *value);

@@ -1,8 +1,8 @@
-/* log.h - lines appended to a file by its own thread: a caller never waits for the disk.
+/* log.h - appends lines to a file on its own thread, so that callers never wait for the disk.
  *
  * When another file has taken its name (a rotation), the next line goes there. A line that cannot be written,
- * or that finds more than LINES_MAX bytes waiting, is lost: the log says so once when that begins and once,
- * with the number of lines, when it is over. Any thread. */
+ * or that finds more than LINES_MAX bytes waiting, is lost; the log reports the first lost line, and the
+ * number of lost lines when writing works again. Any thread. */
 #ifndef KL_AUDIT_LOG_H
 #define KL_AUDIT_LOG_H
 

@@ -1,5 +1,5 @@
 /* policy.h - an audit.k8s.io/v1 Policy: which requests are logged, and how much of them
- * (apiserver/pkg/audit/policy). A policy is a value; these are functions of it. Any thread. */
+ * (apiserver/pkg/audit/policy). A policy is a value. Any thread. */
 #ifndef KL_AUDIT_POLICY_H
 #define KL_AUDIT_POLICY_H
 

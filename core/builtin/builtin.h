@@ -7,8 +7,8 @@
 #include "schema/status.h"
 #include "value/value.h"
 
-/* One write: `o` as it would be stored, filled in with defaults; `old` NULL on create; `sub` the subresource
- * that is written ("status"), or NULL. */
+/* One write. `o` is the object to store, with its defaults; `old` is NULL on create; `sub` is the written
+ * subresource ("status"), or NULL. */
 typedef struct kl__write {
     const kl__kind *kind;
     const char *sub;
@@ -16,7 +16,7 @@ typedef struct kl__write {
     kl__causes *causes;
 } kl__write;
 
-/* Metadata is checked elsewhere (schema/validate.h). */
+/* Adds the write's causes. Metadata is checked elsewhere (schema/validate.h). */
 void kl__builtin_validate(const kl__write *w);
 
 #endif

@@ -6,8 +6,8 @@
 
 /* Whether the subresource of a pod is one of these. */
 bool kl__pod_connects(const char *sub);
-/* KL_OK: the pod has no node yet, and so its log is empty. Else 400 for a container that is not the pod's or
- * a pod without a node, or 501: no kubelet is behind this server. `container` may be NULL. */
+/* KL_OK: the pod has no node yet, so its log is empty. Else 400 for an unknown container or a pod without a
+ * node, or 501, because this server has no kubelets. `container` may be NULL. */
 KL_NODISCARD kl_status kl__pod_connect(
     const kl_value *pod, const char *sub, const char *container, kl_err *err);
 

@@ -7,10 +7,10 @@
 #include "schema/status.h"
 #include "value/value.h"
 
-/* Fills in the requester: username, uid, groups and extra of `user`, whatever the body says. */
+/* Fills in the requester's username, uid, groups and extra from `user`, which override those of the body. */
 void kl__csr_create(const kl_value *user, const kl_value **o);
-/* `o` about to replace `old`: fields that a write of `sub` must not change come from `old` (`sub` NULL: the
- * object; "status", "approval"). */
+/* Prepares `o` to replace `old`: takes from `old` the fields that a write of `sub` must not change (`sub`
+ * NULL: the object; "status", "approval"). */
 void kl__csr_update(const char *sub, kl_time wall, const kl_value *old, const kl_value **o);
 void kl__csr_validate(const char *sub, const kl_value *old, const kl_value *o, kl__causes *causes);
 

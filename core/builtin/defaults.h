@@ -5,7 +5,7 @@
 #include "value/value.h"
 
 void kl__defaults(const char *group, const char *plural, const kl_value **object); /* *object is replaced */
-/* defaults of kinds that neither are nor make pods; kl__defaults calls it */
+/* defaults of kinds without pods or pod templates; kl__defaults calls it */
 void kl__defaults_other(const char *group, const char *plural, const kl_value **object);
 /* defaults of an autoscaler, in either version (autoscaler.c) */
 void kl__scaler_defaults(const kl_value **o);

@@ -1,4 +1,4 @@
-/* habits.h - in which ways kinds differ when they are written. Pure; any thread. */
+/* habits.h - how kinds differ in writes. Pure; any thread. */
 #ifndef KL_BUILTIN_HABITS_H
 #define KL_BUILTIN_HABITS_H
 
@@ -8,9 +8,9 @@ bool kl__habit_create_on_update(const kl__kind *k); /* an update creates a missi
 bool kl__habit_needs_rv(const kl__kind *k);         /* an update must have a resourceVersion */
 bool kl__habit_returns_deleted(const kl__kind *k);  /* a delete returns the object */
 
-bool kl__generation_kept(const kl__kind *k); /* its objects have a metadata.generation, which begins with 1 */
-/* Whether a write that makes `o` of `old` makes metadata.generation grow by one. `sub`: the subresource that
- * is written, or NULL. */
+bool kl__generation_kept(const kl__kind *k); /* its objects have a metadata.generation, which begins at 1 */
+/* Whether a write that turns `old` into `o` increases metadata.generation by one. `sub`: the written
+ * subresource, or NULL. */
 bool kl__generation_moves(const kl__kind *k, const char *sub, const kl_value *old, const kl_value *o);
 
 #endif

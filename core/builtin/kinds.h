@@ -1,12 +1,12 @@
-/* kinds.h - the checks by kind; builtin.c has the table. Each looks at a write that is not a write of a
- * status. Pure; any thread. */
+/* kinds.h - the checks by kind; builtin.c has the table. Except for those of a status, each checks writes of
+ * the object, not of its status. Pure; any thread. */
 #ifndef KL_BUILTIN_KINDS_H
 #define KL_BUILTIN_KINDS_H
 
 #include "builtin/builtin.h"
 #include "check/check.h"
 
-/* The spec equals that of `old`, which was valid: nothing to check. */
+/* Whether the spec equals that of `old`, which was valid, so that it needs no check. */
 bool kl__write_same_spec(const kl__write *w);
 
 void kl__check_data(const kl__write *w);
@@ -53,7 +53,7 @@ void kl__check_event(const kl__write *w);
 /* a write of a status, of any kind */
 void kl__check_status(const kl__write *w);
 
-/* A CronJob's schedule as robfig/cron reads it: NULL when it reads, else why not; caller frees. */
+/* Why robfig/cron refuses a CronJob's schedule, or NULL; caller frees. */
 char *kl__schedule_fault(const char *schedule);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "check/forms.h"
 
-/* One pod's spec, as its checks see it. */
+/* What the checks of one pod's spec share. */
 typedef struct kl__pod_look {
     kl__causes *causes;
     const kl_value *spec;
@@ -34,11 +34,11 @@ void kl__check_resources(kl__causes *c, const kl_value *resources, const kl__pla
 /* a resource's name: a standard one or qualified; one that containers may request */
 void kl__check_resource_name(kl__causes *c, const char *name, const kl__place *at);
 void kl__check_container_resource_name(kl__causes *c, const char *name, const kl__place *at);
-/* The resource may be overcommitted. */
+/* Whether the resource may be overcommitted. */
 bool kl__may_overcommit(const char *name);
-/* a present quantity: at least 0, and an integer where its resource is counted */
+/* a present quantity: at least 0, and an integer if its resource is counted */
 void kl__check_quantity(kl__causes *c, const char *resource, const kl_value *q, const kl__place *at);
-/* what an update of a pod may not change */
+/* fields that an update of a pod may not change */
 void kl__check_pod_update(kl__causes *c, const kl_value *old, const kl_value *pod);
 
 #endif

@@ -1,11 +1,11 @@
-/* service.h - Services: their defaults and allocations, and their validation. The caller knows which
+/* service.h - Services: their defaults and allocations, and their validation. The caller tells which
  * addresses and ports are taken. Pure; any thread. */
 #ifndef KL_BUILTIN_SERVICE_H
 #define KL_BUILTIN_SERVICE_H
 
 #include "builtin/builtin.h"
 
-/* Where cluster IPs come from, and node ports. */
+/* The ranges of cluster IPs and node ports. */
 #define KL_SERVICE_RANGE "10.96.0.0/12"
 #define KL_NODE_PORT_MIN 30000
 #define KL_NODE_PORT_MAX 32767
@@ -13,19 +13,19 @@
 
 typedef struct kl__taken {
     void *arg;
-    bool (*address)(void *arg, const char *ip); /* it is another Service's */
+    bool (*address)(void *arg, const char *ip); /* whether another Service has it */
     /* marks the node ports of other Services: taken[port - KL_NODE_PORT_MIN] */
     void (*ports)(void *arg, bool taken[KL_NODE_PORTS]);
-    uint64_t *next;   /* where the search for a free one starts; advances */
-    bool any_address; /* those out of the range are accepted as they are */
+    uint64_t *next;   /* where the search for a free address starts; advances */
+    bool any_address; /* addresses outside of the range are accepted */
 } kl__taken;
 
-/* Fills in missing addresses, families and node ports, from `old` (NULL on create) or new ones. When it adds
- * a cause, the caller checks nothing else. *o is replaced. */
+/* Fills in missing addresses, families and node ports, from `old` (NULL on create) or new ones. If it adds a
+ * cause, the caller makes no further checks. *o is replaced. */
 void kl__service_allot(const kl__taken *t, const kl_value *old, const kl_value **o, kl__causes *c);
-/* Removes fields that the Service needed for its old type only. */
+/* Removes fields that the Service needed only for its old type. */
 void kl__service_drop(const kl_value *old, const kl_value **o);
-/* clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy: whether they fit together */
+/* whether clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy are consistent */
 void kl__check_families(kl__causes *c, const kl_value *spec);
 
 static inline void kl__mark_port(bool taken[KL_NODE_PORTS], int64_t port)

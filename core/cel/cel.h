@@ -10,11 +10,12 @@
 #include "base/clock.h"
 #include "value/value.h"
 
-/* What one evaluation may cost, and all rules of one object or policy together. */
+/* The limits of the cost of one evaluation, of all rules for one object or policy, and of match
+ * conditions. */
 #define KL_CEL_CALL_COST 1000000
 #define KL_CEL_OBJECT_COST 10000000
 #define KL_CEL_MATCH_COST 2500000
-/* What one rule of a schema, and all of them together, may cost at the worst. */
+/* The limits of the worst-case cost of one rule of a schema, and of all its rules. */
 #define KL_CEL_RULE_ESTIMATE 10000000
 #define KL_CEL_SCHEMA_ESTIMATE 100000000
 /* Nesting of an expression with the `variables` that it uses; the number of variables of a policy. */
@@ -33,8 +34,8 @@ char *kl_cel_trimmed(const char *s);
 kl_cel_env *kl_cel_env_new(void);
 void kl_cel_env_free(kl_cel_env *env); /* after its programs */
 
-/* kl_cel_type_of_schema: the type that a structural schema describes, or NULL where it describes none that
- * CEL can use. A `root` has apiVersion, kind and metadata's names even where the schema does not say so. */
+/* kl_cel_type_of_schema: the type that a structural schema describes, or NULL if CEL cannot use it. A `root`
+ * has apiVersion, kind and metadata's names even if the schema does not list them. */
 const kl_cel_type *kl_cel_type_dyn(void);
 const kl_cel_type *kl_cel_type_string(void);
 const kl_cel_type *kl_cel_type_bool(void);
@@ -49,16 +50,16 @@ size_t kl_cel_env_var(kl_cel_env *env, const char *name, const kl_cel_type *type
 /* Expressions of the environment may use cel.bind(name, value, expression). */
 void kl_cel_env_bind(kl_cel_env *env);
 /* `variables.NAME` is the value of a program of this environment, or of one with the same variables, which
- * must live as long; it is evaluated at its first use. NULL: it did not compile, and using it fails. False:
- * with the variables that it uses it nests too deep (KL_CEL_LEVELS_MAX), and using it fails. */
+ * must live as long; it is evaluated at its first use. NULL: it did not compile, so using it fails. False:
+ * together with the variables that it uses, it nests too deeply (KL_CEL_LEVELS_MAX), so using it fails. */
 bool kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program);
 
-/* Compiles one expression. KL_EINVAL has the messages of cel-go, places marked line by line. */
+/* Compiles one expression. KL_EINVAL has the messages of cel-go, which mark each place in its line. */
 KL_NODISCARD kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, kl_err *err);
 void kl_cel_free(kl_cel *p);
 const kl_cel_type *kl_cel_type_of(const kl_cel *p);
 bool kl_cel_uses(const kl_cel *p, const char *variable);
-/* The most that one evaluation can cost, when its variables are of the type `root`. */
+/* The highest cost of one evaluation whose variables have the type `root`. */
 uint64_t kl_cel_estimate(const kl_cel *p, const kl_cel_type *root);
 
 /* The value of a variable. */
@@ -73,7 +74,7 @@ typedef struct kl_cel_var {
 } kl_cel_var;
 
 /* Answers `authorizer...check(...)`: whether the request's user may do this. `attributes` is an object with
- * verb, and either path or group, resource, subresource, namespace and name; with user where the expression
+ * verb, and either path or group, resource, subresource, namespace and name; with user if the expression
  * names a service account. *reason may be set (static). */
 typedef bool kl_cel_authorize(void *arg, const kl_value *attributes, const char **reason);
 
@@ -90,8 +91,9 @@ typedef struct kl_cel_run {
     kl_cel_authorize *authorize;
     void *authorize_arg;
     kl_cel_shared *shared;   /* or NULL */
-    uint64_t cost;           /* out: its cost, also after a failure */
-    uint64_t variables_cost; /* out: the cost of `variables`, not included there; each has its own limit */
+    uint64_t cost;           /* out: its cost, even after a failure */
+    uint64_t variables_cost; /* out: the cost of `variables`, which `cost` does not include; each has its own
+                                limit */
 } kl_cel_run;
 
 /* The value as JSON, a new reference: numbers, strings, lists and maps stay as they are, bytes are base64,

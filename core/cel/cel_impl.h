@@ -59,7 +59,7 @@ struct kl__clist {
     const kl_value *json; /* or: */
     const kl__cval *v;
     size_t n, cap;
-    const kl__ctype *type; /* of json: the list's; NULL: as it looks */
+    const kl__ctype *type; /* the type of json; NULL: derived from the value */
 };
 
 struct kl__cmap {
@@ -104,7 +104,7 @@ void kl__cel_time(kl__cval v, kl_buf *out);    /* RFC 3339 */
 void kl__cel_seconds(int64_t ns, kl_buf *out); /* "1.5s", as string(duration) */
 kl__cval kl__cel_format(kl__cev *e, const kl__cval *a, size_t n);
 
-/* 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the times that there are. */
+/* The range of times: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
 #define KL__CEL_SECONDS_MIN (-62135596800)
 #define KL__CEL_SECONDS_MAX 253402300799
 
@@ -176,7 +176,7 @@ typedef struct kl__csource {
     size_t nissues, cap;
     bool binds; /* cel.bind is known */
 } kl__csource;
-#define KL__CEL_NOWHERE UINT32_MAX /* the place of an issue with the whole */
+#define KL__CEL_NOWHERE UINT32_MAX /* the place of an issue with the whole text */
 void kl__cel_blame(kl__csource *s, uint32_t at, const char *fmt, ...) KL_PRINTF(3, 4);
 /* All issues, as cel-go shows them. */
 void kl__cel_issues(kl__csource *s, kl_buf *out);
@@ -187,7 +187,7 @@ kl__cexpr *kl__cel_parse(kl__csource *s);
 bool kl__cel_dotted(const kl__cexpr *e, kl_buf *out);
 bool kl__cel_expand(kl__csource *s, kl__cexpr *call); /* expands a macro in place; false: it is not one */
 
-/* Assigns types and slots in the whole tree; adds an issue where a type does not fit. */
+/* Assigns types and slots in the whole tree; adds an issue for each type that does not fit. */
 void kl__cel_check(kl__csource *s, const kl_cel_env *env, kl__cexpr *e, bool *used, size_t *locals);
 
 /* ---------------------------------------------------------------- functions */
@@ -196,7 +196,7 @@ typedef kl__cval kl__cimpl(kl__cev *e, const kl__cval *a, size_t n);
 typedef uint64_t kl__ccost(const kl__cval *a, size_t n, kl__cval result);
 typedef struct kl__cfunc {
     const char *name;
-    /* ".ss>b": a member of two strings, one of them the target, that answers a bool. See funcs.c. */
+    /* ".ss>b": a member function of two strings, one of them the target, that returns a bool. See funcs.c. */
     const char *sig;
     kl__cimpl *call;
     kl__ccost *cost; /* NULL: 1 */
@@ -204,7 +204,7 @@ typedef struct kl__cfunc {
 
 /* The overloads of a name, in memory of `a`; NULL when there is none. */
 const kl__cfunc **kl__cfunc_find(kl__carena *a, const char *name, size_t *count);
-/* The types of a signature: arguments' into arg (at most 4), returns the result's; variables are fresh. */
+/* The types of a signature: sets arg (at most 4) and returns the result's type; type variables are fresh. */
 const kl__ctype *kl__cfunc_types(
     const kl__cfunc *f, kl__carena *a, kl__cbind *b, const kl__ctype **arg, size_t *n, bool *member);
 bool kl__cfunc_fits(const kl__cfunc *f, const kl__cval *a, size_t n, bool member);
@@ -246,18 +246,18 @@ struct kl__cev {
     const kl_cel_env *env;
     kl_cel_run *run;
     uint64_t cost;
-    bool over;         /* the budget or the memory is spent: everything fails from now on */
-    size_t work;       /* steps that CEL does not charge; they are limited, too */
-    struct kl__cheld { /* what is freed at the end */
+    bool over;         /* the budget or the memory is used up: everything fails from now on */
+    size_t work;       /* steps without a CEL cost; they are limited, too */
+    struct kl__cheld { /* objects to free at the end */
         struct kl_quantity *quantity;
         struct kl__cheld *next;
     } * held;
-    struct { /* the last compiled one: loops use the same again and again */
+    struct { /* the last compiled regex, because loops reuse it */
         struct kl_regex *re;
         char *pattern;
         size_t n;
     } regex;
-    struct { /* the zone that was asked for last */
+    struct { /* the last zone used */
         struct kl_zone *z;
         char *name;
     } zone;

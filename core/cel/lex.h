@@ -23,7 +23,7 @@ typedef struct kl__clex {
     bool negatable; /* a number that includes a minus before it */
 } kl__clex;
 
-/* Reads the next word. Signs that begin no word are skipped, and told as issues. */
+/* Reads the next word. Skips signs that begin no word, and adds an issue for each. */
 void kl__clex_next(kl__clex *l);
 /* A number with a minus before it, whose place is `at`. */
 void kl__clex_negate(kl__clex *l, size_t at);

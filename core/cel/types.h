@@ -1,5 +1,5 @@
-/* types.h - the types of expressions, and the memory that they are made in. Rooms above describe their
- * variables with them. Owner thread while they are made; then they do not change. */
+/* types.h - the types of expressions, and their memory. Rooms above describe their variables with them. Owner
+ * thread while they are made; immutable afterwards. */
 #ifndef KL_CEL_TYPES_H
 #define KL_CEL_TYPES_H
 

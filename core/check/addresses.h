@@ -1,5 +1,6 @@
-/* addresses.h - addresses and ranges of the kinds that take only their canonical form, in the words of
- * apimachinery's util/validation/ip.go. (forms.h has those of older kinds.) Pure; any thread. */
+/* addresses.h - checks addresses and ranges of the kinds that accept only the canonical form, with the
+ * messages of apimachinery's util/validation/ip.go. forms.h has the checks of older kinds. Pure; any
+ * thread. */
 #ifndef KL_CHECK_ADDRESSES_H
 #define KL_CHECK_ADDRESSES_H
 
@@ -11,7 +12,7 @@ typedef enum kl__address_form {
     KL_INTERFACE /* 10.9.8.7/24 */
 } kl__address_form;
 
-/* Complains about `text` unless it is an address of that form, canonically written. */
+/* Complains about `text` unless it is an address of that form in canonical spelling. */
 void kl__check_address(kl__causes *c, const kl__place *at, const char *text, kl__address_form form);
 /* The family of a range: 4 or 6; 0: the text is no range. */
 int kl__network_family(const char *text);

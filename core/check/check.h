@@ -1,8 +1,8 @@
-/* check.h - how the checks of built-in kinds look at objects and complain.
+/* check.h - how the checks of built-in kinds read objects and complain.
  *
- * A place ("spec.containers[0].name") is a chain on the stacks of the checks; it becomes text only in a
- * complaint, so a valid object costs none. Go's structs do not know an empty text from an absent one, and
- * neither do these checks. Pure; any thread. */
+ * A place ("spec.containers[0].name") is a chain on the stacks of the checks; only a complaint makes text of
+ * it, so a valid object costs no text. Like Go's structs, these checks treat an empty text as absent. Pure;
+ * any thread. */
 #ifndef KL_CHECK_CHECK_H
 #define KL_CHECK_CHECK_H
 
@@ -13,7 +13,7 @@
 typedef struct kl__place {
     const struct kl__place *up; /* NULL: the object itself */
     const char *name;           /* a member, or the key of a map; NULL: an item */
-    size_t n;                   /* the key's length, or which item */
+    size_t n;                   /* the key's length, or the item's index */
     bool key;
 } kl__place;
 
@@ -34,7 +34,7 @@ void kl__say_invalid_int(kl__causes *c, const kl__place *at, int64_t bad, const 
     KL_PRINTF(4, 5);
 /* without the value */
 void kl__say_invalid_bare(kl__causes *c, const kl__place *at, const char *why);
-/* `words` are separated by spaces, in the order in which they are shown */
+/* `words` are separated by spaces, in the order of the message */
 void kl__say_unsupported(kl__causes *c, const kl__place *at, const kl_value *bad, const char *words);
 void kl__say_duplicate(kl__causes *c, const kl__place *at, const kl_value *bad);
 void kl__say_duplicate_because(kl__causes *c, const kl__place *at, const kl_value *bad, const char *why);
@@ -47,11 +47,11 @@ const char *kl__text(const kl_value *o, const char *member); /* "" when absent; 
 const char *kl__item_text(const kl_value *list, size_t i);   /* the same for an item */
 bool kl__is(const kl_value *o, const char *member, const char *word);
 bool kl__true(const kl_value *o, const char *member);
-/* `word` is one of `words`, which are separated by spaces */
+/* whether `word` is one of `words`, which are separated by spaces */
 bool kl__one_of(const char *word, const char *words);
 
-/* A map's members in the order in which Go shows them: sorted by key. Borrowed from the map; the caller frees
- * the array itself. */
+/* A map's members sorted by key, the order in which Go shows them. Borrowed from the map; the caller frees
+ * the array. */
 typedef struct kl__sorted {
     struct kl__member {
         const char *key;
@@ -70,24 +70,24 @@ void kl__check_range(
     kl__causes *c, const kl_value *o, const kl__place *at, const char *member, int64_t min, int64_t max);
 /* the text is present */
 void kl__check_present(kl__causes *c, const kl_value *o, const kl__place *at, const char *member);
-/* A text out of `words`. Absent or empty: a complaint when it is required. */
+/* The text is one of `words`; absent or empty is a complaint only if it is required. */
 void kl__check_word(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, bool required,
     const char *words);
 /* Equal to that of `old`, or "field is immutable". */
 void kl__check_same(
     kl__causes *c, const kl_value *old, const kl_value *o, const kl__place *at, const char *member);
 
-/* The caller's; NULL for a text that is absent, empty or not a quantity. */
+/* The quantity, which the caller owns; NULL for a text that is absent, empty or not a quantity. */
 kl_quantity *kl__quantity_of(const char *text);
 
-/* What differs between two objects, a line for each member: "- name: old", "+ name: new". kube-apiserver
- * prints its own structs there. */
+/* Appends the differences of two objects, a line for each member: "- name: old", "+ name: new".
+ * kube-apiserver prints its own structs there. */
 void kl__show_difference(const kl_value *old, const kl_value *now, kl_buf *out);
 
-/* `o` as Go prints its struct: these members in their order, under their Go names, "" where they are absent.
- * Behind a name: "=NAME" the object's own name where it is not like Go's, '?' null where absent, '#' 0, '!'
- * false, {...} a struct with these members ("?{" a pointer to one), [...] a list of them, <...> a map to
- * them. The caller's. */
+/* `o` as Go prints its struct: these members in their order, under their Go names, with "" for absent ones.
+ * After a name: "=NAME" is the object's name for it if that is not like Go's; '?' shows null for an absent
+ * member, '#' 0, '!' false; {...} is a struct with these members ("?{" a pointer to one), [...] a list of
+ * such, <...> a map to such. The caller owns the result. */
 const kl_value *kl__as_go(const kl_value *o, const char *members);
 
 #endif

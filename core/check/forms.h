@@ -1,5 +1,5 @@
-/* forms.h - names, labels, ports and addresses, with kube-apiserver's words for what is wrong with them.
- * model/names.h decides what is valid; these are called for invalid texts only. Pure; any thread. */
+/* forms.h - kube-apiserver's messages about invalid names, labels, ports and addresses. model/names.h decides
+ * what is valid; these messages are made for invalid texts only. Pure; any thread. */
 #ifndef KL_CHECK_FORMS_H
 #define KL_CHECK_FORMS_H
 
@@ -26,20 +26,20 @@ typedef enum kl__form {
 
 /* The faults of `text`: static sentences; returns their number. 0: it is valid. */
 size_t kl__faults(const char *text, kl__form f, const char *out[KL_FAULTS_MAX]);
-/* One complaint for each of them, about the text at that place. */
+/* One complaint for each fault, about the text at that place. */
 void kl__check_form(kl__causes *c, const kl__place *at, const char *text, kl__form f);
-/* The same for a member of `o`, unless it is absent or empty. Whether there was a complaint. */
+/* The same for a member of `o`, unless it is absent or empty. Returns whether there was a complaint. */
 bool kl__check_member(kl__causes *c, const kl_value *o, const kl__place *at, const char *member, kl__form f);
 
 /* Checks labels; every complaint names the place of the map, not of the label. `labels` may be NULL. */
 void kl__check_labels(kl__causes *c, const kl_value *labels, const kl__place *at);
-/* A list of a rule (verbs, groups...): it is not empty, or complains with `missing`, which may be "", and "*"
- * stands alone. Whether its items are still to be looked at. */
+/* Checks a list of a rule (verbs, groups...): an empty list is a complaint with the text `missing`, which may
+ * be "", and "*" must stand alone. Returns whether the caller must check the items. */
 bool kl__check_star_list(kl__causes *c, const kl_value *rule, const char *member, const char *missing,
     const char *others, const kl__place *at);
 /* metav1.LabelSelector, or NULL */
 void kl__check_selector(kl__causes *c, const kl_value *selector, const kl__place *at);
-/* 1 to 65535, or a port's name where it is a text; `at` is the port's place. NULL is 0. */
+/* a number from 1 to 65535, or a text that is a port's name; `at` is the port's place. NULL is 0. */
 void kl__check_port(kl__causes *c, const kl_value *port, const kl__place *at);
 /* no segment of the path is ".." */
 void kl__check_no_way_up(kl__causes *c, const kl__place *at, const char *path);

@@ -18,7 +18,7 @@ typedef struct kl_conversions kl_conversions;
 
 kl_conversions *kl_conversions_new(void);
 void kl_conversions_free(kl_conversions *c); /* NULL is fine */
-/* The caller starts over; lookups are cheapest when it asks in the same order again. */
+/* The caller starts again; lookups are cheapest in the same order as before. */
 void kl_conversions_rewind(kl_conversions *c);
 /* Drops all answers. */
 void kl_conversions_forget(kl_conversions *c);
@@ -26,7 +26,7 @@ void kl_conversions_forget(kl_conversions *c);
 /* Converts `o`, of any version of a kind with a conversion webhook, to k's version; *out is a new reference.
  * An object of that version gets its defaults; a converted one gets none, but loses unknown fields.
  * KL_EAGAIN: not known yet. Other failures are those of the webhook, 500 as kube-apiserver words them. `c`
- * NULL: no webhook can be called, which is a failure too. */
+ * NULL: no webhook can be called, so the conversion fails. */
 KL_NODISCARD kl_status kl_conversions_get(
     kl_conversions *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
 /* Converts to the storage version of `k`, which may not be served. */
@@ -41,7 +41,7 @@ typedef struct kl_conversion_call {
 } kl_conversion_call;
 /* Whether noted conversions still need a call. */
 bool kl_conversions_wait(const kl_conversions *c);
-/* The next call is full. */
+/* Whether the next call is full. */
 bool kl_conversions_full(const kl_conversions *c);
 void kl_conversions_call(kl_conversions *c, kl_conversion_call *out);
 void kl_conversion_call_fini(kl_conversion_call *call);

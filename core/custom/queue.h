@@ -15,7 +15,7 @@ typedef struct kl_convert_entry {
 } kl_convert_entry;
 
 /* `k` has a conversion webhook and outlives the queue. `olds`: the state before a change is converted, too.
- * `calls`: the webhook can be called; otherwise each conversion fails. */
+ * `calls`: the webhook can be called; if not, each conversion fails. */
 kl_convert_queue *kl_convert_queue_new(const kl__kind *k, bool olds, bool calls);
 void kl_convert_queue_free(kl_convert_queue *q); /* NULL is fine */
 void kl_convert_queue_push(kl_convert_queue *q, const kl__change *c);

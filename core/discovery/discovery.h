@@ -17,8 +17,8 @@ typedef struct kl_discovery_answer {
     int code;
     char *type; /* of the body */
     kl_buf body;
-    bool tagged; /* it gets an ETag, so that a client may cache it */
-    bool lines;  /* the body is indented already and is sent as it is */
+    bool tagged; /* the answer gets an ETag, so that clients may cache it */
+    bool lines;  /* the body is indented already, and is sent unchanged */
 } kl_discovery_answer;
 
 /* The document at a path; `accept` is the request's header, or NULL. False: there is no such document. Else

@@ -24,10 +24,10 @@ kl_faults *kl_faults_new(kl_clock *clock, void (*changed)(void *arg), void *arg)
 void kl_faults_free(kl_faults *f); /* after the HTTP server; answers the requests that it still holds. NULL is
                                       fine */
 
-/* {"seed": 7, "rules": [...]} or one rule. Adds all of them, or none; the error names the rule and its
- * field. */
+/* Adds the rules of {"seed": 7, "rules": [...]}, or one rule: all of them, or none. The error names the rule
+ * and its field. */
 KL_NODISCARD kl_status kl_faults_add(kl_faults *f, const kl_value *v, kl_err *err);
-/* {"seed", "rules"}: each rule as it was given, with its hits and its remaining times; a new reference */
+/* {"seed", "rules"}: each rule as given, with its hits and its remaining times; a new reference */
 const kl_value *kl_faults_list(kl_faults *f);
 void kl_faults_clear(kl_faults *f);
 /* The sum of the remaining `times` of all rules that have them. */
@@ -35,7 +35,7 @@ size_t kl_faults_left(kl_faults *f);
 /* GET, POST and DELETE of KL_FAULTS_PATH. */
 void kl_faults_serve(kl_faults *f, kl_httpd_request *http);
 
-/* What rules are matched against; borrowed. */
+/* The attributes of a request that rules match; borrowed. */
 typedef struct kl_fault_call {
     const kl__kind *kind; /* NULL: the path is not of a resource */
     const char *ns, *name, *sub;
@@ -52,7 +52,7 @@ typedef enum kl_fault_cut {
     KL_CUT_EXPIRED, /* by an ERROR frame of code 410 */
 } kl_fault_cut;
 
-/* The moment when `events` events were sent and `after` has passed. */
+/* The time at which `events` events were sent and `after` has passed. */
 typedef struct kl_fault_moment {
     int64_t events;
     kl_time after;
@@ -60,7 +60,7 @@ typedef struct kl_fault_moment {
 
 /* How a request is served. All zero: without faults. */
 typedef struct kl_fault_plan {
-    unsigned what; /* effects that are given, see faults_impl.h */
+    unsigned what; /* the effects that are set, see faults_impl.h */
     kl_time latency;
     bool half;     /* done by kl_faults_meet */
     int64_t stale; /* a list shows the state of this many changes ago */
@@ -94,7 +94,7 @@ KL_NODISCARD bool kl_fault_watch_put(kl_fault_watch *w, const kl_buf *frame, boo
 /* Sends the frames that are due; *next is the time of the next call, or KL_NEVER. False: the watch has to
  * end. */
 KL_NODISCARD bool kl_fault_watch_look(kl_fault_watch *w, kl_time *next);
-/* The watch ends with an ERROR frame of code 410. */
+/* Whether the watch ends with an ERROR frame of code 410. */
 bool kl_fault_watch_expired(const kl_fault_watch *w);
 
 #endif

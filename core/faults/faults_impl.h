@@ -1,4 +1,4 @@
-/* faults_impl.h - what a rule is, for the files of this room. */
+/* faults_impl.h - rules, for the files of this room. */
 #ifndef KL_FAULTS_FAULTS_IMPL_H
 #define KL_FAULTS_FAULTS_IMPL_H
 
@@ -59,7 +59,8 @@ struct kl_faults {
     kl_clock *clock;
     void (*changed)(void *arg);
     void *arg;
-    /* counts added rules and clears, so that a watch knows whether rules have changed since its last look */
+    /* counts added rules and clears, so that a watch can tell whether rules have changed since its last
+     * look */
     atomic_uint_fast64_t edition;
     atomic_bool idle; /* there are no rules, and nothing is held */
     kl_mutex mu;

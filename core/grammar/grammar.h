@@ -1,5 +1,5 @@
-/* grammar.h - what is wrong with a text that is no CEL expression, as a parser made by ANTLR tells it. Any
- * thread. */
+/* grammar.h - the mistakes in a text that is not a CEL expression, in the words of a parser made by ANTLR.
+ * Any thread. */
 #ifndef KL_GRAMMAR_GRAMMAR_H
 #define KL_GRAMMAR_GRAMMAR_H
 
@@ -7,7 +7,8 @@
 
 #define KL_GRAMMAR_DEPTH_MAX 250 /* of expressions within expressions */
 
-/* Tokens by ANTLR's numbers, which order them in messages; those of one or two signs have no names here. */
+/* Tokens by ANTLR's numbers, which give their order in messages; operators and brackets have no names
+ * here. */
 typedef enum kl_token_type {
     KL_T_END,
     KL_T_IN = 3,

@@ -16,7 +16,7 @@
 #define KL__HTTPD_BLOCK ((size_t)32 << 10) /* maximum bytes of one read of a stream */
 
 struct kl_httpd {
-    /* the owner's, and one per request that is still owed a reply after its connection went */
+    /* the owner's, and one per request that awaits its reply after its connection closed */
     _Atomic int refs;
     struct MHD_Daemon *daemon;
     kl_hangup *hangup;
@@ -44,7 +44,7 @@ struct kl_httpd {
     kl_time look_at KL_GUARDED_BY(mu); /* when to look for late connections; KL_NEVER: none can be late */
 };
 
-/* From MHD_CONNECTION_NOTIFY_STARTED to CLOSED, after which its socket is closed. */
+/* Lives from MHD_CONNECTION_NOTIFY_STARTED to CLOSED, after which its socket is closed. */
 typedef struct kl__connection {
     kl_list link; /* under h->mu */
     int fd;
@@ -64,7 +64,7 @@ struct kl_httpd_stream {
     bool closed KL_GUARDED_BY(mu); /* by the caller: ends when the queue is empty */
     bool gone KL_GUARDED_BY(mu);   /* by the peer, by overflow or by stop: end now */
     kl_buf queue KL_GUARDED_BY(mu);
-    size_t sent KL_GUARDED_BY(mu); /* bytes at the front of queue that are already gone */
+    size_t sent KL_GUARDED_BY(mu); /* bytes at the front of queue that were sent already */
 };
 
 struct kl_httpd_request {
@@ -81,7 +81,7 @@ struct kl_httpd_request {
     uint64_t id; /* while it is coming, for kl_hangup; 0: it has no body */
     int fd;
     char *peer; /* its address, once it has a body */
-    /* nothing more will arrive; under h->mu, apart from the HTTP thread's data */
+    /* no more bytes will arrive; under h->mu, unlike the HTTP thread's data around it */
     bool ended;
     size_t counted; /* of h->bodies */
     bool crowded;   /* its body exceeded max_bodies */
@@ -94,14 +94,14 @@ struct kl_httpd_request {
     bool owed;                     /* no reply yet; under h->mu */
     struct MHD_Response *response; /* to be queued by the server's thread; under h->mu */
     int code;
-    size_t size;               /* of its body, when it is whole */
+    size_t size;               /* of its whole body */
     struct MHD_Response *held; /* taken back by kl_httpd_hold; under h->mu */
     kl_httpd_stream *stream;   /* of the response, a reference: detached on completion */
 };
 
 /* --- httpd.c --- */
 
-/* The response, or the end of the process: memory has run out. */
+/* Returns the response; ends the process if it is NULL, because memory has run out. */
 struct MHD_Response *kl__response_must(struct MHD_Response *response);
 
 /* --- stream.c --- */

@@ -1,5 +1,4 @@
-/* listen.h - a listening socket, of TCP or in the file system, from the address that a person wrote. Any
- * thread. */
+/* listen.h - a listening TCP or Unix socket for an address as users write it. Any thread. */
 #ifndef KL_HTTPD_LISTEN_H
 #define KL_HTTPD_LISTEN_H
 
@@ -16,8 +15,8 @@ bool kl_listen_loopback(const char *address);
 /* Whether a Host header names this machine's loopback: localhost, 127.x.y.z, [::1]; with or without a
  * port. */
 bool kl_listen_loopback_name(const char *host);
-/* Where fd can be reached from here: "127.0.0.1:PORT" when it listens on every address, "unix:PATH" (port
- * 0) in the file system. The caller frees. */
+/* The address at which fd can be reached from this machine: "127.0.0.1:PORT" when it listens on every
+ * address, "unix:PATH" (port 0) for a Unix socket. The caller frees. */
 char *kl_listen_address(int fd, uint16_t *port);
 
 #endif

@@ -1,5 +1,5 @@
 /* definitions.h - the definitions of the Kubernetes API as text: compressed in the binary, in memory only
- * while somebody reads them. Any thread; each reader opens its own. */
+ * while a reader uses them. Any thread; each reader opens its own. */
 #ifndef KL_OPENAPI_DEFINITIONS_H
 #define KL_OPENAPI_DEFINITIONS_H
 
@@ -18,12 +18,12 @@ typedef struct kl__definition {
 } kl__definition;
 
 typedef struct kl__definitions {
-    char *text; /* what the others point into */
+    char *text; /* the text that the definitions point into */
     kl__definition *v;
     size_t len;
 } kl__definitions;
 
-/* All of them, none marked. The caller closes it. */
+/* Opens all definitions, unmarked. The caller closes d. */
 void kl__definitions_open(kl__definitions *d);
 void kl__definitions_close(kl__definitions *d);
 /* Finds a definition by name, or by the end of its name ("core.v1.Pod"); borrowed until close, or NULL. */

@@ -1,5 +1,5 @@
-/* document.h - the OpenAPI documents of what a server serves. Under the lock of the server that owns the
- * kinds. Allocates only for the call and its answer. */
+/* document.h - the OpenAPI documents of a server's kinds. Under the lock of the server that owns the kinds.
+ * Allocates only for the call and its answer. */
 #ifndef KL_OPENAPI_DOCUMENT_H
 #define KL_OPENAPI_DOCUMENT_H
 

@@ -1,14 +1,13 @@
-/* gnostic.h - gnostic's protobuf of OpenAPI documents: tables say which member of a JSON object is which
- * field of a message (private to the room). Any thread. */
+/* gnostic.h - gnostic's protobuf of OpenAPI documents: tables map members of JSON objects to fields of
+ * messages (private to the room). Any thread. */
 #ifndef KL_OPENAPI_GNOSTIC_H
 #define KL_OPENAPI_GNOSTIC_H
 
 #include "base/buf.h"
 #include "schema/kinds.h"
 
-/* How a field is written. AS_YAML: as YAML text, which JSON is; SCALAR: a number, a boolean or text, each in
- * a field of its own of one message; NAMED: each member of an object is a message of its key and its value.
- */
+/* How a field is written. AS_YAML: as JSON, which is YAML; SCALAR: a message with one field each for a
+ * number, a boolean and a text; NAMED: each member of an object is a message of its key and its value. */
 typedef enum kl__how {
     TEXT,
     TEXTS,
@@ -43,7 +42,7 @@ typedef struct kl__message {
     static const kl__message name = {                                                                        \
         name##_members, sizeof name##_members / sizeof *name##_members, extensions}
 
-/* Append: a message; a field `number` of n bytes; a field with a key and a message. */
+/* These append a message; a field `number` of n bytes; a field with a key and a message. */
 void kl__gnostic_fill(kl_buf *out, const kl__message *of, const kl_value *v);
 void kl__gnostic_bytes(kl_buf *out, unsigned number, const void *data, size_t n);
 void kl__gnostic_named(

@@ -23,9 +23,9 @@ typedef struct kl__operation {
     const char *sends;           /* a definition; NULL: no body */
     bool body_optional;          /* DeleteOptions may be left out */
     const char *answers;         /* a definition; NULL: text */
-    const char *const *consumes; /* NULL: not said */
+    const char *const *consumes; /* NULL: not listed */
     const char *const *produces;
-    bool creates, accepts; /* 201, 202 may be the answer as well */
+    bool creates, accepts; /* the answer may also be 201, or 202 */
 } kl__operation;
 
 typedef struct kl__path {

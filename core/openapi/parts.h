@@ -26,15 +26,15 @@ bool kl__openapi_begins(const kl__kinds *kinds, size_t i, bool group_alone);
 /* Marks the definitions that a kind is made of: its own and its list's when it is built in. kl__openapi_paths
  * marks what operations refer to. */
 void kl__openapi_want_kind(kl__definitions *d, const kl__kind *k);
-/* The definition of a subresource that has another kind than its resource, or NULL. */
+/* The definition of a subresource whose kind differs from its resource's, or NULL. */
 kl__definition *kl__openapi_of_sub(const kl__definitions *d, const kl__kind *k, const kl__sub *sub);
 /* "AppsV1" and "apps_v1" as operations and tags have it; version NULL: "Apps", "apps". The caller frees it.
  */
 char *kl__openapi_word(const char *group, const char *version);
 char *kl__openapi_tag(const char *group, const char *version);
 
-/* The object of paths of the kinds of a group version; `group` NULL: of all. Marks the definitions that they
- * refer to, as does kl__openapi_root. */
+/* Writes the object of paths of the kinds of a group version; `group` NULL: of all. Marks the definitions to
+ * which they refer, as does kl__openapi_root. */
 void kl__openapi_paths(kl_builder *b, const kl__kinds *kinds, kl__definitions *d, const char *group,
     const char *version, kl__dialect dialect);
 /* The only path of a document that does not belong to a group version. */
@@ -47,7 +47,7 @@ const kl_value *kl__openapi_custom_list(const kl__kind *k);
 /* An OpenAPI v3 definition in v2's form. The caller unrefs it. */
 const kl_value *kl__openapi_to_v2(const kl_value *v3);
 
-/* gnostic's encoding of one definition, as an entry of Definitions; and of the rest of a document.
+/* gnostic's encoding of one definition, as an entry of Definitions, and of the rest of a document.
  * security_schemes may be NULL. */
 void kl__gnostic_v2_definition(kl_buf *out, const char *name, const kl_value *schema);
 void kl__gnostic_v2(kl_buf *out, const kl_value *rest, const kl_buf *definitions);

@@ -9,14 +9,14 @@
 typedef struct kl__collector {
     kl__kinds *kinds;
     kl__owners *owners;
-    /* Applies a merge patch of metadata to an object; deletes it with a propagation policy. Both change what
-     * `owners` knows. */
+    /* `patch` applies a merge patch of metadata to an object; `remove` deletes it with a propagation policy.
+     * Both update `owners`. */
     void (*patch)(void *arg, kl__kind *k, const kl_value *object, const kl_value *patch);
     void (*remove)(void *arg, kl__kind *k, const kl_value *object, const char *policy);
     void *arg;
 } kl__collector;
 
-/* Handles changed objects, and those that change as a result, until nothing is left. */
+/* Handles changed objects, and those that change as a result, until none is left. */
 void kl__collector_run(const kl__collector *c);
 
 #endif

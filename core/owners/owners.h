@@ -1,4 +1,4 @@
-/* owners.h - which objects name which owners, and which must be checked because that changed.
+/* owners.h - knows which objects name which owners, and which of them must be checked after a change.
  *
  * The caller acts on a check. Under the server's lock. */
 #ifndef KL_OWNERS_OWNERS_H
@@ -19,16 +19,18 @@ typedef struct kl__place_of {
 /* `fixtures`: for tests, a new object with missing owners is kept until another of its owners is deleted. */
 kl__owners *kl__owners_new(bool fixtures);
 void kl__owners_free(kl__owners *o); /* NULL is fine */
-/* An object was added, changed or deleted. Its dependents, or it itself, must be checked then. */
+/* An object was added, changed or deleted: notes which of its dependents must be checked, or that it must be
+ * checked itself. */
 void kl__owners_change(kl__owners *o, kl__bucket *b, const kl__change *c);
-/* Who names `uid` as an owner: a copy of `*n` places, which the caller frees with kl__owners_drop. */
+/* The objects that name `uid` as an owner: a copy of `*n` places, which the caller frees with
+ * kl__owners_drop. */
 kl__place_of *kl__owners_dependents(const kl__owners *o, const char *uid, size_t *n);
 void kl__owners_drop(kl__place_of *v, size_t n);
-/* The next to check; the caller frees its key. False: there is none. */
+/* The next object to check; the caller frees its key. False: there is none. */
 bool kl__owners_next(kl__owners *o, kl__place_of *out);
-/* An object of that uid was deleted since kl__owners_next last found nothing. */
+/* Whether an object with that uid was deleted since kl__owners_next last returned false. */
 bool kl__owners_gone(const kl__owners *o, const char *uid);
-/* Nothing is left to check. */
+/* Drops all pending checks. */
 void kl__owners_forget(kl__owners *o);
 
 #endif

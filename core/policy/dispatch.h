@@ -1,5 +1,5 @@
-/* dispatch.h - the ValidatingAdmissionPolicies of a server: which of them apply to a write, with which
- * bindings and parameters. Under the lock that guards kinds and objects. */
+/* dispatch.h - finds the ValidatingAdmissionPolicies that apply to a write, with their bindings and
+ * parameters, and applies them. Under the lock that guards kinds and objects. */
 #ifndef KL_POLICY_DISPATCH_H
 #define KL_POLICY_DISPATCH_H
 
@@ -18,7 +18,7 @@ typedef struct kl_policies_call {
     /* the AdmissionRequest with its objects in the version of k; a new reference */
     const kl_value *(*request)(void *arg, const kl__kind *k);
     void (*warn)(void *arg, const char *text);
-    /* An annotation for the audit log: `more`: values of one key are joined; otherwise the first stays. */
+    /* An annotation for the audit log. `more`: values of one key are joined; otherwise the first stays. */
     void (*audit)(void *arg, const char *key, const char *value, bool more);
     kl_cel_authorize *authorize;
     void *arg;

@@ -5,7 +5,7 @@
 #include "schema/status.h"
 #include "value/value.h"
 
-#define KL_WEBHOOK_TIMEOUT 10 /* seconds, where a webhook names none */
+#define KL_WEBHOOK_TIMEOUT 10 /* seconds, if a webhook names none */
 
 /* Validates a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
 void kl_policy_validate_hooks(const kl_value *o, bool mutating, kl__causes *causes);

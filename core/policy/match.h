@@ -18,16 +18,16 @@ typedef struct kl_match {
     const kl_value *old, *o; /* the old object, the new object; or NULL */
 } kl_match;
 
-/* The kind in whose version the rules (RuleWithOperations, or with resourceNames) match the request, or NULL
- * when they do not. `policy` is a matchPolicy. */
+/* The kind, in one of its versions, for which the rules (RuleWithOperations, or with resourceNames) match the
+ * request; NULL: none. `policy` is a matchPolicy. */
 const kl__kind *kl_match_kind(const kl_match *m, const kl_value *rules, const char *policy);
-/* Whether namespaceSelector and objectSelector of `holder` select it. */
+/* Whether namespaceSelector and objectSelector of `holder` select the request. */
 bool kl_match_selects(const kl_match *m, const kl_value *holder);
 /* A LabelSelector that is absent or empty selects everything; an invalid one selects nothing. */
 bool kl_match_labels(const kl_value *selector, const kl_value *labels);
 /* The namespace of the request, borrowed; NULL: it has none. */
 const kl_value *kl_match_namespace(const kl_match *m);
-/* The request is about a namespace itself. */
+/* Whether the request is about a namespace itself. */
 bool kl_match_own(const kl_match *m);
 
 #endif

@@ -11,7 +11,8 @@ typedef struct kl_policy kl_policy;
 kl_policy *kl_policy_new(const kl_value *object);
 void kl_policy_free(kl_policy *p); /* NULL is fine */
 const kl_value *kl_policy_object(const kl_policy *p);
-/* failurePolicy is Ignore: an expression that cannot be evaluated does not refuse the request. */
+/* Whether failurePolicy is Ignore, so that an expression that cannot be evaluated does not refuse the
+ * request. */
 bool kl_policy_ignores(const kl_policy *p);
 
 typedef struct kl_policy_input {

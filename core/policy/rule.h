@@ -1,4 +1,4 @@
-/* rule.h - what is checked of a rule alike, whether a webhook's or a policy's. Private to core/policy. */
+/* rule.h - the common checks of webhooks' and policies' rules. Private to core/policy. */
 #ifndef KL_POLICY_RULE_H
 #define KL_POLICY_RULE_H
 

@@ -13,7 +13,7 @@ typedef enum kl_mask {
 } kl_mask;
 
 /* The impersonated user of a request, by its Impersonate headers. `may` is called once for each user, group,
- * uid and extra value and returns whether the caller may impersonate it. The caller unrefs *user, which is
+ * uid and extra value, and returns whether the client may impersonate it. The caller unrefs *user, which is
  * set only for KL_MASK_WORN. Never waits; any thread that may read the request. */
 kl_mask kl_rbac_mask(const kl_httpd_request *http, bool (*may)(void *arg, const kl_rbac_request *r),
     void *arg, const kl_value **user);

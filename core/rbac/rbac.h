@@ -33,16 +33,15 @@ bool kl_rbac_allows(
 /* Every rule that applies to the user in the namespace (NULL: only cluster-wide rules): an array, a new
  * reference. `errors` (may be NULL) gets the missing roles, in the review's words. */
 const kl_value *kl_rbac_rules(const kl_rbac_source *s, const kl_value *user, const char *ns, kl_buf *errors);
-/* Whether `held` covers every right of `rules` (arrays of rules). If not, `missing` gets the rights that are
- * not covered, a rule a line, as kube-apiserver lists them. */
+/* Whether `held` covers every right of `rules` (arrays of rules). If not, `missing` gets the uncovered
+ * rights, one rule a line, as kube-apiserver lists them. */
 bool kl_rbac_covers(const kl_value *held, const kl_value *rules, kl_buf *missing);
 
 bool kl_rbac_in_group(const kl_value *user, const char *group);
 /* "User \"bob\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"" */
 void kl_rbac_say(const kl_value *user, const kl_rbac_request *request, kl_buf *out);
 
-/* The default cluster roles and bindings of every cluster, but for internal ones, as a JSON list of
- * objects. */
+/* The default roles and bindings of every cluster, without internal ones, as a JSON list of objects. */
 extern const char kl_rbac_defaults[];
 
 #endif

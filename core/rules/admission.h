@@ -18,7 +18,7 @@ enum {
     KL_CEL_REQUEST_VARS
 };
 
-/* An environment with them; without `params` or `authorizer` expressions do not know that name. */
+/* An environment with these variables; `params` and `authorizer` tell whether it declares those two. */
 kl_cel_env *kl_cel_request_env(bool params, bool authorizer);
 /* The values of a request ({object, oldObject, ...}), borrowed; params and ns may be NULL. `resource` is
  * kl_cel_request_resource's. */
@@ -36,7 +36,8 @@ typedef enum kl_cel_returns {
     KL_CEL_RETURNS_STRING,
     KL_CEL_RETURNS_STRING_OR_NULL
 } kl_cel_returns;
-/* Compiles an expression with a result of that type. NULL: *why tells the mistake; the caller frees it. */
+/* Compiles an expression with a result of that type. NULL: *why describes the mistake; the caller frees
+ * it. */
 kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, char **why);
 
 /* Validates conditions; the fields of complaints begin with `path`. */
@@ -47,8 +48,8 @@ void kl_cel_conditions_validate(const kl_cel_env *env, const kl_value *condition
 typedef struct kl_cel_conditions kl_cel_conditions;
 kl_cel_conditions *kl_cel_conditions_new(const kl_cel_env *env, const kl_value *list);
 void kl_cel_conditions_free(kl_cel_conditions *c); /* NULL is fine */
-/* Whether a request matches all of them. `run` has the values, the authorizer and the shared part; its limit
- * is set here. KL_EINVAL: none is false, but some could not be evaluated; the failure policy decides. */
+/* Whether a request matches all conditions. `run` has the values, the authorizer and the shared part; this
+ * sets its limit. KL_EINVAL: none is false, but some could not be evaluated; the failure policy decides. */
 KL_NODISCARD kl_status kl_cel_conditions_match(
     const kl_cel_conditions *c, kl_cel_run *run, bool *matches, kl_err *err);
 

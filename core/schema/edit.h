@@ -1,10 +1,9 @@
-/* edit.h - small changes of an object held in a variable. Values are immutable: each change replaces the
- * variable's reference by one to a new root that shares what stayed.
+/* edit.h - small changes of an object held in a variable. Values are immutable, so each change replaces the
+ * variable's reference by one to a new root, which shares the unchanged parts.
  *
  *   const kl_value *o = ...;                                     one reference
  *   KL_EDIT(&o, kl_value_of_int(1), "metadata", "generation");   takes the new value's reference
- *   KL_EDIT(&o, NULL, "metadata", "generation");                 removes the field
- */
+ *   KL_EDIT(&o, NULL, "metadata", "generation");                 removes the field */
 #ifndef KL_SCHEMA_EDIT_H
 #define KL_SCHEMA_EDIT_H
 

@@ -1,4 +1,5 @@
-/* kinds.h - what the server serves: built-in kinds and those of established CRDs. Under the server's lock. */
+/* kinds.h - the kinds that the server serves: built-in ones and those of established CRDs. Under the server's
+ * lock. */
 #ifndef KL_SCHEMA_KINDS_H
 #define KL_SCHEMA_KINDS_H
 
@@ -28,7 +29,7 @@ typedef struct kl__kind {
     const kl_value *selectable; /* CRD: selectableFields, or NULL */
     struct kl_cel_rules *rules; /* CRD: x-kubernetes-validations of this version, or NULL; owned */
     char *storage;              /* CRD: the version objects are stored at */
-    const kl_value *conversion; /* CRD: spec.conversion.webhook; NULL: versions differ in apiVersion alone */
+    const kl_value *conversion; /* CRD: spec.conversion.webhook; NULL: versions differ only in apiVersion */
     char *deprecation;          /* the warning of each answer; NULL: none */
     kl__bucket *bucket;
 } kl__kind;
@@ -39,9 +40,9 @@ kl__kinds *kl__kinds_new(const kl__types *builtin); /* with the built-in kinds *
 void kl__kinds_free(kl__kinds *k);
 /* takes over `kind`; an existing kind with the same names is updated in place */
 void kl__kinds_add(kl__kinds *k, kl__kind *kind);
-/* Removes what a CRD served, except versions named in `keep` (NULL-terminated, or NULL). The kinds stay
- * readable until kl__kinds_bury, which the next call starts with: the call that removed them may be
- * answering through one. */
+/* Removes the kinds of a CRD, except versions named in `keep` (NULL-terminated, or NULL). They stay readable
+ * until kl__kinds_bury, with which the next call begins, because the call that removed them may still answer
+ * in one of them. */
 void kl__kinds_remove(kl__kinds *k, const char *group, const char *plural, const char *const *keep);
 void kl__kinds_bury(kl__kinds *k);
 void kl__kind_free(kl__kind *kind);
@@ -56,7 +57,7 @@ size_t kl__kinds_len(const kl__kinds *k);
 kl__kind *kl__kinds_at(const kl__kinds *k, size_t i);
 /* version NULL: any */
 bool kl__kinds_has_group(const kl__kinds *k, const char *group, const char *version);
-/* Versions are compared as kubernetes orders them: v2 before v1 before v1beta1. */
+/* Compares versions in Kubernetes' order: v2 before v1 before v1beta1. */
 int kl__version_compare(const char *a, const char *b);
 
 bool kl__kind_has_verb(const kl__kind *k, const char *verb);
@@ -66,7 +67,8 @@ char **kl__words_copy(char *const *words);
 void kl__words_free(char **words);
 char *kl__kind_api_version(const kl__kind *k); /* "apps/v1"; caller frees */
 char *kl__kind_display(const kl__kind *k);     /* "pods", "deployments.apps"; caller frees */
-/* "group/plural" of the kind is one of `words`, which are separated by spaces; the core group is "". */
+/* Whether "group/plural" of the kind is one of `words`, which are separated by spaces; the core group is
+ * "". */
 bool kl__kind_among(const kl__kind *k, const char *words);
 
 #endif

@@ -5,8 +5,8 @@
 #include "value/value.h"
 #include "schema/schema.h"
 
-/* Another version of the kind in which managers may own fields; the fields that they lose are computed in
- * it. */
+/* Another version of the kind in which managers may own fields. The fields that they lose are computed in
+ * that version. */
 typedef struct kl__other_version {
     const char *api_version;
     const kl__schema *schema;
@@ -24,19 +24,19 @@ typedef struct kl__writer {
     const kl__other_version *other; /* NULL: all versions have the same fields */
 } kl__writer;
 
-/* `now` after a create or update: the writer owns what it changed and others lose it. *object (a reference)
- * is replaced by one with new managedFields. `old` is NULL for a create. Entries that the client sent in
- * metadata.managedFields replace the old ones when all of them are valid; one empty entry clears them. */
+/* After a create or update: the writer owns the fields that it changed, and others lose them. *object (a
+ * reference) is replaced by one with new managedFields. `old` is NULL for a create. Entries that the client
+ * sent in metadata.managedFields replace the old ones when all of them are valid; one empty entry clears
+ * them. */
 void kl__managed_update(
     const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object);
 
-/* The object that `live` (NULL: none) becomes when `config` is applied, managedFields included; a new
- * reference. 409 with FieldManagerConflict causes when another manager owns a changed field and not
- * `force`. */
+/* Applies `config` to `live` (NULL: none); *out is the result with its managedFields, a new reference.
+ * Without `force`, 409 with FieldManagerConflict causes when another manager owns a changed field. */
 KL_NODISCARD kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force,
     const kl_value *live, const kl_value *config, const kl_value **out, kl_err *err);
 
-/* Equal but for the times in managedFields. */
+/* Whether two objects are equal except for the times in managedFields. */
 bool kl__managed_same(const kl_value *a, const kl_value *b);
 
 #endif

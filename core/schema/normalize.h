@@ -15,9 +15,9 @@ typedef struct kl__unknown {
     size_t count;
 } kl__unknown;
 
-/* *out is a new reference. `fill`: add what Go structs and defaults add (false for apply patches). Unknown
- * fields are noted in `unknown` (may be NULL). 400 when a value has the wrong type, with its struct and path
- * in Go. */
+/* *out is a new reference. `fill`: adds the fields that Go's structs and defaults add (false for apply
+ * patches). Unknown fields are noted in `unknown` (may be NULL). 400 when a value has the wrong type, with
+ * its struct and path in Go. */
 KL_NODISCARD kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown,
     const kl_value **out, kl_err *err);
 void kl__unknown_fini(kl__unknown *u);

@@ -35,7 +35,7 @@ typedef struct kl__schema kl__schema;
 typedef struct kl__field {
     char *name;
     const kl__schema *schema;
-    bool present;  /* present even when it was not given: a Go struct, or a required list as null */
+    bool present;  /* always present: a Go struct, or a required list, which is null if missing */
     bool filled;   /* ... and written as {} */
     bool omitted;  /* left out at its zero value: "", 0, false */
     bool retain;   /* strategic merge patch: $retainKeys */
@@ -58,11 +58,11 @@ struct kl__schema {
     bool preserve; /* unknown fields stay */
     bool nullable;
     bool embedded;          /* holds apiVersion, kind and metadata of its own ... */
-    const kl__schema *meta; /* ... which is of this schema */
+    const kl__schema *meta; /* ... with this schema */
     bool custom;            /* from a CRD */
     /* CRD, for validation: */
     const kl_value *json; /* this node as written */
-    bool loose;           /* is in anyOf and the like, and has no type */
+    bool loose;           /* in anyOf and the like, without a type */
     /* further schemas to satisfy: NULL-terminated, or NULL. They do not affect types, defaults and pruning */
     const kl__schema **any_of, **one_of, **all_of, *not_;
     _Atomic(kl_regex *) pattern; /* compiled when first needed, see kl__schema_pattern */
@@ -74,7 +74,8 @@ typedef struct kl__types kl__types;
 kl__types *kl__types_builtin(void);                                    /* never fails: the text is built in */
 const kl__schema *kl__types_get(const kl__types *t, const char *name); /* NULL when there is none */
 /* The types of one version of a CRD; `json` is its openAPIV3Schema (NULL: anything goes). ObjectMeta comes
- * from `builtin`, which must live longer. KL_EREJECTED when the schema is not structural enough to serve. */
+ * from `builtin`, which must outlive the result. KL_EREJECTED when the schema is not structural enough to
+ * serve. */
 KL_NODISCARD kl_status kl__types_of_crd(
     const kl_value *json, const kl__types *builtin, kl__types **out, kl_err *err);
 const kl__schema *kl__types_root(const kl__types *t); /* CRD types: the object itself */

@@ -19,14 +19,14 @@ void kl__rows_fini(kl__rows *r);
 /* the rows as a list; r is empty afterwards */
 const kl_value *kl__rows_done(kl__rows *r);
 
-/* Leaves the rows that are `in` f, or those that are not. */
+/* Keeps the rows that are in f, or with `in` false those that are not. */
 void kl__rows_keep(kl__rows *r, const kl_finder *f, bool in);
 const kl_value *kl__merge_key(const kl_value *item, const char *key); /* borrowed; never NULL */
 
 /* Sorts by `order`, rows that it lacks first; rows with $patch: delete last. Stable, as Go's sort. */
 void kl__rows_sort(kl__rows *r, const kl_value *order, const char *key);
-/* Merges two sequences: the rows named in `order`, in its order, and the others, in the order of `before`:
- * another one comes first where `before` has it before the named one. */
+/* Merges two sequences: the rows named in `order`, in its order, and the others, in the order of `before`. An
+ * unnamed row precedes a named one if it does so in `before`. */
 void kl__rows_weave(kl__rows *r, const kl_value *order, const kl_value *before, const char *key);
 
 /* KL_OK when all elements of both lists (each may be NULL) have one type, which is returned: KL_NULL when

@@ -1,6 +1,6 @@
-/* status.h - failures as a Kubernetes API server words them. A failure travels as a kl_err with HTTP code,
- * reason, message and details; kl__status_of makes the v1 Status of it. Any thread: an error and a list of
- * causes belong to whoever made them. */
+/* status.h - failures in the words of a Kubernetes API server. A failure travels as a kl_err with HTTP code,
+ * reason, message and details; kl__status_of makes the v1 Status of it. Any thread; an error and a list of
+ * causes belong to their maker. */
 #ifndef KL_SCHEMA_STATUS_H
 #define KL_SCHEMA_STATUS_H
 
@@ -23,8 +23,8 @@ kl_status kl__fail_forbidden(kl_err *err, const kl__kind *k, const char *name, c
 kl_status kl__fail_internal(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_status kl__fail_expired(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
 
-/* Several complaints about one object, answered as one 422. An object of 3 MiB can earn a million of them:
- * the first ones are kept, the others are counted. */
+/* Several complaints about one object, answered as one 422. An object of 3 MiB can cause a million of them,
+ * so the first ones are kept and the others only counted. */
 typedef struct kl__causes {
     struct kl__cause {
         char *reason, *message, *field;
@@ -34,13 +34,13 @@ typedef struct kl__causes {
     size_t bytes;
 } kl__causes;
 void kl__causes_fini(kl__causes *c);
-/* Whether the next cause is counted only. Then this has counted it, and its text need not be made: what it
- * shows may be the whole object. */
+/* Whether the next cause is only counted. If so, this has counted it, and the caller need not make its text,
+ * which may show the whole object. */
 bool kl__causes_full(kl__causes *c);
 /* Appends the causes of `more` to those of `c`. */
 void kl__causes_join(kl__causes *c, kl__causes *more);
 /* `reason` is "FieldValueInvalid", "FieldValueRequired"...; the message is what follows "field: ". With
- * "InternalError" the answer is 500 and tells this message alone. */
+ * "InternalError" the answer is 500 with this message alone. */
 void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)
     KL_PRINTF(4, 5);
 void kl__cause_invalid(kl__causes *c, const char *field, const kl_value *bad, const char *fmt, ...)

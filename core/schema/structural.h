@@ -1,6 +1,6 @@
 /* structural.h - whether an API server accepts the schemas of a CustomResourceDefinition. Pure.
  *
- * The texts and their order are those of apiextensions-apiserver 1.34. */
+ * Messages and their order are those of apiextensions-apiserver 1.34. */
 #ifndef KL_SCHEMA_STRUCTURAL_H
 #define KL_SCHEMA_STRUCTURAL_H
 
@@ -8,12 +8,12 @@
 #include "schema/status.h"
 
 /* Checks one openAPIV3Schema at `path`: forbidden keywords, that it is structural, that its defaults satisfy
- * it. `builtin` as kl__types_of_crd has it. */
+ * it. `builtin` as for kl__types_of_crd. */
 void kl__structural_validate(
     const char *path, const kl_value *json, const kl__types *builtin, kl__causes *causes);
-/* Only whether it is structural. False when it uses keywords that structural schemas lack. */
+/* Checks only whether it is structural. False when it uses keywords that structural schemas lack. */
 bool kl__structural_shape(const char *path, const kl_value *json, kl__causes *causes);
-/* Calls warn for each format of a text that is never checked. */
+/* Calls warn for each format of texts that the server never checks. */
 void kl__structural_formats(const kl_value *json, void (*warn)(void *arg, const char *format), void *arg);
 
 #endif

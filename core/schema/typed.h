@@ -11,7 +11,7 @@
 
 typedef struct kl__changes {
     kl__fieldset *added, *modified, *removed;
-    const kl_value *null; /* a Go slice that was not given */
+    const kl_value *null; /* a Go slice that is absent */
 } kl__changes;
 
 void kl__typed_fields(const kl__schema *s, const kl_value *v, kl__fieldset *out);
@@ -25,7 +25,7 @@ void kl__changes_fini(kl__changes *c);
 const kl_value *kl__typed_merge(const kl__schema *s, const kl_value *live, const kl_value *config);
 /* a new reference, or NULL when nothing is left */
 const kl_value *kl__typed_remove(const kl__schema *s, const kl_value *v, const kl__fieldset *fields);
-/* Struct fields on the path to members become members. In place. */
+/* Makes the struct fields on the path to members into members. In place. */
 void kl__typed_name_fields(const kl__schema *s, kl__fieldset *set);
 
 #endif

@@ -1,4 +1,4 @@
-/* typed_check.h - whether a value fits its schema so that fields can be owned, as structured-merge-diff
+/* typed_check.h - whether a value fits its schema well enough for field ownership, as structured-merge-diff
  * checks before an apply. Pure. */
 #ifndef KL_SCHEMA_TYPED_CHECK_H
 #define KL_SCHEMA_TYPED_CHECK_H
@@ -8,7 +8,7 @@
 /* Problems in structured-merge-diff's words: ".data: expected map, got &{x}", or "errors:" and a line for
  * each. NULL: none. The caller frees. */
 char *kl__typed_problem(const kl__schema *s, const kl_value *v);
-/* What Go's %T makes of a value that was decoded into interface{}: "int64", "<nil>". */
+/* The result of Go's %T for a value decoded into interface{}: "int64", "<nil>". */
 const char *kl__go_type(const kl_value *v);
 
 #endif

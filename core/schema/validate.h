@@ -10,7 +10,7 @@
 void kl__validate_custom(const kl__schema *s, const kl_value *o, bool only_status, kl__causes *causes);
 /* Labels, annotations, owner references and finalizers. */
 void kl__validate_metadata(const kl_value *o, kl__causes *causes);
-/* A map that is called `field`. */
+/* Checks a map at the path `field`. */
 void kl__validate_labels(const char *field, const kl_value *map, kl__causes *causes);
 void kl__validate_annotations(const char *field, const kl_value *map, kl__causes *causes);
 /* Removes duplicate owner references; returns their uids as text, which the caller frees, or NULL. */

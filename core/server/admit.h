@@ -4,8 +4,8 @@
 
 #include "server/state.h"
 
-/* The user of the request (a new reference), impersonation included, when it may be served. NULL: the request
- * was answered with 401 or 403. */
+/* The user of an allowed request, after impersonation; a new reference. NULL: the request was answered with
+ * 401 or 403. */
 const kl_value *kl__access_admit(kl_server *s, kl_httpd_request *http);
 
 #endif

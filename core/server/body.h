@@ -6,7 +6,7 @@
 
 /* The body of a create or update, or delete options. An absent type reads as JSON. */
 kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err);
-/* A patch, and the type that its media type names. */
+/* A patch, and its type by its media type. */
 kl_status kl__read_patch(
     const kl__call *c, kl_httpd_request *http, kl__patch *type, const kl_value **out, kl_err *err);
 /* DELETE options may come as a body or as parameters. */

@@ -15,11 +15,11 @@ bool kl_server_find(
     kl_server *s, const char *group, const char *version, const char *kind, kl_server_kind *out);
 
 typedef struct kl_server_call {           /* borrowed for the call */
-    const char *group, *version, *plural; /* as kl_server_find has it */
+    const char *group, *version, *plural; /* as from kl_server_find */
     const char *verb;                     /* "get", "list", "create", "update", "patch", "delete", ... */
     const char *ns, *name, *sub;          /* NULL when not given */
     const char *patch;                    /* "json", "merge", "strategic", "apply" */
-    const char *manager;                  /* of fields; never NULL */
+    const char *manager;                  /* the field manager; never NULL */
     const char *labels, *fields;          /* selectors of "list" and "deletecollection"; may be NULL */
     const char *propagation, *uid, *rv;   /* preconditions of a deletion; may be NULL */
     bool force, dry_run;
@@ -31,17 +31,17 @@ typedef struct kl_server_call {           /* borrowed for the call */
 KL_NODISCARD kl_status kl_server_do(
     kl_server *s, const kl_server_call *c, const kl_value **out, int *code, kl_err *err);
 
-/* Stores the object as it is, at a new resource version, without validation or defaults. Takes the reference.
- * KL_ENOTFOUND: there is no such kind. */
+/* Stores the object unchanged, at a new resource version, without validation or defaults. Takes the
+ * reference. KL_ENOTFOUND: there is no such kind. */
 KL_NODISCARD kl_status kl_server_put(kl_server *s, const kl_value *object, kl_err *err);
-/* Removes it, ignoring finalizers. False: it did not exist. ns NULL: cluster scope. */
+/* Removes an object, ignoring finalizers. False: it did not exist. ns NULL: cluster scope. */
 bool kl_server_lose(kl_server *s, const kl_server_kind *k, const char *ns, const char *name);
 /* The object in that version of its kind, a new reference, or NULL. */
 const kl_value *kl_server_look(kl_server *s, const kl_server_kind *k, const char *ns, const char *name);
 /* Each object of a resource, sorted by key, as that version of it. `fn` must not call the server. */
 void kl_server_each(
     kl_server *s, const kl_server_kind *k, void (*fn)(void *arg, const kl_value *object), void *arg);
-/* An object of a change, as another version of its kind; a new reference. */
+/* A changed object in the version `k` of its kind; a new reference. */
 const kl_value *kl_server_as(kl_server *s, const kl_server_kind *k, const kl_value *stored);
 
 #endif

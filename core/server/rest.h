@@ -12,7 +12,7 @@ void kl__rest_handle(void *arg, kl_httpd_request *http);
 void kl__rest_list(kl__request *r, const kl_show_form *form);
 void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const kl_value *options);
 
-/* health.c, index.c, openapi.c: true when the path was theirs. Under the lock. */
+/* health.c, index.c, openapi.c: they answer requests for their paths and return true. Under the lock. */
 bool kl__health(kl_server *s, const char *path, kl_httpd_request *http);
 bool kl__index(kl_server *s, const char *path, kl_httpd_request *http);
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http);

@@ -12,7 +12,7 @@
 struct kl_server {
     kl_time bookmark_every;
     kl_httpd *httpd;
-    /* it listens on a loopback address only: foreign names in Host headers are refused */
+    /* it listens on a loopback address only, so it refuses foreign names in Host headers */
     bool loopback;
     char *url;
     kl_mutex mu; /* guards everything below */
@@ -33,7 +33,7 @@ struct kl_server {
     void *extra_arg;
     kl_faults *faults;
     struct kl_archive *archive; /* the archive, or NULL; see durable.h */
-    bool undoing;               /* the present changes are an undo for the archive */
+    bool undoing;               /* the present changes undo changes that the archive lost */
     struct kl_audit *audit;     /* or NULL */
     kl_time started;            /* by the world's clock */
     atomic_bool loading;        /* /readyz fails */
@@ -41,7 +41,7 @@ struct kl_server {
     struct kl__kept *kept;      /* the state saved by kl_server_keep, or NULL; see keep.c */
 };
 
-/* A request, and the call that it became. */
+/* A request, and its call. */
 typedef struct kl__request {
     kl_server *s;
     kl_httpd_request *http;
@@ -50,8 +50,8 @@ typedef struct kl__request {
     kl_fault_plan plan;  /* the faults of this request */
 } kl__request;
 
-/* Ends the watches of a resource's versions that are not in `keep` (NULL-terminated). `server` as kl__world's
- * unserved has it. */
+/* Ends the watches of a resource's versions that are not in `keep` (NULL-terminated). `server` is the
+ * argument of kl__world's `unserved`. */
 void kl__watches_drop(void *server, const char *group, const char *plural, const char *const *keep);
 void kl__kept_free(struct kl__kept *k);
 

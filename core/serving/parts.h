@@ -5,14 +5,14 @@
 
 #include "serving/serving.h"
 
-/* What is refused. */
+/* Each adds complaints to w->causes. */
 void kl__check_api_service(const kl__write *w);
 void kl__check_flow_schema(const kl__write *w);
 void kl__check_priority_level(const kl__write *w); /* a PriorityLevelConfiguration */
 void kl__check_ip_address(const kl__write *w);
 void kl__check_service_cidr(const kl__write *w);
 
-/* Defaults of a spec, which is replaced. */
+/* Each sets the defaults of a spec, which is replaced. */
 void kl__flow_schema_fill(const kl_value **spec);
 void kl__priority_level_fill(const kl_value **spec);
 

@@ -12,8 +12,8 @@ typedef struct kl_show_form {
     kl_show_kind kind;
     kl_show_include include;
     kl_show_media media;
-    bool of_list;            /* KL_FORM_METADATA: a PartialObjectMetadataList was asked for, not one object */
-    const char *bad_include; /* ?includeObject= where it is none of the words; the request's own */
+    bool of_list;            /* KL_FORM_METADATA: a PartialObjectMetadataList was requested, not one object */
+    const char *bad_include; /* an invalid ?includeObject=, borrowed from the request; NULL: it is valid */
 } kl_show_form;
 
 typedef enum kl_show_what { KL_SHOW_ONE, KL_SHOW_LIST, KL_SHOW_WATCH } kl_show_what;
@@ -25,11 +25,11 @@ KL_NODISCARD kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, c
     const char *include, kl_show_form *out, kl_err *err);
 /* The media type of a failure; JSON when no other is acceptable. */
 kl_show_media kl_show_error_media(const char *accept);
-/* KL_OK, or the 406 for a single object requested as a list, or the reverse, or the 400 for a table with a
- * wrong ?includeObject=. */
+/* KL_OK; 406 for a single object requested as a list, or the reverse; 400 for a table with an invalid
+ * ?includeObject=. */
 KL_NODISCARD kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err);
-/* Whether JSON is indented: for agents that people read with (curl, Wget, browsers), by ?pretty=, or by
- * "pretty=1" in the Accept header. Any of the three may be NULL. */
+/* Whether JSON is indented: for curl, Wget and browsers, by ?pretty=, or by "pretty=1" in the Accept header.
+ * Any of the three may be NULL. */
 bool kl_show_indents(const char *accept, const char *pretty, const char *agent);
 /* For Content-Type. */
 const char *kl_show_media_type(kl_show_media media, bool stream);

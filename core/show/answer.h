@@ -1,5 +1,5 @@
 /* answer.h - whole answers as bytes: one object, a list, an event of a watch, in the form and the media type
- * that a request asked for. Appends to `out`. Pure. */
+ * that a request accepts. Appends to `out`. Pure. */
 #ifndef KL_SHOW_ANSWER_H
 #define KL_SHOW_ANSWER_H
 
@@ -9,8 +9,8 @@
 /* A stored object; `now` is wall time. */
 KL_NODISCARD kl_status kl_show_object(const kl__kind *k, const kl_show_form *form, const kl_value *stored,
     kl_time now, kl_buf *out, kl_err *err);
-/* A value with kind and apiVersion as it is, a Status for example. Returns the media type used: JSON when its
- * kind has no protobuf. */
+/* A value that has kind and apiVersion, such as a Status. Returns the media type used: JSON when its kind has
+ * no protobuf. */
 kl_show_media kl_show_value(const kl_value *v, kl_show_media media, kl_buf *out);
 
 /* A list, item by item. The caller sets k, form and now, the rest is zero. */
@@ -22,7 +22,7 @@ typedef struct kl_show_list {
     size_t n;
 } kl_show_list;
 KL_NODISCARD kl_status kl_show_list_add(kl_show_list *l, const kl_value *stored, kl_err *err);
-/* `token` continues after the last item, NULL: the list is complete; `left` is written unless negative. */
+/* `token` continues after the last item; NULL: the list is complete. `left` is written unless negative. */
 KL_NODISCARD kl_status kl_show_list_end(
     kl_show_list *l, uint64_t rv, const char *token, int64_t left, kl_buf *out, kl_err *err);
 void kl_show_list_fini(kl_show_list *l);

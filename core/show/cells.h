@@ -10,10 +10,10 @@ void kl_cell_text(const char *text, kl_buf *out); /* NULL is "" */
 /* How long ago an RFC 3339 time was, in kubectl's form ("3h2m"); false when it is not a time. */
 bool kl_cell_since(const char *text, kl_time now, char *out, size_t n);
 void kl_cell_duration(int64_t seconds, char *out, size_t n); /* two units while small, one when large */
-/* of status.conditions; borrowed, or NULL */
+/* the condition of that type in status.conditions; borrowed, or NULL */
 const kl_value *kl_cell_condition(const kl_value *o, const char *type);
 
-/* Columns of pods, worded as kube-apiserver does: Init:0/1, CrashLoopBackOff, Terminating, 2 (3h2m ago). */
+/* Columns of pods, in kube-apiserver's words: Init:0/1, CrashLoopBackOff, Terminating, 2 (3h2m ago). */
 void kl_cell_pod_ready(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_pod_status(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_pod_restarts(const kl_value *o, kl_time now, kl_buf *out);

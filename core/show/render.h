@@ -5,11 +5,11 @@
 
 #include "schema/kinds.h"
 
-/* A stored object in the version of `k`, with the defaults of its schema; a new reference. For a kind with a
- * conversion webhook, the object was converted before. */
+/* A stored object in the version of `k`, with the defaults of its schema; a new reference. The caller has
+ * already converted an object whose kind has a conversion webhook. */
 const kl_value *kl_render_version(const kl__kind *k, const kl_value *stored);
 
-/* The stored form of a client's object in `k`'s version; a conversion webhook is not called. Takes o. */
+/* The stored form of a client's object in `k`'s version; calls no conversion webhook. Takes o. */
 const kl_value *kl_render_stored(const kl__kind *k, const kl_value *o);
 
 #endif

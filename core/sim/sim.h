@@ -4,8 +4,7 @@
  *
  *   new -> put, load: the world -> start: programs -> (settle -> move)*
  *
- * The same calls have the same outcome, byte for byte. Everything on one thread; views of values may go
- * anywhere. */
+ * The same calls have the same outcome, byte for byte. All calls on one thread; values may be read on any. */
 #ifndef KL_SIM_SIM_H
 #define KL_SIM_SIM_H
 
@@ -38,13 +37,14 @@ typedef struct kl_sim_options {
 
 KL_NODISCARD kl_status kl_sim_new(const kl_sim_options *o, kl_sim **out, kl_err *err);
 void kl_sim_free(kl_sim *s);
-/* Direct writes to it are noticed at the next kl_sim_settle. */
+/* The simulated server. The controllers see direct writes to it at the next kl_sim_settle. */
 kl_server *kl_sim_server(kl_sim *s);
 kl_clock *kl_sim_clock(kl_sim *s);
 
-/* Call it once. Takes references. Every kind must exist. Each object of a controller's kind is enqueued. */
+/* Starts the controllers, once. Takes references. Every kind must exist. Enqueues each object of a
+ * controller's kind. */
 KL_NODISCARD kl_status kl_sim_start(kl_sim *s, kl_program *const *programs, size_t n, kl_err *err);
-/* Runs what is ready until nothing is, time standing still. *next: the time (of kl_sim_clock) of the next
+/* Runs ready keys until none is left, while time stands still. *next: the time (of kl_sim_clock) of the next
  * timer, or KL_NEVER. KL_ETIMEOUT: the work does not end. */
 KL_NODISCARD kl_status kl_sim_settle(kl_sim *s, kl_time *next, kl_err *err);
 void kl_sim_move(kl_sim *s, kl_time by);
@@ -59,9 +59,9 @@ typedef struct kl_sim_count {
     const char *controller;                 /* borrowed from the program */
     uint64_t runs, errors, writes, refused; /* refused: the number of failed writes among `writes` */
     size_t failing;                         /* keys, now */
-    kl_time cpu;                            /* spent in its runs, by the real clock */
+    kl_time cpu;                            /* CPU time of its runs, by the real clock */
 } kl_sim_count;
-/* The i-th controller by name; false: there are not so many. */
+/* The i-th controller by name; false: there are fewer. */
 bool kl_sim_count_of(kl_sim *s, size_t i, kl_sim_count *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* filter.h - which objects of a resource a list or watch selects: namespace, labels, fields. */
+/* filter.h - selects objects of a resource for a list or watch: by namespace, labels, fields. */
 #ifndef KL_STORE_FILTER_H
 #define KL_STORE_FILTER_H
 

@@ -18,8 +18,8 @@ typedef struct kl__entry {
     uint64_t rv;
 } kl__entry;
 
-/* One change: `old` is the state before (NULL for ADDED), `now` the state after; of a deletion the last
- * state at its own RV. */
+/* One change: `old` is the state before (NULL for ADDED), `now` the state after; for a deletion, the last
+ * state with the deletion's RV. */
 typedef struct kl__change {
     uint64_t rv;
     kl_event_type type;
@@ -34,8 +34,8 @@ typedef struct kl__bucket {
     kl__change *ring; /* the last changes, oldest at `first` */
     size_t first, count, ring_cap;
     uint64_t forgotten; /* changes up to this RV are not in the ring any more */
-    /* Versions between these are unknown: changes of an earlier process that did not reach the disk may have
-     * had them. 0: there are none. */
+    /* The range of unknown versions, which changes of an earlier process may have had that did not reach the
+     * disk. 0: none. */
     uint64_t gap_from, gap_to;
     uint64_t last_rv; /* of its latest change */
     kl_list watches;  /* see watch.c */
@@ -45,19 +45,19 @@ typedef void kl__store_listener(void *arg, kl__bucket *b, const kl__change *c);
 
 kl__store *kl__store_new(size_t history, kl__store_listener *changed, void *arg);
 void kl__store_free(kl__store *s);
-/* Before the first bucket: versions begin above `rv`; lower ones belong to an earlier process, and their
- * changes are unknown. */
+/* Makes versions begin above `rv`; lower ones belong to an earlier process, and their changes are unknown.
+ * Before the first bucket. */
 void kl__store_begin(kl__store *s, uint64_t rv);
 /* Restores an object of an earlier process; watches do not get it. Takes the reference. Before the first
  * change. */
 void kl__store_restore(kl__bucket *b, const char *key, const kl_value *object, uint64_t rv);
-/* The history of a resource in an earlier process: its last change was at `last`, and all are known up to
- * `known`. */
+/* Sets the history of a resource from an earlier process: its last change was at `last`, and changes are
+ * known up to `known`. */
 void kl__store_remember(kl__store *s, kl__bucket *b, uint64_t last, uint64_t known);
 /* Whether the history has all changes since `rv`. */
 bool kl__bucket_knows(const kl__bucket *b, uint64_t rv);
 uint64_t kl__store_rv(const kl__store *s);
-/* a resource version at which nothing changes; returns it */
+/* makes a new resource version without a change, and returns it */
 uint64_t kl__store_step(kl__store *s);
 /* made when absent; lives as long as s */
 kl__bucket *kl__store_bucket(kl__store *s, const char *group, const char *plural);
@@ -68,7 +68,7 @@ size_t kl__store_buckets(const kl__store *s, kl__bucket *const **all);
 const kl__entry *kl__bucket_get(const kl__bucket *b, const char *key);
 /* the first index whose key is not below `key` */
 size_t kl__bucket_from(const kl__bucket *b, const char *key);
-/* whether any key starts with it */
+/* whether any key starts with `prefix` */
 bool kl__bucket_has(const kl__bucket *b, const char *prefix);
 /* Stores `object` (takes it) at a new RV, which it writes into metadata. Returns the stored value,
  * borrowed. */

@@ -1,8 +1,8 @@
-/* access.h - who a token belongs to, and what its user may do. Under the lock.
+/* access.h - tells whose a token is, and what its user may do. Under the lock.
  *
- * Without --authorization-mode RBAC every request is allowed; a request without a token is of the user
- * "kubelua", an administrator. With it, a request without a token or certificate is of system:anonymous, and
- * core/rbac decides. */
+ * Without --authorization-mode RBAC every request is allowed; a request without a token belongs to the user
+ * "kubelua", an administrator. With it, a request without a token or certificate belongs to system:anonymous,
+ * and core/rbac decides. */
 #ifndef KL_VERBS_ACCESS_H
 #define KL_VERBS_ACCESS_H
 
@@ -13,9 +13,9 @@
  * or empty: the API server). *why (why may be NULL): the fault, which the caller frees. */
 const kl_value *kl__access_of_token(
     const kl__world *w, const char *token, const kl_value *audiences, char **why);
-/* The audiences among these that the token is for: a new list. */
+/* Those of `audiences` that the token is for: a new list. */
 const kl_value *kl__access_audiences(const kl__world *w, const char *token, const kl_value *audiences);
-/* The claim of a token about the object of this kind that it is bound to, or NULL. Static. */
+/* The claim that names the object of this kind to which a token is bound, or NULL. Static. */
 const char *kl__access_bound_claim(const char *kind);
 bool kl__access_allows(kl__world *w, const kl_value *user, const kl_rbac_request *request, kl_buf *why);
 /* The callback of `authorizer` in expressions (see kl_cel_authorize): *reason lives as long as `kept`. user
@@ -29,12 +29,11 @@ bool kl__access_asked(
 void kl__reasons_fini(kl__reasons *kept);
 kl_rbac_source kl__access_source(kl__world *w);
 
-/* Roles and bindings grant no more than their writer holds: 403 otherwise. `o` as it is to be stored. */
+/* 403 if the role or binding `o`, as it will be stored, grants more than its writer holds. */
 KL_NODISCARD kl_status kl__access_grant(
     const kl__call *c, const kl_value *old, const kl_value *o, kl_err *err);
 
-/* The writer of a ValidatingAdmissionPolicy or a binding must be allowed to read its parameters: otherwise
- * causes. */
+/* Adds causes if the writer of a ValidatingAdmissionPolicy or a binding may not read its parameters. */
 struct kl__write;
 void kl__access_check_params(const kl__call *c, const struct kl__write *w);
 

@@ -1,5 +1,5 @@
-/* call.h - the verbs: what a call does to an object. A call knows its user and its kind, and nothing of how
- * it came. All functions under the lock of the world's owner. */
+/* call.h - the verbs: what a call does to an object. A call has a user and a kind, and is independent of
+ * HTTP. All functions under the lock of the world's owner. */
 #ifndef KL_VERBS_CALL_H
 #define KL_VERBS_CALL_H
 
@@ -8,7 +8,7 @@
 #include "store/store.h"
 #include "verbs/webhook.h"
 
-/* The objects, and what is known of them. */
+/* The objects, and everything that verbs need to know about them. */
 typedef struct kl__world {
     kl_clock *clock;
     kl__types *types; /* built-in; immutable */
@@ -23,10 +23,11 @@ typedef struct kl__world {
     struct kl_map *tokens;             /* of users, or NULL: see rbac/tokens.h */
     struct kl__issuer *issuer;         /* signs tokens of service accounts */
     struct kl_map *issued;             /* of service accounts, and their claims: see rbac/tokens.h */
-    const kl_value *anybody;           /* the user of a request without a token, where none is needed */
+    const kl_value *anybody;           /* the user of a request without a token, if none is needed */
     kl_server_webhook_caller *webhook; /* NULL: webhooks are not called */
     void *webhook_arg;
-    /* The versions of a resource that are not in `keep` (NULL-terminated) are about to be served no more. */
+    /* Called before the versions of a resource that are not in `keep` (NULL-terminated) cease to be
+     * served. */
     void (*unserved)(void *arg, const char *group, const char *plural, const char *const *keep);
     void *unserved_arg;
 } kl__world;
@@ -68,7 +69,7 @@ KL_NODISCARD kl_status kl__verb_delete(
 /* The stored object of the call, borrowed; or 404. */
 KL_NODISCARD kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err);
 
-/* A Warning header of the answer, if the call wants any. */
+/* Adds a Warning header to the answer, if the call collects them. */
 void kl__call_warn(const kl__call *c, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_time kl__world_wall(const kl__world *w);
 /* A new uid; a new reference. */

@@ -1,5 +1,5 @@
 /* collect.h - the garbage collector, as kube-controller-manager's in a cluster; it runs at the end of the
- * call that changed owners. Without the option `collect` it does nothing, as beside a bare kube-apiserver. */
+ * call that changed owners. Without the option `collect` it does nothing, as if kube-apiserver ran alone. */
 #ifndef KL_VERBS_COLLECT_H
 #define KL_VERBS_COLLECT_H
 

@@ -13,10 +13,10 @@ KL_NODISCARD kl_status kl__see(const kl__call *c, const kl_value *stored, const 
 /* Converts an object between the kind of the call and `k`, another version of it. */
 KL_NODISCARD kl_status kl__see_as(
     const kl__call *c, const kl__kind *k, const kl_value *o, const kl_value **out, kl_err *err);
-/* Makes the call, and frees what it holds; the server has a caller of webhooks. Without the lock. */
+/* Makes the call, and frees its contents; the server must have a caller of webhooks. Without the lock. */
 void kl__conversion_send(kl__world *w, kl_conversion_call *call, kl_server_webhook_done *done, void *arg);
-/* An object about to be written: its stored form, and the writer's view of that. Two new references.
- * seen_status, why: the second failed, though the first is to be stored. */
+/* An object to be written: its stored form, and the writer's view of that. Two new references. seen_status,
+ * why: the failure to make the view, although the object is to be stored. */
 typedef struct kl__written {
     const kl_value *stored, *seen;
     kl_status seen_status;
@@ -30,9 +30,9 @@ KL_NODISCARD kl_status kl__write_end(
 void kl__write_drop(kl__written *w);
 /* The verb get: the object of the call; *out is a new reference. */
 KL_NODISCARD kl_status kl__verb_see(const kl__call *c, const kl_value **out, kl_err *err);
-/* Each object of a picture, in its place. */
+/* Converts each object of a picture, in place. */
 KL_NODISCARD kl_status kl__see_all(const kl__call *c, kl__picture *p, kl_err *err);
-/* The kind of the stored version, where no webhook can be called; or `k`. */
+/* The kind of the stored version if no webhook can be called; otherwise `k`. */
 kl__kind *kl__kind_of_stored(const kl__world *w, kl__kind *k, const kl_value *stored);
 
 #endif

@@ -9,7 +9,7 @@
 /* After `object` was stored / removed (its last state). */
 void kl__after_put(kl__world *w, kl__kind *k, const kl_value *object);
 void kl__after_remove(kl__world *w, kl__kind *k, const kl_value *object);
-/* The namespace may take new objects: 404 or 403. */
+/* 404 or 403 if the namespace takes no new objects. */
 KL_NODISCARD kl_status kl__namespace_open(
     kl__world *w, const kl__kind *k, const char *ns, const char *name, kl_err *err);
 
@@ -17,10 +17,10 @@ KL_NODISCARD kl_status kl__namespace_open(
 void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd);
 void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes);
 void kl__crd_serve(kl__world *w, const kl_value *crd); /* updates the served kinds from the CRD */
-/* Names of the group may have become free or taken: updates the conditions of its definitions. */
+/* Updates the conditions of a group's definitions, after names may have become free or taken. */
 void kl__crd_reconsider(kl__world *w, const char *group);
 void kl__crd_unserve(kl__world *w, const kl_value *crd);
-/* A terminating CRD whose objects are gone goes too. */
+/* Removes a terminating CRD when its objects are gone. */
 void kl__crd_settle(kl__world *w, const char *group, const char *plural);
 
 #endif

@@ -4,16 +4,16 @@
 
 #include "verbs/call.h"
 
-/* Whether any plugin looks at the call's object: a built-in kind's, and not a subresource. */
+/* Whether any plugin handles the call: its kind is built in, and it is not of a subresource. */
 bool kl__plug_cares(const kl__call *c);
-/* Before webhooks. `old`: what is stored, NULL on create. *o, a reference, is replaced by a new one to the
- * changed object; on failure it stays. 403 with the plugin's words. */
+/* Before webhooks. `old`: the stored object, NULL on create. *o, a reference, is replaced by one to the
+ * changed object; on failure it stays. 403 with the plugin's message. */
 KL_NODISCARD kl_status kl__plug_add(const kl__call *c, const kl_value *old, const kl_value **o, kl_err *err);
-/* After webhooks and validation; the object is not changed. 403 with the plugin's words. */
+/* After webhooks and validation; does not change the object. 403 with the plugin's message. */
 KL_NODISCARD kl_status kl__plug_check(const kl__call *c, const kl_value *old, const kl_value *o, kl_err *err);
-/* The last step before the object is stored: it is charged to the quotas of its namespace, whose status.used
- * is written at once. `dry`, or a dry run: it is only checked. 403 names the quota that is exhausted and what
- * was asked, used and limited; then nothing is charged. */
+/* The last step before the object is stored: charges it to the quotas of its namespace and writes their
+ * status.used at once. With `dry`, and in a dry run, it only checks. 403 names the exhausted quota and the
+ * requested, used and limited amounts; then nothing is charged. */
 KL_NODISCARD kl_status kl__plug_charge(
     const kl__call *c, const kl_value *old, const kl_value *o, bool dry, kl_err *err);
 /* Recomputes the status of all quotas, as kube-controller-manager's quota controller does. Not within a

@@ -1,15 +1,13 @@
-/* scale.h - the scale subresource: an autoscaling/v1 Scale over the replicas of any kind that has them.
- * Under the lock. */
+/* scale.h - the scale subresource: an autoscaling/v1 Scale of any kind that has replicas. Under the lock. */
 #ifndef KL_VERBS_SCALE_H
 #define KL_VERBS_SCALE_H
 
 #include "verbs/call.h"
 
-/* The call names the object, with "scale" as its subresource. *out is a new reference to the Scale as it is
- * now. A write is a write of the object: its rules apply, the Scale's resourceVersion is the object's (409
- * when it differs), and webhooks get the Scale only. 404 without the object; 400 when the body is no Scale;
- * 422 for replicas below 0; 500 when a custom kind's object has no field at its specReplicasPath.
- */
+/* The call names the object, with "scale" as its subresource. *out is a new reference to the resulting Scale.
+ * A write of the Scale writes the object: the object's rules apply, the resourceVersion is the object's (409
+ * when it differs), and webhooks get only the Scale. 404: no object; 400: the body is not a Scale; 422:
+ * replicas below 0; 500: a custom object has no field at its specReplicasPath. */
 KL_NODISCARD kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err);
 KL_NODISCARD kl_status kl__scale_update(
     const kl__call *c, const kl_value *scale, const kl_value **out, kl_err *err);

@@ -6,13 +6,13 @@
 #include "verbs/call.h"
 #include "schema/status.h"
 
-/* The object about to be created: status dropped (unless kept), first generation and the like. After a
- * complaint about an allocation (an address that is taken) nothing else is checked. */
+/* Prepares the object to be created: drops its status (unless kept), sets its first generation and the like.
+ * After a complaint about an allocation (an address that is taken) it makes no further checks. */
 void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *causes);
-/* The object about to replace `old`: fields that the call must not change come from `old`, and generation is
- * updated. */
+/* Prepares the object to replace `old`: takes from `old` the fields that the call must not change, and
+ * updates the generation. */
 void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value **o, kl__causes *causes);
-/* Complaints about content. `old` NULL on create. */
+/* Adds complaints about the contents. `old` is NULL on create. */
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes);
 
 #endif

@@ -1,11 +1,11 @@
-/* subresource.h - what is created and not stored: an eviction or a binding of a pod, a token of a service
- * account. Under the lock. */
+/* subresource.h - subresources that are created but not stored: an eviction or a binding of a pod, a token of
+ * a service account. Under the lock. */
 #ifndef KL_VERBS_SUBRESOURCE_H
 #define KL_VERBS_SUBRESOURCE_H
 
 #include "verbs/call.h"
 
-/* Whether a create is one of these: of a subresource, or of a Binding by itself. */
+/* Whether a create is one of these: a subresource, or a Binding on its own. */
 bool kl__sub_creates(const kl__call *c);
 /* POST of `body` to c->sub of c->name, or of a Binding to its namespace. *out is a new reference to the
  * answer: a Status, or a TokenRequest. 501 for proxies. */

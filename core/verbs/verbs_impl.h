@@ -1,5 +1,5 @@
-/* verbs_impl.h - the steps that create and update (verbs.c) share with patch (patch.c): a body comes in, and
- * is stored. */
+/* verbs_impl.h - the steps that create and update (verbs.c) share with patch (patch.c): they read a body and
+ * store it. */
 #ifndef KL_VERBS_VERBS_IMPL_H
 #define KL_VERBS_VERBS_IMPL_H
 
@@ -9,7 +9,7 @@
 
 /* The key of an object of the call's kind and namespace; the caller kl_free()s it. */
 char *kl__call_key(const kl__call *c, const char *name);
-/* The call as managedFields name it. `now` and `other` are storage for what it points to. */
+/* The call as a writer for managedFields. `now` and `other` are storage that the result points to. */
 kl__writer kl__call_writer(
     const kl__call *c, const char *api_version, char now[KL_TIME_MAX], kl__other_version *other);
 
@@ -20,14 +20,14 @@ kl_status kl__body_decode(
     const kl__call *c, const kl_value *body, bool fill, const kl_value **out, kl_err *err);
 /* Checks that metadata.namespace is the URL's; it may be absent. */
 kl_status kl__body_check_namespace(const kl__call *c, const kl_value **o, kl_err *err);
-/* Removes owner references that repeat others, and warns of them. */
+/* Removes repeated owner references, and warns about them. */
 void kl__body_unique_owners(const kl__call *c, const char *when, const kl_value **o);
 
-/* Stores a decoded object that is new. Takes `o`. `owned`: its managedFields are ready. */
+/* Stores a new, decoded object. Takes `o`. `owned`: its managedFields are set already. */
 kl_status kl__verb_create_decoded(
     const kl__call *c, const kl_value *o, bool owned, const kl_value **out, kl_err *err);
-/* Writes a decoded object over a stored one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are
- * ready. */
+/* Replaces a stored object by a decoded one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are
+ * set already. */
 kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
     const kl_value **out, kl_err *err);
 

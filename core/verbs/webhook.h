@@ -1,5 +1,4 @@
-/* webhook.h - how webhooks are called for the server: by a function that its maker gives (kl_server_options).
- */
+/* webhook.h - the function that calls webhooks for the server, which kl_server_options provides. */
 #ifndef KL_VERBS_WEBHOOK_H
 #define KL_VERBS_WEBHOOK_H
 
@@ -10,7 +9,7 @@
 /* A call of a webhook: POST of a JSON body. Borrowed for the call. */
 typedef struct kl_server_webhook {
     const char *url; /* "https://...?timeout=10s" */
-    const char *ca;  /* PEM text that its certificate is checked with; NULL: the system's */
+    const char *ca;  /* PEM text of the CA that verifies its certificate; NULL: the system's */
     const char *body;
     size_t len;
     kl_time timeout;

@@ -3,7 +3,7 @@
  *
  *   silent --ring, or the moment of an alarm--> readable --lkl__bell_hush--> silent
  *
- * The reader hushes it first and looks for events then, so that none is missed. */
+ * The reader first hushes the bell and then looks for events, so that it misses none. */
 #ifndef LKL_BELL_H
 #define LKL_BELL_H
 
@@ -21,9 +21,9 @@ void lkl__bell_ring(lkl_bell *b);  /* NULL is fine */
 /* The program's thread: */
 int lkl__bell_fd(const lkl_bell *b);
 void lkl__bell_hush(lkl_bell *b);
-/* It rings after that time; KL_NEVER: no alarm. Replaces the previous alarm. */
+/* Makes the bell ring after that time; KL_NEVER: no alarm. Replaces the previous alarm. */
 void lkl__bell_alarm(lkl_bell *b, kl_time after);
-/* Waits at most that long; true: it has rung. */
+/* Waits at most that long; true: the bell rang. */
 bool lkl__bell_wait(lkl_bell *b, kl_time most);
 
 #endif

@@ -2,7 +2,7 @@
  * state's owner.
  *
  * Until the owner reads, all events of a key become one entry: its reader's last state, and the present one.
- * So an inbox holds at most one entry per object and feed, however long its owner is away, and loses only
+ * So an inbox holds at most one entry per object and feed, however rarely its owner reads, and loses only
  * intermediate states, never an object.
  *
  *   the reader knows nothing:   add, ..., gone again            no entry
@@ -41,10 +41,10 @@ typedef struct lkl_feed {
 
 typedef enum lkl_news { LKL_ADD, LKL_UPDATE, LKL_DELETE, LKL_SYNCED, LKL_TROUBLE } lkl_news;
 typedef struct lkl_event {
-    lua_Integer feed; /* whose; 0 for trouble */
+    lua_Integer feed; /* the feed's id; 0 for trouble */
     lkl_news news;
     const kl_value *old, *now; /* references owned by the reader; delete: `old` is the last state */
-    bool initial;              /* an add of an object that existed when the reader came */
+    bool initial;              /* an add of an object that existed before the reader */
     bool resync;               /* an update of an unchanged object */
     kl_informer *informer;     /* trouble: a reference */
 } lkl_event;
@@ -56,14 +56,14 @@ void lkl__inbox_unref(lkl_inbox *b);
 /* The next event, waited for until `deadline` (0: not at all); false when there is none. */
 bool lkl__inbox_take(lkl_inbox *b, kl_time deadline, lkl_event *out);
 size_t lkl__inbox_len(lkl_inbox *b);
-/* From now on it rings this bell (NULL: none), at once when it is not empty. */
+/* Sets the bell to ring for events (NULL: none); rings it at once if the inbox is not empty. */
 void lkl__inbox_set_bell(lkl_inbox *b, lkl_bell *bell);
 lkl_feed *lkl__feed_new(lkl_inbox *b, kl_informer *i);
 /* Ends the subscription; unread events are dropped. Waits for a running callback, which never blocks. */
 void lkl__feed_free(void *feed);
 
 /* --- any thread --------------------------------------------------------------------------- */
-/* An informer's trouble has changed; one call is enough until it is read. */
+/* Reports that an informer's trouble has changed; several reports are one event until the reader takes it. */
 void lkl__inbox_trouble(lkl_inbox *b, kl_informer *i);
 
 #endif

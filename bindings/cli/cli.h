@@ -1,5 +1,5 @@
-/* cli.h - the command line of kubelua: options, commands, and what they share. The only code here that may
- * print, exit and handle signals: it owns the process. */
+/* cli.h - the command line of kubelua: options, commands, and their common functions. Only this code may
+ * print, exit and handle signals, because it owns the process. */
 #ifndef KL_CLI_H
 #define KL_CLI_H
 
@@ -41,7 +41,7 @@ typedef struct cli_option {
     const char *values;
 } cli_option;
 #define CLI_LEVELS "debug info warn error off"
-/* A row that is not an option: the heading of the following ones. */
+/* A row that is not an option but the heading of the following options. */
 #define CLI_HEADING(text)                                                                                    \
     {                                                                                                        \
         "", NULL, text, CLI_FLAG, NULL, NULL                                                                 \
@@ -59,20 +59,20 @@ typedef struct cli_command {
 } cli_command;
 #define CLI_EXITS "0, 1 when it failed, 2 for a mistake on the command line."
 extern const cli_command cli_commands[];                /* ends with name NULL */
-const cli_command *cli_command_named(const char *name); /* one that exists */
+const cli_command *cli_command_named(const char *name); /* `name` must exist */
 
-/* Parses argv[1..]; words that are not options go to `words`. --help prints and exits 0; a mistake prints a
- * message with a suggestion, and exits 2. --x=v and --x v are the same. Options end with name NULL. */
+/* Parses argv[1..]; puts words that are not options into `words`. --help prints and exits 0; a mistake prints
+ * a message with a suggestion, and exits 2. --x=v and --x v are the same. Options end with name NULL. */
 void cli_parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words);
-/* What is done instead of a command's work, once its options are parsed: nothing (the line is only checked),
- * or completion of its last word. Set before a command's `run`. */
+/* What a command does after its options are parsed: its work, nothing (the line is only checked), or
+ * completion of the last word. Set before the command's `run`. */
 typedef enum cli_purpose { CLI_WORK, CLI_LOOK_AT, CLI_COMPLETE } cli_purpose;
 extern cli_purpose cli_purpose_now;
 /* help.c: prints a command's description and options on stdout. `format`: "plain", "man" (a page for man),
  * "json". */
 void cli_help(const cli_command *c, const cli_option *options, const char *format);
 void cli_help_all(FILE *to, const char *format);
-/* complete.c: prints what argv's last word could become; see there. */
+/* complete.c: prints the completions of argv's last word; see there. */
 void cli_complete(const cli_command *c, const cli_option *options, int argc, char **argv);
 void cli_complete_commands(const char *begin);
 /* Prints text that may come from scripts, servers or files; control characters are escaped. */
@@ -89,23 +89,22 @@ typedef enum cli_news { CLI_TERMINATE, CLI_HANGUP, CLI_POKED, CLI_MOVED, CLI_TIM
 /* Waits for SIGTERM/SIGINT, SIGHUP, cli_poke, cli_move or the timeout (KL_NEVER: none). Several pokes, or
  * moves, may be one. */
 cli_news cli_wait(kl_time timeout);
-/* Waits until *done is true; the thread that sets it calls cli_wake. False: the time passed, or
- * (*told_to_end) the process got a signal to end, which the next cli_wait reports again; pokes, moves and
- * SIGHUP are kept for that, too. */
+/* Waits until *done is true; the thread that sets it calls cli_wake. False: the time passed or, with
+ * *told_to_end, the process got a signal to end. The next cli_wait reports that signal again, and pokes,
+ * moves and SIGHUP that came meanwhile. */
 bool cli_wait_until(const atomic_bool *done, kl_time timeout, bool *told_to_end);
 void cli_wake(void); /* any thread: cli_wait_until checks again; not an event */
 void cli_poke(void); /* any thread: something changed outside */
 void cli_move(void); /* any thread: something changed within */
-/* Prints a message and exits with status 1, on any thread: something that cannot be ended is still
- * running. */
+/* Prints a message that code which cannot be ended is still running, and exits with status 1. Any thread. */
 void cli_leave_stuck(void *arg);
 /* From now on another SIGTERM or SIGINT exits with status 1 at once. Main thread. */
 void cli_second_signal_exits(void);
-/* A process that is still there after this time prints so and exits with status 1, whatever its threads do:
- * the kernel's alarm watches. Main thread. */
+/* If the process still lives after this time, it prints a message and exits with status 1, whatever its
+ * threads do, because the kernel's alarm ends it. Main thread. */
 void cli_leave_after(kl_time time);
 
-/* --- which cluster, and as whom: the options that every command has which talks to one (cluster.c) --- */
+/* --- cluster and credentials: the options of every command that talks to a cluster (cluster.c) --- */
 #define CLI_CLUSTER_MAX 32
 #define CLI_CLUSTER_HEADING "Cluster and credentials"
 typedef struct cli_cluster {
@@ -124,7 +123,7 @@ void cli_cluster_sources(cli_cluster *values, kl_config_sources *out);
 /* kube.connect's name of the option at this place, "kubeconfig"; NULL after the last. */
 const char *cli_cluster_key(size_t place);
 
-/* A command that is written in Lua: lua/kubelua/cli/NAME.lua (see lua.c for the form of such a module). */
+/* Runs a command written in Lua: lua/kubelua/cli/NAME.lua (lua.c describes such a module). */
 int cli_lua(int argc, char **argv);
 
 int cli_run(int argc, char **argv);

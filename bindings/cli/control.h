@@ -1,5 +1,5 @@
-/* control.h - the control socket (control/control.h) from both ends: of `kubelua run`, and of the commands
- * that talk to it. */
+/* control.h - both ends of the control socket (control/control.h): in `kubelua run`, and in the commands that
+ * talk to it. */
 #ifndef KL_CLI_CONTROL_H
 #define KL_CLI_CONTROL_H
 
@@ -10,8 +10,8 @@
 
 /* Adds the command and its scripts to GET /v1/. */
 kl_control *cli_control_new(const char *command, const cli_list *scripts);
-/* Listens at --control: NULL: at the default place, with a warning when that fails; "off": nowhere. Returns
- * the exit status, after a message. */
+/* Listens at the path of --control. NULL: at the default path, with only a warning when that fails; "off":
+ * nowhere. Returns the exit status, after a message. */
 int cli_control_listen(kl_control *c, const char *command, const char *place);
 
 /* Pushes a table for lua/kubelua/cli/control.lua:

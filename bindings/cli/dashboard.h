@@ -6,8 +6,8 @@
 #include "control/dashboard.h"
 
 extern const kl_dashboard_file cli_dashboard_files[];
-/* Serves it there. The exit status, after a message; 0 with *out NULL when `listen` is NULL. token_file
- * NULL: read-only. */
+/* Serves the dashboard at `listen`. Returns 0, or the exit status after a message; 0 with *out NULL when
+ * `listen` is NULL. token_file NULL: read-only. */
 int cli_dashboard_start(const char *command, const char *listen, const char *token_file, kl_control *c,
     kl_manager *m, kl_dashboard **out);
 

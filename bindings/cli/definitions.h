@@ -6,12 +6,12 @@
 #include "run/reconciler.h"
 #include "server/server.h"
 
-/* Applies those of a program to each of n clusters, and waits for the answers: main thread. An error names
- * the definition. */
+/* Applies a program's definitions to each of n clusters, and waits for the answers. Main thread. An error
+ * names the definition. */
 KL_NODISCARD kl_status cli_definitions_apply(
     kl_client *const *clients, size_t n, const kl_program *p, kl_err *err);
 
-/* Loads those of a program into an embedded server. */
+/* Loads a program's definitions into an embedded server. */
 KL_NODISCARD kl_status cli_definitions_load(kl_server *s, const kl_program *p, kl_err *err);
 
 #endif

@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 #include "server/server.h"
 
-/* Starts it with a caller of webhooks (which fills o->webhook) and loads CRDs. 0, or an exit status after a
- * message. */
+/* Starts a server that can call webhooks (it sets o->webhook) and loads CRDs. Returns 0, or an exit status
+ * after a message. */
 int cli_server_start(const char *command, const kl_server_options *o, const cli_list *crds, kl_server **out);
 /* Loads files and directories of objects, in order. 0, or an exit status after a message. */
 int cli_server_load(const char *command, kl_server *s, const cli_list *paths);

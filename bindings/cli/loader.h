@@ -1,6 +1,5 @@
-/* loader.h - each script is loaded on its own thread, which is abandoned when it hangs: budgets normally end
- * a script, and if one fails to, signals, reloads and the end of the process do not wait for it. Main
- * thread. */
+/* loader.h - loads each script on its own thread, and abandons the thread when it hangs. Budgets normally end
+ * a script; if one does not, signals, reloads and the end of the process still do not wait. Main thread. */
 #ifndef KL_CLI_LOADER_H
 #define KL_CLI_LOADER_H
 
@@ -14,14 +13,14 @@ cli_loader *cli_loader_new(void);
 void cli_loader_free(cli_loader *l); /* NULL is fine; running loads continue */
 
 /* As lkl_program_load and lkl_program_load_texts. KL_ECANCELLED: the process got a signal to end meanwhile
- * (the next cli_wait reports it, too); KL_ETIMEOUT: the load was abandoned, now or before: the same texts, or
- * the same version of a path's files, are not tried again while it hangs. */
+ * (the next cli_wait reports it, too); KL_ETIMEOUT: the load was abandoned, now or before: while it hangs,
+ * the same texts, or the same version of a path's files, are not loaded again. */
 KL_NODISCARD kl_status cli_loader_file(
     cli_loader *l, const char *path, uint64_t version, kl_program **out, kl_err *err);
 KL_NODISCARD kl_status cli_loader_texts(
     cli_loader *l, const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err);
 
-/* At the end: waits a moment for running loads; the log names those that hang. False: there are some. */
+/* At the end: waits a moment for running loads. False: some hang; the log names them. */
 bool cli_loader_end(cli_loader *l);
 
 #endif

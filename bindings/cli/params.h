@@ -1,5 +1,5 @@
-/* params.h - the params that a deployment gives its scripts: --param, --param-env and --params, from files,
- * ConfigMaps and Secrets that are watched. Single params override --params, and later options override
+/* params.h - the params that a deployment sets for its scripts: --param, --param-env and --params, which may
+ * name files, ConfigMaps and Secrets to watch. Single params override --params, and later options override
  * earlier ones. Main thread, but for cli_params_set. */
 #ifndef KL_CLI_PARAMS_H
 #define KL_CLI_PARAMS_H
@@ -23,14 +23,14 @@ typedef struct cli_params cli_params;
 KL_NODISCARD kl_status cli_params_new(const cli_params_words *w, cli_params **out, kl_err *err);
 void cli_params_free(cli_params *p); /* NULL is fine; after the informers have been stopped */
 
-bool cli_params_in_cluster(const cli_params *p); /* some are read from there */
+bool cli_params_in_cluster(const cli_params *p); /* whether some are read from the cluster */
 KL_NODISCARD kl_status cli_params_watch(cli_params *p, kl_informers *f, kl_err *err);
 void cli_params_unwatch(cli_params *p);
-/* The files among them into `out`, which has room for all, or is NULL. Returns how many. */
+/* Writes the files among the sources to `out`, which has room for all, or is NULL. Returns their number. */
 size_t cli_params_files(const cli_params *p, const char **out);
 
-/* Reads all sources as they are now: once before programs are given theirs. KL_EAGAIN and KL_ENOTFOUND: an
- * object of the cluster was not read yet, or does not exist. `local`: without those of the cluster. */
+/* Reads the present state of all sources, once before cli_params_set. KL_EAGAIN and KL_ENOTFOUND: an object
+ * of the cluster was not read yet, or does not exist. `local`: skips sources in the cluster. */
 KL_NODISCARD kl_status cli_params_read(cli_params *p, bool local, kl_err *err);
 /* A number that grows when the values have changed. Any thread. */
 uint64_t cli_params_changes(cli_params *p);

@@ -1,6 +1,6 @@
-/* play.h - a Lua program beside running controllers (`kubelua dev --play FILE`): a demo, an agent, a walk
- * through a scenario. It runs in a thread and a Lua state of its own, with the standard libraries,
- * `require "kubelua"`, and a table `dev`:
+/* play.h - a Lua program beside running controllers (`kubelua dev --play FILE`): a demo, an agent, a
+ * scenario. It runs in its own thread and Lua state, with the standard libraries, `require "kubelua"`, and a
+ * table `dev`:
  *
  *   dev.server               URL of the embedded server, for kube.connect{server = dev.server}
  *   dev.tty                  whether standard output is a terminal
@@ -19,7 +19,7 @@
 typedef struct cli_play cli_play;
 
 cli_play *cli_play_start(const char *path, kl_manager *m, const char *server, const cli_list *scripts);
-bool cli_play_over(cli_play *p, int *code); /* it has returned */
+bool cli_play_over(cli_play *p, int *code); /* whether it has returned */
 /* dev.wait returns false; joins; frees; NULL is fine */
 void cli_play_stop(cli_play *p);
 

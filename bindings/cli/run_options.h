@@ -8,7 +8,7 @@
 #include "lab/record.h"
 #include "manager/manager.h"
 
-/* Grouped as help shows them. Texts are of the command line; NULL: not given. */
+/* Grouped as in the help. Texts are those of the command line; NULL: not given. */
 typedef struct cli_run_options {
     const char *command;
     bool dev;
@@ -27,11 +27,11 @@ typedef struct cli_run_options {
         long workers;
         bool isolate, install_crds, allow_http, never_slow_down;
         const char *reload_keys_word;
-        kl_reload_keys reload_keys; /* what `reload_keys_word` says */
+        kl_reload_keys reload_keys; /* parsed from `reload_keys_word` */
         kl_time reload_deadline, rollback_window, grace;
     } runs;
     struct {
-        const char *dry_run; /* "": told here; "server" */
+        const char *dry_run; /* "": results are computed here; "server": by the server */
         const char *shadow;  /* a candidate */
         long promote_after;
         kl_record_options record;
@@ -45,7 +45,7 @@ typedef struct cli_run_options {
         bool metrics_auth;
         const char *control_path, *dashboard, *dashboard_token;
         const char *flight;
-        size_t flight_bytes; /* what `flight` says */
+        size_t flight_bytes; /* parsed from `flight` */
     } telling;
     kl_webhook_options webhooks;
     struct {
@@ -53,7 +53,7 @@ typedef struct cli_run_options {
         const char *lease_name, *lease_ns, *identity;
         kl_time lease, renew, retry;
         const char *shards;
-        size_t max_shards; /* what `shards` says */
+        size_t max_shards; /* parsed from `shards` */
     } replicas;
     struct {
         size_t max_object;
@@ -62,10 +62,11 @@ typedef struct cli_run_options {
     } requests;
 } cli_run_options;
 
-/* Fills o, whose `command`, `dev` and defaults are set. Ends the process for --help and for a word that is
- * wrong. */
+/* Fills o, whose `command`, `dev` and defaults are set. Ends the process for --help and for an invalid
+ * word. */
 void cli_run_options_parse(cli_run_options *o, int argc, char **argv);
-/* 0, or the exit status after a message: options that do not go together. Reads what words say. */
+/* Checks that the options go together, and parses their words. Returns 0, or the exit status after a
+ * message. */
 int cli_run_options_check(cli_run_options *o);
 void cli_run_options_free(cli_run_options *o);
 

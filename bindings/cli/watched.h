@@ -1,6 +1,6 @@
-/* watched.h - a watched object of the cluster that configures the process: a script's ConfigMap, or the
- * params of a deployment. The main thread is poked (cli_poke) when it, or the state of its watch, changes.
- * Main thread. */
+/* watched.h - watches an object of the cluster that configures the process: a script's ConfigMap, or the
+ * params of a deployment. Pokes the main thread (cli_poke) when it, or the state of its watch, changes. Main
+ * thread. */
 #ifndef KL_CLI_WATCHED_H
 #define KL_CLI_WATCHED_H
 
@@ -16,14 +16,14 @@ typedef struct cli_watched {
     kl_subscription *sub;
 } cli_watched;
 
-/* Whether a word of the command line names such an object rather than a file. */
+/* Whether a word of the command line names such an object and not a file. */
 bool cli_watched_meant(const char *text);
-/* Parses "configmap/NS/NAME" and "secret/NS/NAME"; text after another slash is `rest`, NULL: none. False: the
- * text has another form. */
+/* Parses "configmap/NS/NAME" and "secret/NS/NAME"; *rest is the text after a further slash, or NULL. False:
+ * the text has another form. */
 bool cli_watched_read(const char *text, cli_watched *out, char **rest);
 void cli_watched_fini(cli_watched *w); /* after the informers have been stopped; zeroes it */
 
-/* Begins to watch it. `f` outlives w. */
+/* Begins to watch the object. `f` outlives w. */
 KL_NODISCARD kl_status cli_watched_begin(cli_watched *w, kl_informers *f, kl_err *err);
 /* No more pokes. */
 void cli_watched_end(cli_watched *w);

@@ -1,4 +1,4 @@
-/* program.h - scripts as programs of the runtime: load, look at, describe. */
+/* program.h - loads scripts as programs of the runtime, and describes them. */
 #ifndef LKL_PROGRAM_H
 #define LKL_PROGRAM_H
 
@@ -8,10 +8,10 @@
 #include "run/reconciler.h"
 
 /* Loads a script and the modules it requires as one program (a generation). Nothing is contacted: a script
- * does no I/O while loading. Syntax errors, errors while loading and wrong specs (with "did you mean")
- * fail with file and line. Any thread. */
+ * does no I/O while loading. Syntax errors, errors while loading and invalid specs (with "did you mean") name
+ * file and line. Any thread. */
 KL_NODISCARD kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err);
-/* The same for a text without a file; `path` is its name, and its directory has the modules. */
+/* The same for a text without a file; `path` is its name, and modules come from its directory. */
 KL_NODISCARD kl_status lkl_program_load_text(
     const char *path, const char *text, size_t len, kl_program **out, kl_err *err);
 /* The same from an object of texts, such as a ConfigMap's data: see lkl_bundle_init_texts. Keeps a reference

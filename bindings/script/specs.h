@@ -7,13 +7,13 @@
 #include "run/reconciler.h"
 
 typedef struct lkl_specs {
-    kl_program *program;    /* gets specs and hooks, also when reading raises: its free frees them */
-    const kl_value *tables; /* what commands read of them; the caller's */
-    char *description;      /* what `kubelua check` prints; the caller's */
+    kl_program *program;    /* gets specs and hooks, even when reading raises; its free frees them */
+    const kl_value *tables; /* the tables as data for commands; owned by the caller */
+    char *description;      /* the output of `kubelua check`; owned by the caller */
 } lkl_specs;
 
 /* The `describe` of lkl_state_new, with a lkl_specs as argument: reads every spec of the script, and raises
- * where a field has a wrong type, or where the script already uses too much of its memory. */
+ * if a field has a wrong type, or if the script already uses too much of its memory. */
 int lkl__read_specs(lua_State *L);
 
 #endif

@@ -1,5 +1,5 @@
-/* stage.h - an API server, a clock that stands still, and a manager that runs keys one by one: the
- * environment of script tests.
+/* stage.h - the environment of script tests: an API server, a clock that stands still, and a manager that
+ * runs keys one by one.
  *
  * Server and client live as long as the stage; a manager from start to stop. Owner thread, but for reports of
  * the manager's threads. */
@@ -30,12 +30,12 @@ typedef struct lkl_journal {
 void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...);
 
 void lkl__journal_fini(lkl_journal *j);
-/* Pushes it as a list of tables, and it is empty then. */
+/* Pushes the journal as a list of tables, and empties it. */
 int lkl__push_journal(lua_State *L, lkl_journal *j);
 /* From now on log records of the runtime are kept for core.stage_logs. */
 void lkl__stage_listen(void);
-/* Debug records about a key ("*": of every key) are kept, too; NULL: of none, if this stage set it last. One
- * thread at a time. */
+/* Keeps debug records about a key ("*": every key), too; NULL: no key, if this stage set it last. One thread
+ * at a time. */
 void lkl__stage_about(const void *who, const char *key);
 /* Pushes their holder: the programs of { { path = [, text =] } ... } (`simulated = true`: path is the name of
  * a stand-in, which has no params) at an absolute index of the stack, with `params` (NULL: none) over their
@@ -48,8 +48,8 @@ typedef struct lkl_asks {
     kl_mutex mu;
     bool open; /* under mu, as `first`: there is a function */
     lkl_ask *first;
-    lua_State *L; /* owner thread, as the rest: the state whose function may be called now; NULL: none settles
-                   */
+    lua_State *L; /* the state whose function may be called now; NULL: the stage does not settle. Owner
+                   * thread, as the members below */
     int box;      /* the stack index of the stage's userdata; user values: the function, its error */
     bool raised;
 } lkl_asks;
@@ -60,7 +60,8 @@ typedef struct lkl_stage {
     kl_server *server;
     kl_client *client;
     kl_manager *manager; /* NULL while nothing runs */
-    /* they have another owner, and runs are not recorded: the process lives for days */
+    /* server, clock and client have another owner, and runs are not recorded, because the process lives for
+     * days */
     bool beside;
     atomic_bool leaving; /* set by any thread: ends an advance at its present time */
     lkl_journal runs, calls;
@@ -76,20 +77,20 @@ void lkl__stage_free(lkl_stage *s); /* NULL is fine */
 void lkl__stage_stop(lkl_stage *s); /* the manager, if there is one */
 /* The client's web_ask: any thread. */
 void lkl__stage_ask(void *stage, struct kl_web_call *call, const kl_op *op);
-/* Answers waiting requests. Called again and again while the stage settles. */
+/* Answers waiting requests. Called repeatedly while the stage settles. */
 void lkl__stage_web_serve(lkl_stage *s);
-/* From now on all requests are refused, waiting ones too. */
+/* Refuses all requests from now on, including waiting ones. */
 void lkl__stage_web_close(lkl_stage *s);
-/* Stage at 1 of the stack, at 2 the function that answers from now on, or nil. */
+/* With the stage at 1 and a function, or nil, at 2: the function answers requests from now on. */
 void lkl__stage_web_function(lua_State *L, lkl_stage *s);
-/* Around settling, with the stage at 1: leave raises an error of the function. */
+/* Called before and after settling, with the stage at 1; leave raises an error of the function. */
 void lkl__stage_web_enter(lua_State *L, lkl_stage *s);
 void lkl__stage_web_leave(lua_State *L, lkl_stage *s);
 
 /* Takes a reference of each program. */
 KL_NODISCARD kl_status lkl__stage_start(
     lkl_stage *s, kl_program *const *programs, size_t n, const char *ns, kl_err *err);
-/* Runs one key after the other until none is ready and all events are processed. Time stands still. */
+/* Runs the keys one after the other until no key is ready and all events are processed. Time stands still. */
 KL_NODISCARD kl_status lkl__stage_settle(lkl_stage *s, kl_outlook *last, kl_err *err);
 /* Settles, and moves the clock by d, from one timer to the next. */
 KL_NODISCARD kl_status lkl__stage_advance(lkl_stage *s, kl_time d, kl_err *err);

@@ -5,8 +5,8 @@
 #include <lua.h>
 #include "manager/manager.h"
 
-/* Pushes {{ name, state, message, generation, runs, errors, ready, delayed, running, failing }, ...}; of none
- * for NULL. */
+/* Pushes {{ name, state, message, generation, runs, errors, ready, delayed, running, failing }, ...}; an
+ * empty list for NULL. */
 void lkl__push_states(lua_State *L, kl_manager *m);
 
 #endif

@@ -28,11 +28,11 @@ typedef struct lkl__worker {
 
 /* The budget of a turn of this state; run NULL: the turn belongs to no run. */
 kl_terms lkl__worker_terms(const lkl__worker *w, const kl_run *run);
-/* The text of the error when the memory ceiling was reached, or the machine's memory. The stack is unwound by
- * then, but the line is known. The caller kl_free()s it. */
+/* The error's text after the memory ceiling was reached, or the machine's memory was exhausted. The stack is
+ * unwound by then, but the line is known. The caller kl_free()s it. */
 char *lkl__worker_too_big(const lkl__worker *w);
-/* Collects what the key or function held, so that the next one starts with room. What remains is held by
- * others. */
+/* Collects the garbage of the key or function, so that the next one starts with room. Others hold the
+ * rest. */
 void lkl__worker_make_room(lkl__worker *w);
 
 /* runs.c: the function of every key's coroutine; its upvalues are script.run or review, and the controller */

@@ -28,9 +28,9 @@ typedef struct lkl__loop {
 } lkl__loop;
 #define LKL__LOOPS 8
 
-/* The keys of a cache of recently made values, which are in a Lua table. The cache is small, since each
- * collection visits the whole table; a small one suffices, since a reconcile reads the same few places again
- * and again. */
+/* The keys of a cache of recently made values, which are in a Lua table. The cache is small, because each
+ * collection visits the whole table; a small one suffices, because a reconcile reads the same few places
+ * repeatedly. */
 #define LKL__SETS 32
 #define LKL__WAYS 4
 typedef struct lkl__slots {
@@ -42,8 +42,8 @@ typedef struct lkl__slots {
 } lkl__slots;
 
 /* The position at which a field was last found. The entry is for a name (the address of Lua's text, which a
- * table keeps alive) below one field, as objects below different fields have different keys. A read through
- * it compares no other keys, which saves misses of the processor's caches. */
+ * table keeps alive) below one field, because objects below different fields have different keys. A read
+ * through it compares no other keys, which saves misses of the processor's caches. */
 typedef struct lkl__field {
     const char *name;
     uintptr_t below;
@@ -55,7 +55,7 @@ typedef struct lkl__field {
 typedef struct lkl_border {
     const void *tag;
     uint64_t owner; /* the thread that may use the state; checked in debug builds */
-    /* the state is a script's: its values have bounds, and what it does costs budget */
+    /* the state is a script's: its values have bounds, and its work costs budget */
     bool counted;
     bool nil_index; /* nil has our metatable (nil.c): absent reads are recorded */
     /* the state's controller, if it keeps only some fields of some kinds; or NULL */
@@ -81,7 +81,7 @@ enum {
 
 lkl_border *lkl__border(lua_State *L);             /* the first call makes it */
 lkl_border *lkl__border_push(lua_State *L);        /* the same, and pushes its userdata */
-lkl_border *lkl__border_at(lua_State *L, int idx); /* the one at idx, often an upvalue */
+lkl_border *lkl__border_at(lua_State *L, int idx); /* the border at idx, often an upvalue */
 
 /* The userdata at idx if it begins with `tag` and has at least `size` bytes, or NULL. */
 void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
@@ -143,7 +143,7 @@ char *lkl__push_secret(lua_State *L, const char *text, size_t n);
 const char *lkl__secret_text(lua_State *L, int idx, size_t *n);
 void lkl__push_uint64(lua_State *L, uint64_t u);
 bool lkl__uint64(lua_State *L, int idx, uint64_t *out);
-/* What the metatable of a table says. LKL_FOREIGN: the metatable is not ours. */
+/* What the metatable of a table marks it as. LKL_FOREIGN: the metatable is not ours. */
 typedef enum lkl_mark { LKL_PLAIN, LKL_ARRAY, LKL_OBJECT, LKL_FOREIGN } lkl_mark;
 void lkl__mark(lua_State *L, int idx, lkl_mark mark);
 lkl_mark lkl__marked(lua_State *L, int idx);
@@ -157,8 +157,8 @@ lkl_mark lkl__marked(lua_State *L, int idx);
 #define LKL_NODE_STEPS 16
 #define LKL_BYTES_EACH 64
 kl_room lkl__room(void);
-/* Raises when v exceeds the bounds, though each of the values that C combined into it is within them. `what`
- * names v in the message. So no view exceeds the bounds. */
+/* Raises when v exceeds the bounds, so that no view does. C may have combined v from values within the
+ * bounds. `what` names v in the message. */
 void lkl__check_made(lua_State *L, const kl_value *v, const char *what);
 
 /* Puts the result of lkl_to_value into `box`, a value box on the stack, and charges the box; returns the
@@ -171,9 +171,9 @@ const kl_value *lkl__value_at(lua_State *L, int idx, const char *what);
 
 /* --- JSON --------------------------------------------------------------------------------- */
 void lkl__push_json(lua_State *L, const kl_value *v, bool pretty); /* pushes the text */
-/* Pushes `taken` as a Lua string and frees it, also when Lua has no memory for the string. */
+/* Pushes `taken` as a Lua string and frees it, even if Lua has no memory for the string. */
 void lkl__push_text(lua_State *L, char *taken);
-/* Pushes the message of err and finishes err, also when Lua has no memory for the string. */
+/* Pushes the message of err and finishes err, even if Lua has no memory for the string. */
 void lkl__push_message(lua_State *L, kl_err *err);
 /* Raises that message, with the script's line in front. */
 int lkl__fail(lua_State *L, kl_err *err);
@@ -200,12 +200,12 @@ void lkl__absent(lua_State *L, int in_idx, int key_idx);
 void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);
 /* Forgets the last absent read, so that no message names it. */
 void lkl__absent_forget(lua_State *L);
-void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* the same, and begins a chain (nil.c) */
+void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx); /* begins a chain, too (nil.c) */
 void lkl__forget_chains(lua_State *L);
 /* For table.insert(draft.a.b, value) with an absent list: creates the list. False: the first argument is nil
  * for another reason. */
 bool lkl__absent_insert(lua_State *L, int value_idx);
-void lkl__statement_over(lua_State *L); /* forgets the chains of the function that assigns */
+void lkl__statement_over(lua_State *L); /* forgets the chains of the assigning function */
 
 /* --- objects of which only some fields are kept (lcut.c) ---------------------------------- */
 /* Raises when the key may be absent only because the cache does not keep it. */
@@ -220,7 +220,7 @@ const char *lkl__text(lua_State *L, int arg);
 const char *lkl__shown(lua_State *L, int idx, size_t *n);
 const char *lkl__opt_text(lua_State *L, int arg, const char *dflt); /* see lkl__text */
 bool lkl__has_nul(lua_State *L, int idx);                           /* of a string */
-/* Adds a step to the text of a path in b: ".name" ("name" when it is the first), "[3]" or "[a.b/c]". */
+/* Appends a step to the text of a path in b: ".name" ("name" when it is the first), "[3]" or "[a.b/c]". */
 void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first);
 /* Pushes "Pod default/a", or "the value". */
 void lkl__describe_value(lua_State *L, const kl_value *root);
@@ -271,7 +271,7 @@ void lkl__push_script_core(lua_State *L);
 /* Pushes the compiled chunk of a module of the library. False, and nothing pushed: there is none. */
 bool lkl__push_embedded(lua_State *L, const char *name);
 
-/* The parts of kubelua.core: each adds its functions to the table on top of the stack. */
+/* Each adds a part of kubelua.core to the table on top of the stack. */
 void lkl__open_scalars(lua_State *L);
 void lkl__open_values(lua_State *L);
 void lkl__open_dig(lua_State *L);
@@ -297,7 +297,7 @@ void lkl__open_manager(lua_State *L);
 void lkl__open_secret(lua_State *L);
 /* Pushes the discovery entry of a resource, as a table. */
 void lkl__push_resource(lua_State *L, const kl_resource *r);
-/* The parts that scripts' states do not have. */
+/* The parts that the states of scripts lack. */
 void lkl__open_client(lua_State *L);
 void lkl__open_informer(lua_State *L);
 void lkl__open_host(lua_State *L);

@@ -7,10 +7,10 @@
 
 #include "state/lkl.h"
 
-/* Puts them into the libraries `string` and `table` of the state, whose loops are counted from then on. */
+/* Puts them into the libraries `string` and `table` of the state; their loops are counted from then on. */
 void lkl_install_bounds(lua_State *L);
-/* Puts `tostring` and `string.format` into the state that show no addresses and bound what %q quotes
- * (shown.c). */
+/* Replaces `tostring` and `string.format` of the state by functions that show no addresses and limit the text
+ * that %q quotes (shown.c). */
 void lkl_install_shown(lua_State *L);
 /* Each adds its functions to the table on top of the stack. `counted`: the budget is checked. */
 void lkl__set_pattern_functions(lua_State *L, bool counted);

@@ -1,4 +1,4 @@
-/* crowd.h - number keys of a table that would all collide in one place of its hash part.
+/* crowd.h - detects number keys of a table that would all collide in one place of its hash part.
  *
  * Lua hashes numbers without a secret: an attacker can choose a million that are spread in a table of a
  * million places, but form one chain in a table of two million. The assignment that makes the table grow
@@ -20,7 +20,8 @@ typedef struct lkl_crowd {
 /* A hash part of 4,096 places; smaller ones take 35 ms at the most. */
 #define LKL_CROWD_BYTES ((size_t)4096 * 24)
 
-/* Notes an untyped block of LKL_CROWD_BYTES or more that was allocated, and one that is about to be freed. */
+/* Records that an untyped block of LKL_CROWD_BYTES or more was allocated; that a block is about to be
+ * freed. */
 void lkl_crowd_note(lkl_crowd *c, void *block, size_t bytes);
 void lkl_crowd_forget(lkl_crowd *c, const void *block);
 void lkl_crowd_fini(lkl_crowd *c);
@@ -28,8 +29,8 @@ void lkl_crowd_fini(lkl_crowd *c);
 /* Whether a block of this size may become a hash part in which the keys of a known one would collide. */
 bool lkl_crowd_forms(const lkl_crowd *c, size_t bytes);
 
-/* Whether this Lua's tables have the expected layout; false: nothing is ever found. Once per process, on a
- * state whose allocator notes its blocks in c. */
+/* Whether this Lua's tables have the expected layout; false: no collision is ever found. Once per process, on
+ * a state whose allocator records its blocks in c. */
 bool lkl_crowd_known(lua_State *L, const lkl_crowd *c);
 
 #endif

@@ -1,11 +1,11 @@
-/* depth.h - how many values the stack of a script's coroutine may hold.
+/* depth.h - limits the number of values on the stack of a script's coroutine.
  *
- * Lua's own limit is a million. Some work in C, without a hook, grows with its square: a table that is its
- * own `__call` has its arguments shifted once for each slot (five minutes), and each protected call that
- * passes an error on visits every call below it.
+ * Lua's own limit is a million. Some work in C, where no hook fires, grows with the square of that number: a
+ * table that is its own `__call` has its arguments shifted once for each slot (five minutes), and each
+ * protected call that passes an error on visits every call below it.
  *
  * LKL_DEPTH_MAX values always fit. A stack grows to twice its size, so it may hold almost twice as many
- * before it is refused: then the slowest case takes a second or two.
+ * before growth is refused. The slowest case then takes a second or two.
  *
  * The allocator (ceiling.c) refuses a larger stack; code that needs many slots at once calls lkl_depth_room.
  * Owner thread. */
@@ -18,7 +18,7 @@
 
 #define LKL_DEPTH_MAX 32768
 #define LKL_DEPTH_TEXT "32768"
-/* The values in the largest stack that is granted. */
+/* The values in the largest allowed stack. */
 #define LKL_DEPTH_STACK ((size_t)LKL_DEPTH_MAX * 2)
 
 /* Whether the allocation is for the stack of the running coroutine, which already has room for LKL_DEPTH_MAX

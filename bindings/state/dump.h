@@ -1,5 +1,5 @@
-/* dump.h - compiled functions as lua_dump writes them: their instructions, constants and lines. Any thread;
- * nothing here raises. */
+/* dump.h - reads compiled functions in lua_dump's format: their instructions, constants and lines. Any
+ * thread; never raises. */
 #ifndef LKL_DUMP_H
 #define LKL_DUMP_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text among the constants; another constant has NULL. It points into the dump. */
+/* A text among the constants, which points into the dump; NULL for another constant. */
 typedef struct lkl_dump_text {
     const char *text;
     size_t len;
@@ -27,8 +27,8 @@ typedef struct lkl_dumped {
 
 typedef void lkl_dump_visit(const lkl_dumped *f, void *arg);
 
-/* Calls visit for each function, the inner ones first and the one that was dumped last. False, and less is
- * visited, where the format is not the one of Lua 5.4 on this machine. */
+/* Calls visit for each function, the inner ones first and the one that was dumped last. False, after fewer
+ * visits, if the format is not that of Lua 5.4 on this machine. */
 bool lkl_dump_read(const char *dump, size_t n, lkl_dump_visit *visit, void *arg);
 
 typedef enum lkl_op {
@@ -54,7 +54,7 @@ typedef struct lkl_instruction {
 } lkl_instruction;
 
 lkl_instruction lkl_dump_at(const lkl_dumped *f, size_t pc);
-/* The instruction at `code` gets another operand A. */
+/* Sets operand A of the instruction at `code`. */
 void lkl_dump_set_a(unsigned char *code, unsigned a);
 
 #endif

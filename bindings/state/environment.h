@@ -1,14 +1,14 @@
-/* environment.h - what a script can see, and the globals that the library's own files run in. On the state's
+/* environment.h - the environment of a script, and the globals of the library's own files. On the state's
  * thread; each may raise. */
 #ifndef LKL_ENVIRONMENT_H
 #define LKL_ENVIRONMENT_H
 
 #include "state/border.h"
 
-/* The globals: what the library's files need of Lua, and nothing that reads files, writes to the terminal,
- * runs bytecode or ends the process. */
+/* Opens the globals: the parts of Lua that the library's files need, and none that reads files, writes to the
+ * terminal, runs bytecode or ends the process. */
 void lkl__open_globals(lua_State *L);
-/* The script's environment; after lkl__open_library, whose `require` it has. */
+/* Makes the script's environment; after lkl__open_library, whose `require` it uses. */
 void lkl__open_environment(lua_State *L);
 void lkl__push_env(lua_State *L);
 /* Pushes a shallow copy of the table at idx. */

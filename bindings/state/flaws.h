@@ -1,12 +1,11 @@
-/* flaws.h - published bugs of the Lua that runs scripts, and how scripts are protected from them. Owner
- * thread. */
+/* flaws.h - published bugs of the Lua that runs scripts, and the protection from them. Owner thread. */
 #ifndef LKL_FLAWS_H
 #define LKL_FLAWS_H
 
 #include <lua.h>
 
-/* A published bug of the interpreter: a description, the first release without it, and the protection of
- * scripts. spec/bindings/flaws_spec.lua has a test, or a reason, for each. */
+/* A published bug of the interpreter: a description, the first release without it, and our protection.
+ * spec/bindings/flaws_spec.lua has a test, or a reason, for each. */
 typedef struct lkl_flaw {
     const char *what, *mended, *answer;
 } lkl_flaw;

@@ -5,7 +5,7 @@
 #include "state/border.h"
 #include "state/bundle.h"
 
-/* The library's `require`, and the core that it finds: sets the global. */
+/* Sets the library's global `require`, and the core that it finds. */
 void lkl__open_library(lua_State *L);
 /* Pushes the script's `require`. */
 void lkl__push_require(lua_State *L);

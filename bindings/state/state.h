@@ -15,25 +15,25 @@
 typedef struct lkl_state {
     lua_State *L;
     lkl_bundle *bundle;
-    /* the load phase: modules are read from files, I/O is refused with its own message */
+    /* the load phase: modules are read from files, and I/O is refused with a message for this phase */
     bool loading;
     kl_run *run;            /* the run whose coroutine runs now, or NULL */
     uint64_t serial;        /* the number of the run in this state: 1, 2, ...; 0 for none */
-    const kl_value *params; /* of the runs, whose view the registry has */
+    const kl_value *params; /* the params of the runs; the registry has their view */
     kl_reader *reader;      /* the reader of ctx:get and related functions, or NULL */
-    int closing;            /* coroutines that are being closed, each by a variable of the one before */
-    int unyieldable;        /* coroutines of the script resumed from where nothing can yield */
-    char *traceback;        /* of the error that ended the last key, taken where it was raised; or NULL */
-    const char *controller; /* name, for logs; "" while loading */
+    int closing;     /* the number of coroutines being closed, each by a variable of the previous one */
+    int unyieldable; /* the number of the script's coroutines that were resumed where a yield is impossible */
+    char *traceback; /* of the error that ended the last key, taken at the place that raised it; or NULL */
+    const char *controller;         /* name, for logs; "" while loading */
     const kl_controller_spec *spec; /* the program's; NULL while loading */
     char raised_at[96];             /* the line where the load raised something that is not text, or "" */
 #ifdef KL_DEBUG
     lkl_stress stress;
 #endif
     lkl_ceiling ceiling;
-    bool worn; /* it holds too much that belongs to no key: it should be replaced */
+    bool worn; /* it holds too much memory that belongs to no key, and should be replaced */
     lkl_budget budget;
-    size_t gc_last, gc_full; /* bytes that the last collection, and the last full one, left */
+    size_t gc_last, gc_full; /* bytes left by the last collection, and by the last full one */
 } lkl_state;
 
 /* Loads the script of a bundle in a new state. With `describe` this is a program's load phase: modules
@@ -43,7 +43,7 @@ KL_NODISCARD kl_status lkl_state_new(
     lkl_bundle *bundle, lua_CFunction describe, void *arg, lkl_state **out, kl_err *err);
 void lkl_state_free(lkl_state *s);
 /* Sets the processor time that each later load may use, instead of 2 s: for programs that load thousands of
- * scripts made to use all of it. Any thread. */
+ * scripts made to exhaust it. Any thread. */
 void lkl_state_set_load_max(kl_time cpu);
 lkl_state *lkl_state_of(lua_State *L);
 /* Pushes a function of lua/kubelua/script.lua, or the list of controllers that the script returned. */
@@ -53,7 +53,7 @@ char *lkl_state_error(lua_State *co);
 
 /* The state of a worker: from now on garbage is collected between keys (gc.c). */
 void lkl_gc_start(lkl_state *s);
-/* Between keys: collects a bounded part if that is worthwhile, and returns whether it did. `idle`: nothing
+/* Between keys: collects a bounded part if that is worthwhile, and returns whether it did. `idle`: no key
  * waits. */
 bool lkl_gc_rest(lkl_state *s, bool idle);
 
@@ -69,7 +69,7 @@ bool lkl__was_too_deep(lua_State *L);
 
 /* coroutine.* for scripts: runtime yields pass through (lroutine.c). Pushes the library table. */
 void lkl__push_coroutines(lua_State *L);
-/* Whether lkl__wait, which yields to the worker, is possible here. */
+/* Whether lkl__wait, which yields to the worker, is possible now. */
 bool lkl__may_wait(lua_State *L);
 /* L is the coroutine of a key itself (or the main thread), not one that the script made. */
 bool lkl__is_key(lua_State *L);

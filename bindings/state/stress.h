@@ -1,5 +1,5 @@
-/* stress.h - an allocator for a Lua state that refuses each N-th growth once, which makes Lua collect
- * everything on the spot and ask again: unanchored objects are freed then, and a sanitizer sees later uses.
+/* stress.h - an allocator for a Lua state that refuses each N-th growth once, which makes Lua run a full
+ * collection and ask again. That frees unanchored objects, so that a sanitizer sees later uses.
  * KUBELUA_GC_STRESS=N enables it, in debug builds and in the host of the specs. */
 #ifndef LKL_STRESS_H
 #define LKL_STRESS_H
@@ -32,7 +32,7 @@ static inline void *lkl_stress_alloc(void *ud, void *p, size_t had, size_t n)
     return realloc(p, n);
 }
 
-/* A C function that never returns, for specs: in the load of a script whose text has the words of
+/* For specs: a C function that never returns, called in the load of a script whose text contains the words in
  * KUBELUA_STRESS_STUCK. */
 static inline void lkl_stress_stuck(const char *text)
 {

@@ -1,15 +1,15 @@
-/* statement.h - finds the reads that produced the table of an assignment, from the compiled function. Owner
- * thread of the state; nothing here raises.
+/* statement.h - finds in the compiled function the reads that produced the table of an assignment. Owner
+ * thread of the state; never raises.
  *
- * Drafts need this. An absent field must read as nil, or `n.status.x or 0` would not mean what it
- * means elsewhere in Lua; so no object can record which field was read. The order of reads and assignments
- * alone is ambiguous in the two commonest forms of writing a status:
+ * Drafts need this. An absent field must read as nil, so that `n.status.x or 0` works as usual; so no object
+ * can record which field was read. The order of reads and assignments alone is ambiguous in the two commonest
+ * forms of writing a status:
  *
  *   n.status.a.b = { x = f(),             n.status.a.b = n.status.c or 1
  *                    y = g() }
  *
- * The first assigns on another line than it read, the second reads another absent field in between. Without
- * the compiled function both would be refused, as they are if its format is not that of Lua 5.4. */
+ * The first reads and assigns on different lines; the second reads another absent field in between. Without
+ * the compiled function both would be refused, and they are if its format is not that of Lua 5.4. */
 #ifndef LKL_STATEMENT_H
 #define LKL_STATEMENT_H
 
@@ -34,7 +34,7 @@ typedef struct lkl__key {
 
 typedef enum lkl__root_kind { LKL__ROOT_OTHER, LKL__ROOT_LOCAL, LKL__ROOT_UPVALUE } lkl__root_kind;
 
-/* `root.a.b.key = value`: the reads are b, then a. More than there is room for: the last ones. */
+/* `root.a.b.key = value`: the reads are b, then a. If there is no room for all, `reads` has the last ones. */
 typedef struct lkl__target {
     lkl__root_kind root;
     int root_number; /* as lua_getlocal and lua_getupvalue count */
@@ -46,13 +46,13 @@ typedef struct lkl__target {
     size_t n;
 } lkl__target;
 
-/* How the table that was read is used. Only an assignment can name its key: for the others it is ANY. */
+/* How the table that was read is used. Only an assignment has a known key; for the others it is ANY. */
 typedef enum lkl__use { LKL__ASSIGNED, LKL__MEASURED, LKL__PASSED } lkl__use;
 
-/* Looks on this line for what is done with a value that was read just before: assignments to its fields,
- * lengths of it (`#root.a.b`), and calls with it as the first argument. Up to `max` of them are in `out`; the
- * result is their number. `dump` is the output of lua_dump for the function, with debug information; returns
- * 0 where it cannot be read. */
+/* Finds the uses on this line of a value that was read just before: assignments to its fields, its length
+ * (`#root.a.b`), or calls with it as the first argument. Writes up to `max` of them to `out`, and returns
+ * their number. `dump` is the output of lua_dump for the function, with debug information; returns 0 if it
+ * cannot be read. */
 size_t lkl__targets(const char *dump, size_t n, int line, lkl__use use, lkl__target *out, size_t max);
 
 #endif

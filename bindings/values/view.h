@@ -8,8 +8,8 @@ typedef lkl__view lkl_view;
 
 typedef struct child_view {
     lkl_view view;
-    const void *parent; /* the userdata that user value 1 keeps, */
-    /* and its key in there: equal keys are the same place (see the KEY_ words) */
+    const void *parent; /* the userdata that user value 1 keeps alive, */
+    /* and the view's key in it: equal keys are the same place (see the KEY_ words) */
     uintptr_t key;
 } child_view;
 

@@ -31,7 +31,7 @@ local VALID = [[{"calc": "colocation_strategy",
 
 -- `kubelua sim --bisect` writes decisions (spec/lua/bisect_spec.lua), not Koordinator;
 -- koordinator_differential_spec.lua compares the others with its functions at random inputs.
-local OURS = { decision = true, low_node_load_passes = true, numa = true, pod_webhook = true }
+local OURS = { decision = true, devices = true, low_node_load_passes = true, numa = true, pod_webhook = true }
 
 -- Calls fn with each calculation of Koordinator's that a policy knows, and the text of its cases.
 local function each_calculation(fn)

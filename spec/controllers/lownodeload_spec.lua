@@ -5,6 +5,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local anomaly = require "lownodeload.anomaly"
 local balance = require "lownodeload.balance"
+local firstfit = require "lib.firstfit"
 local measure = require "lownodeload.load"
 local pods = require "pods"
 local pools = require "lownodeload.pools"
@@ -53,6 +54,33 @@ describe("a pod may be moved", function()
     assert.is_true(chosen { podSelectors = { { selector = { matchLabels = { tier = "batch" } } } } })
     assert.is_false(chosen { podSelectors = { { selector = { matchLabels = { tier = "web" } } } } })
   end)
+end)
+
+describe("the first bin with room", function()
+  it("is the one that a look at each would find, over random bins", function()
+    seeds.each(300, function()
+      local rooms = {}
+      for i = 1, math.random(20) do rooms[i] = { cpu = math.random(-2, 8), memory = math.random(0, 8) } end
+      local bins = firstfit.new(rooms)
+      for _ = 1, 30 do
+        local from, wanted, expected = math.random(#rooms + 1), { cpu = math.random(0, 4) }, nil
+        if math.random(2) == 1 then wanted.memory = math.random(0, 4) end
+        for i = from, #rooms do
+          local room = rooms[i]
+          local fits = room.cpu >= wanted.cpu and room.memory >= (wanted.memory or 0)
+          expected = expected or fits and i or nil
+        end
+        assert.equal(expected, bins:next(from, wanted))
+        if expected then
+          bins:take(expected, wanted)
+          local room = rooms[expected]
+          room.cpu, room.memory = room.cpu - wanted.cpu, room.memory - (wanted.memory or 0)
+        end
+      end
+    end)
+  end)
+
+  it("is none of no bins", function() assert.is_nil(firstfit.new({}):next(1, {})) end)
 end)
 
 describe("a pod fits a node", function()

@@ -81,7 +81,7 @@ local function candidates(load, targets, context, prod)
   for _, pod in ipairs(prod and load.prod_pods or load.pods) do
     local used = load.metrics[pods.key(pod)]
     local moves = context.evictable(pod)
-      and (not context.node_fit or used ~= nil and victims.place(pod, used, targets, prod))
+      and (not context.node_fit or used ~= nil and victims.place(pod, used, targets))
     if moves then out[#out + 1] = pod end
   end
   local over = excess(load, prod)
@@ -111,8 +111,9 @@ local function deduct(load, pod, available, prod)
   end
 end
 
-local function move(sources, targets, available, context, prod)
-  if #targets == 0 then return end
+local function move(sources, loads, available, context, prod)
+  if #loads == 0 then return end
+  local targets = victims.targets(loads, prod)
   for _, load in ipairs(sources) do
     for _, pod in ipairs(candidates(load, targets, context, prod)) do
       if not goes_on(load, available, context, prod) then break end

@@ -1,6 +1,7 @@
 -- victims.lua - which pods may be moved, where they fit, and which goes first.
 
 local fields = require "fields"
+local firstfit = require "lib.firstfit"
 local kube = require "kubelua"
 local lists = require "lib.lists"
 local nodefit = require "lib.nodefit"
@@ -92,28 +93,30 @@ function M.fits(pod, load, asked)
     and not nodefit.repelling(pod, node)
 end
 
--- Whether the usage including the pod's stays within the limit.
-local function stays(usage, limit, used)
-  for name, most in pairs(limit) do
-    if (usage[name] or 0) + (used[name] or 0) > most then return false end
+-- The targets of a pass with what is left below the limits of each, for M.place.
+function M.targets(loads, prod)
+  local rooms = {}
+  for i, load in ipairs(loads) do
+    local limit, usage = prod and load.prod_high or load.high, prod and load.prod_usage or load.usage
+    rooms[i] = lists.sub(limit, lists.mask(usage, limit))
   end
-  return true
+  return { loads = loads, bins = firstfit.new(rooms), prod = prod }
 end
 
 -- Finds a target that stays within its limits with the pod's usage, and counts the pod there: what one pod
 -- is promised no other gets, in this pass. Returns whether there is one.
-function M.place(pod, used, targets, prod)
-  local asked = lists.of(kube.requests(pod))
-  for _, load in ipairs(targets) do
-    local usage, limit = prod and load.prod_usage or load.usage, prod and load.prod_high or load.high
-    if stays(usage, limit, used) and M.fits(pod, load, asked) then
-      for name in pairs(limit) do
-        if usage[name] then usage[name] = usage[name] + (used[name] or 0) end
-      end
-      return true
-    end
+function M.place(pod, used, targets)
+  local asked, bins = lists.of(kube.requests(pod)), targets.bins
+  local at = bins:next(1, used)
+  while at and not M.fits(pod, targets.loads[at], asked) do at = bins:next(at + 1, used) end
+  if not at then return false end
+  bins:take(at, used)
+  local load = targets.loads[at]
+  local usage = targets.prod and load.prod_usage or load.usage
+  for name in pairs(targets.prod and load.prod_high or load.high) do
+    if usage[name] then usage[name] = usage[name] + (used[name] or 0) end
   end
-  return false
+  return true
 end
 
 -- ---------------------------------------------------------------- which goes first

@@ -1,11 +1,9 @@
-/* manager.c - the order of start and stop. Decisions run on one loop ("control"); the mapper loop runs
- * scripts' functions.
+/* manager.c - the parts of a manager, from their creation to their end. Decisions run on one loop
+ * ("control"); the mapper loop runs scripts' functions.
  *
  * A slot is one source (a script) and its controllers. Every change - a cache synced, a kind appeared, the
  * lease changed hands - leads to kl__manager_advance, which lets every controller take its next step. */
 #include "manager/manager_impl.h"
-
-#include <string.h>
 
 #include "base/locks.h"
 #include "base/log.h"
@@ -20,12 +18,7 @@
 #include "observe/tally.h"
 #include "webhook/webhooks.h"
 
-#define GRACE_DEFAULT KL_SECONDS(30) /* controller-runtime manager/internal.go:57 */
 #define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
-/* Events are flushed at the end for at most this long. */
-#define FLUSH_MAX KL_SECONDS(2)
-/* How long requests to webhooks may take to end; each has its own deadline, of at most 30 s. */
-#define WEBHOOKS_MAX KL_SECONDS(30)
 
 /* --- what the parts ask of the manager ---------------------------------------------------- */
 
@@ -67,61 +60,7 @@ static void record(void *arg, const kl_news *n)
         kl_recorder_event(m->recorder, n);
 }
 
-/* Whether the slot's newest program has a controller, or a webhook, of that name. */
-static bool has(const kl__slot *s, const char *name)
-{
-    for (size_t i = 0; i < s->program->n_specs; i++)
-        if (!strcmp(s->program->specs[i].name, name))
-            return true;
-    for (size_t i = 0; i < s->program->n_hooks; i++)
-        if (!strcmp(s->program->hooks[i].as.name, name))
-            return true;
-    return false;
-}
-
-static void broken(void *arg, const char *controller, int generation, const char *why)
-{
-    kl_manager *m = arg;
-    for (size_t i = 0; i < m->n_slots && !m->stopping; i++)
-        if (m->slots[i]->generation == generation && has(m->slots[i], controller)) {
-            m->o.broken(m->o.broken_arg, (int)i, generation, controller, why);
-            return;
-        }
-}
-
-static void retired_free(kl_controller *c)
-{
-    kl_controller_join(c);
-    kl_controller_free(c);
-}
-
-static void retiree_drain(kl__retiree *r)
-{
-    kl_info("the new generation lacks this controller; it stops", "controller=%s resource=%s",
-        kl_controller_name(r->c), kl_controller_resource(r->c));
-    r->successor = NULL;
-    kl_controller_drain(r->c);
-}
-
-static void advance_retired(kl_manager *m)
-{
-    for (size_t i = 0; i < m->n_retired;) {
-        kl__retiree *r = &m->retired[i];
-        if (r->successor && kl_controller_published(r->successor))
-            retiree_drain(r);
-        if (r->successor || !kl_controller_ended(r->c)) {
-            i++;
-            continue;
-        }
-        kl_controller *c = r->c;
-        kl_lock(&m->mu);
-        *r = m->retired[--m->n_retired];
-        kl_unlock(&m->mu);
-        retired_free(c);
-    }
-}
-
-static void each_controller(kl_manager *m, void (*fn)(kl_controller *c))
+void kl__manager_each(kl_manager *m, void (*fn)(kl_controller *c))
 {
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
@@ -138,10 +77,10 @@ void kl__manager_advance(void *arg)
     if (!m->stopping)
         /* a candidate before the live controllers, so that it misses nothing in shared caches */
         kl_shadow_advance(m->shadow);
-    each_controller(m, kl_controller_advance);
+    kl__manager_each(m, kl_controller_advance);
     if (m->stopping) /* `retired` now belongs to the thread in kl_manager_stop */
         return;
-    advance_retired(m);
+    kl__manager_advance_retired(m);
     kl_webhooks_advance(m->webhooks);
     if (m->o.changed)
         m->o.changed(m->o.changed_arg);
@@ -229,7 +168,7 @@ static kl_controller_env make_env(kl_manager *m)
         .never_slow_down = o->never_slow_down,
         .quiet = o->quiet,
         .rollback_window = o->rollback_window,
-        .broken = o->broken ? broken : NULL,
+        .broken = o->broken ? kl__manager_broken : NULL,
         .broken_arg = m,
         .changed_arg = m};
 }
@@ -321,125 +260,12 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     return KL_OK;
 }
 
-static void retire_all(void *arg)
+static void free_parts(void *arg)
 {
     kl_manager *m = arg;
     kl_webhooks_end(m->webhooks);
     kl_shadow_free(m->shadow);
-    for (size_t i = 0; i < m->n_slots; i++) {
-        for (size_t k = 0; k < m->slots[i]->n; k++)
-            retired_free(m->slots[i]->controllers[k]);
-        kl_program_unref(m->slots[i]->program);
-        kl_free(m->slots[i]->controllers);
-        kl_free(m->slots[i]);
-    }
-    for (size_t i = 0; i < m->n_retired; i++)
-        retired_free(m->retired[i].c);
-    m->n_slots = m->n_retired = 0;
-}
-
-static void begin_stop(void *arg)
-{
-    kl_manager *m = arg;
-    kl_lock(&m->mu);
-    m->stopping = true;
-    kl_unlock(&m->mu);
-    each_controller(m, kl_controller_drain);
-    kl_shadow_end(m->shadow);
-}
-
-static void end_runs(void *arg)
-{
-    kl_manager *m = arg;
-    each_controller(m, kl_controller_abort);
-}
-
-static void abort_all(void *arg)
-{
-    kl_manager *m = arg;
-    if (!m->hurried)
-        kl_warn("the grace period is over; ending remaining runs", "grace_seconds=%lld",
-            (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
-    end_runs(m);
-}
-
-/* How much longer a run may take to notice that it was aborted. */
-#define NOTICE KL_SECONDS(5)
-
-static void tell_stuck(void *arg)
-{
-    kl_manager *m = arg;
-    m->stop_timer = 0;
-    for (size_t i = 0; i < m->n_slots; i++)
-        for (size_t k = 0; k < m->slots[i]->n; k++) {
-            kl_workqueue_stats q;
-            kl_workqueue_stats_get(
-                kl_controller_queue(m->slots[i]->controllers[k]), kl_clock_now(m->clock), &q);
-            if (q.running)
-                kl_error("a run is stuck: its code neither returns nor makes a call",
-                    "controller=%s running=%zu", kl_controller_name(m->slots[i]->controllers[k]), q.running);
-        }
-    if (m->o.stuck)
-        m->o.stuck(m->o.changed_arg);
-}
-
-static void grace_over(void *arg)
-{
-    kl_manager *m = arg;
-    abort_all(m);
-    m->stop_timer = kl_loop_timer(m->loop, NOTICE, tell_stuck, m);
-}
-
-static void arm_grace(void *arg)
-{
-    kl_manager *m = arg;
-    if (m->hurried)
-        grace_over(m);
-    else
-        m->stop_timer = kl_loop_timer(m->loop, m->o.grace ? m->o.grace : GRACE_DEFAULT, grace_over, m);
-}
-
-static void hurry(void *arg)
-{
-    kl_manager *m = arg;
-    m->hurried = true;
-    if (m->stop_timer) {
-        kl_loop_timer_cancel(m->loop, m->stop_timer);
-        grace_over(m);
-    }
-}
-
-void kl_manager_hurry(kl_manager *m) { kl_loop_call(m->loop, hurry, m); }
-
-static void disarm_grace(void *arg)
-{
-    kl_manager *m = arg;
-    kl_loop_timer_cancel(m->loop, m->stop_timer);
-    m->stop_timer = 0;
-}
-
-void kl_manager_stop(kl_manager *m)
-{
-    if (m->stopping)
-        return;
-    kl_loop_call(m->loop, begin_stop, m);
-    if (m->o.turns)
-        kl_loop_call(m->loop, end_runs, m); /* the clock stands still: a sleeping run would not wake */
-    kl_loop_call(m->loop, arm_grace, m);
-    for (size_t i = 0; i < m->n_slots; i++) /* the slots do not change while stopping */
-        for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_controller_wait(m->slots[i]->controllers[k]);
-    for (size_t i = 0; i < m->n_retired; i++)
-        kl_controller_wait(m->retired[i].c);
-    kl_shadow_wait(m->shadow);
-    kl_loop_call(m->loop, disarm_grace, m);
-    if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
-        kl_warn("some events were not recorded before shutdown", "dropped=%llu",
-            (unsigned long long)kl_recorder_dropped(m->recorder));
-    kl_offices_close(m->offices);
-    kl_webhooks_stop(m->webhooks, kl_clock_now(kl_clock_real()) + WEBHOOKS_MAX);
-    kl_endpoints_stop(m->endpoints);
-    m->endpoints = NULL;
+    kl__manager_free_slots(m);
 }
 
 void kl_manager_free(kl_manager *m)
@@ -447,7 +273,7 @@ void kl_manager_free(kl_manager *m)
     if (!m)
         return;
     kl_manager_stop(m);
-    kl_loop_call(m->loop, retire_all, m);
+    kl_loop_call(m->loop, free_parts, m);
     kl_caches_free(m->caches);
     kl_recorder_free(m->recorder); /* its last requests ask the door, which asks the tenures */
     kl_offices_free(m->offices);
@@ -476,161 +302,7 @@ void kl_manager_free(kl_manager *m)
     kl_free(m);
 }
 
-/* --- programs ----------------------------------------------------------------------------- */
-
-static kl_controller *find(kl_manager *m, const char *name, const kl__slot *except)
-{
-    for (size_t i = 0; i < m->n_slots; i++)
-        for (size_t k = 0; m->slots[i] != except && k < m->slots[i]->n; k++)
-            if (!strcmp(kl_controller_name(m->slots[i]->controllers[k]), name))
-                return m->slots[i]->controllers[k];
-    return NULL;
-}
-
-static kl_controller *take_old(kl_manager *m, kl__slot *s, const kl_controller_spec *spec)
-{
-    /* the script returns to the old resource before the new one was ready */
-    for (size_t i = 0; i < m->n_retired; i++) {
-        kl_controller *c = m->retired[i].c;
-        if (m->retired[i].slot == s && m->retired[i].successor && !strcmp(kl_controller_name(c), spec->name)
-            && !strcmp(kl_controller_resource(c), spec->resource)) {
-            kl_lock(&m->mu);
-            m->retired[i] = m->retired[--m->n_retired];
-            kl_unlock(&m->mu);
-            return c;
-        }
-    }
-    for (size_t k = 0; k < s->n; k++) {
-        kl_controller *c = s->controllers[k];
-        if (c && !strcmp(kl_controller_name(c), spec->name)
-            && !strcmp(kl_controller_resource(c), spec->resource)) {
-            s->controllers[k] = NULL;
-            return c;
-        }
-    }
-    return NULL;
-}
-
-/* Retires the controllers that the new generation lacks. Under m->mu. */
-static void retire_rest(kl_manager *m, kl__slot *s, kl_controller **fresh, size_t n)
-{
-    for (size_t k = 0; k < s->n; k++) {
-        kl_controller *c = s->controllers[k], *successor = NULL;
-        if (!c)
-            continue;
-        for (size_t i = 0; i < n; i++)
-            if (!strcmp(kl_controller_name(fresh[i]), kl_controller_name(c)))
-                successor = fresh[i];
-        for (size_t i = 0; i < m->n_retired; i++) /* retirees that waited for c now wait for its successor */
-            if (m->retired[i].successor == c && successor)
-                m->retired[i].successor = successor;
-            else if (m->retired[i].successor == c)
-                retiree_drain(&m->retired[i]);
-        m->retired = kl_realloc(m->retired, (m->n_retired + 1) * sizeof *m->retired);
-        kl__retiree *r = &m->retired[m->n_retired++];
-        *r = (kl__retiree){.c = c, .successor = successor, .slot = s};
-        if (!successor || !kl_controller_published(c))
-            retiree_drain(r);
-    }
-}
-
-static const char *other_than(char **namespaces, const char *ns)
-{
-    while (namespaces && *namespaces && !strcmp(*namespaces, ns))
-        namespaces++;
-    return namespaces ? *namespaces : NULL;
-}
-
-/* Rejects namespaces that differ from --namespace: the process has no caches of them. */
-kl_status kl__manager_check_namespaces(
-    const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err)
-{
-    const char *other = m->o.ns ? other_than(s->namespaces, m->o.ns) : NULL;
-    for (size_t i = 0; m->o.ns && !other && i < s->n_selects; i++)
-        other = other_than(s->selects[i].namespaces, m->o.ns);
-    if (!other)
-        return KL_OK;
-    return kl_fail(err, KL_EINVAL,
-        "%s: controller %s needs namespace %s, but this process watches only %s (--namespace): run it "
-        "without --namespace, or take %s out of its namespaces",
-        p->name, s->name, other, m->o.ns, other);
-}
-
-void kl__manager_apply(void *arg)
-{
-    kl__change *ch = arg;
-    kl_manager *m = ch->m;
-    kl_program *p = ch->program;
-    if (m->stopping) {
-        ch->status = kl_fail(ch->err, KL_ECANCELLED, "the manager is stopping");
-        return;
-    }
-    for (size_t i = 0; i < p->n_specs; i++)
-        if (find(m, p->specs[i].name, ch->slot)) {
-            ch->status = kl_fail(ch->err, KL_EEXISTS,
-                "%s: another script has a controller named %s: names are unique, they are field managers and "
-                "metric labels",
-                p->name, p->specs[i].name);
-            return;
-        }
-    for (size_t i = 0; i < p->n_specs; i++)
-        if ((ch->status = kl__manager_check_namespaces(m, p, &p->specs[i], ch->err)))
-            return;
-    kl__slot *s = ch->slot ? ch->slot : kl_new(kl__slot);
-    if ((ch->status = kl_webhooks_check(m->webhooks, s, p, ch->err))
-        || (ch->status = kl_custom_metrics_declare(
-                kl_commons_metrics(m->commons), p->name, p->metrics, ch->err))) {
-        if (!ch->slot)
-            kl_free(s);
-        return;
-    }
-    kl_controller **fresh = kl_new_array(kl_controller *, p->n_specs + 1);
-    p->generation = s->generation + 1;
-    for (size_t i = 0; i < p->n_specs; i++) {
-        fresh[i] = take_old(m, s, &p->specs[i]);
-        if (!fresh[i])
-            fresh[i] = kl_controller_new(&m->env, &p->specs[i]);
-        kl_controller_stage(fresh[i], p, i, p->generation);
-    }
-    kl_lock(&m->mu);
-    retire_rest(m, s, fresh, p->n_specs);
-    kl_program_unref(s->program);
-    kl_free(s->controllers);
-    s->program = kl_program_ref(p);
-    s->generation = p->generation;
-    s->controllers = fresh;
-    s->n = p->n_specs;
-    if (!ch->slot) {
-        m->slots = kl_realloc(m->slots, (m->n_slots + 1) * sizeof *m->slots);
-        m->slots[ch->number = (int)m->n_slots++] = s;
-    }
-    kl_unlock(&m->mu);
-    kl_webhooks_take(m->webhooks, s, p, p->generation);
-    kl_err err = KL_ERR_INIT;
-    if (m->started && kl_webhooks_listen(m->webhooks, &err))
-        kl_error(
-            "webhooks are not served", "script=%s error=%s", p->name, kl_log_quoted(kl_err_message(&err)));
-    kl_err_fini(&err);
-    kl__manager_advance(m);
-}
-
-kl_status kl_manager_add(kl_manager *m, kl_program *p, int *slot_number, kl_err *err)
-{
-    kl__change ch = {.m = m, .program = p, .err = err};
-    kl_loop_call(m->loop, kl__manager_apply, &ch);
-    if (!ch.status && slot_number)
-        *slot_number = ch.number;
-    return ch.status;
-}
-
-kl_status kl_manager_replace(kl_manager *m, int slot_number, kl_program *p, kl_err *err)
-{
-    if (slot_number < 0 || (size_t)slot_number >= m->n_slots)
-        return kl_fail(err, KL_EINVAL, "there is no slot %d", slot_number);
-    kl__change ch = {.m = m, .slot = m->slots[slot_number], .program = p, .err = err};
-    kl_loop_call(m->loop, kl__manager_apply, &ch);
-    return ch.status;
-}
+/* --- start, and what others ask ------------------------------------------------------------ */
 
 kl_reloads *kl_manager_reloads(kl_manager *m) { return m->reloads; }
 kl_flight *kl_manager_flight(kl_manager *m) { return m->flight; }
@@ -663,14 +335,6 @@ void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *abou
             .action = "Reload",
             .note = note});
     kl_free(note);
-}
-
-kl_program *kl_manager_program(kl_manager *m, int slot_number)
-{
-    kl_lock(&m->mu);
-    kl_program *p = kl_program_ref(m->slots[slot_number]->program);
-    kl_unlock(&m->mu);
-    return p;
 }
 
 typedef struct begin_call {

@@ -1,5 +1,6 @@
-/* manager_impl.h - the inside of a manager, for manager.c (life, programs), manager_shadow.c (a candidate),
- * manager_look.c (views for people, probes and metrics) and manager_turns.c (manager/turns.h). */
+/* manager_impl.h - the inside of a manager, for manager.c (its parts), manager_programs.c (what each slot
+ * runs), manager_stop.c (how it stops), manager_shadow.c (a candidate), manager_look.c (views for people,
+ * probes and metrics) and manager_turns.c (manager/turns.h). */
 #ifndef KL_MANAGER_MANAGER_IMPL_H
 #define KL_MANAGER_MANAGER_IMPL_H
 
@@ -61,6 +62,10 @@ struct kl_manager {
 
 /* --- manager.c: on the loop --------------------------------------------------------------- */
 void kl__manager_advance(void *manager); /* lets every controller take its next step after a change */
+/* Calls fn for the controllers of all slots and for those that retire. */
+void kl__manager_each(kl_manager *m, void (*fn)(kl_controller *c));
+
+/* --- manager_programs.c: on the loop ------------------------------------------------------ */
 /* The arguments and result of adding or replacing a program. */
 typedef struct kl__change {
     kl_manager *m;
@@ -74,5 +79,11 @@ void kl__manager_apply(void *change);
 /* KL_EINVAL if the spec needs namespaces that this process does not watch. */
 kl_status kl__manager_check_namespaces(
     const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err);
+/* Tells the owner which slot's generation is much worse than the one before. */
+void kl__manager_broken(void *manager, const char *controller, int generation, const char *why);
+/* Lets retired controllers end whose successor runs, and frees those that have ended. */
+void kl__manager_advance_retired(kl_manager *m);
+/* Joins and frees all controllers, which have been drained. */
+void kl__manager_free_slots(kl_manager *m);
 
 #endif

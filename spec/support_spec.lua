@@ -149,7 +149,8 @@ describe("the runner of several files", function()
     return { watch = function() return function() return true end end } end']]
 
   -- Runs specs by name, which write to a common diary; returns the runner's output, its status and the diary.
-  -- Without `jobs` it has one core, which is always idle.
+  -- Without `jobs` it has one core, which is always idle. `seconds` are those of the last run, by name: by
+  -- the clock, or { by the clock, of the processor }.
   local function run(specs, jobs, seconds, options)
     local build = process.tmpname ""
     process.run("mkdir -p " .. build .. "/spec")
@@ -166,7 +167,10 @@ it("is one", function() say "begins"; %s say "ends" end)
     table.sort(words)
     if seconds then
       local lines = {}
-      for name, n in pairs(seconds) do lines[#lines + 1] = ("%s/%s_spec.lua %d\n"):format(build, name, n) end
+      for name, n in pairs(seconds) do
+        lines[#lines + 1] = ("%s/%s_spec.lua %s\n"):format(build, name,
+          type(n) == "table" and table.concat(n, " ") or n)
+      end
       process.write(build .. "/spec/seconds", table.concat(lines))
     end
     local relative = build:gsub("^" .. process.run("pwd"):gsub("%s+$", ""):gsub("%p", "%%%0") .. "/", "")
@@ -195,7 +199,26 @@ it("is one", function() say "begins"; %s say "ends" end)
       two = { body = 'wait.until_true(20, "the other", function() return said "one begins" end);' },
     })
     assert.equal(0, code, out)
-    assert.truthy(out:find(" s, 1 to 2 side by side", 1, true), out)
+    assert.truthy(out:find(" s, 1 to 4 side by side", 1, true), out)
+  end)
+
+  it("has more than two for each core where they mostly wait, and no more where they compute", function()
+    local function meets(...)
+      local body = ""
+      for _, other in ipairs { ... } do
+        body = body .. ('wait.until_true(20, "%s", function() return said "%s begins" end);'):format(other,
+          other)
+      end
+      return { body = body }
+    end
+    local out, code = run({ one = meets("two", "three"), two = meets("one", "three"),
+      three = meets("one", "two") }, nil, { one = { 9, 1 }, two = { 8, 1 }, three = { 7, 2 } })
+    assert.equal(0, code, out)
+    local diary
+    out, code, diary = run({ one = meets "two", two = meets "one", three = {} }, nil,
+      { one = { 9, 1 }, two = { 8, 1 }, three = { 7, 6 } })
+    assert.equal(0, code, out)
+    assert.truthy(diary:find "^%a+ begins\n%a+ begins\n%a+ ends\n", diary)
   end)
 
   it("gives each a directory and ports of its own", function()

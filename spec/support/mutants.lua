@@ -287,7 +287,7 @@ local TOO_LONG = 20   -- a spec that takes more seconds is left to `make test`
 
 -- Seconds by spec: of the last run of each in the tree, or of its first in a copy.
 local function learn(w, dir)
-  for path, n in (process.read(dir .. "/build/spec/seconds") or ""):gmatch "(%S+) (%S+)\n" do
+  for path, n in (process.read(dir .. "/build/spec/seconds") or ""):gmatch "(%S+) (%S+)[^\n]*\n" do
     w.seconds[path] = w.seconds[path] or tonumber(n)
   end
 end

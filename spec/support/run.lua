@@ -8,10 +8,11 @@
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and
 -- so is a report of values that were alive at a process's end, which debug builds make.
 --
--- Files run side by side, the longest of the last run first: as many as there are cores, and more while a
--- core is idle, for specs wait more than they compute (support/cores.lua); or N of them (--jobs N). Each has
--- a directory, reports and ports of its own. A file that asks for the real API server has one to itself
--- while it runs. A file with a line
+-- Files run side by side, the longest of the last run first: as many as there are cores, and up to twice as
+-- many while a core is idle (support/cores.lua); beyond that, those which mostly waited in the last run, for
+-- which the others leave enough of the cores; or N of them (--jobs N). Each has a directory, reports and
+-- ports of its own. A file that asks for the real API server has one to itself while it runs. A file with a
+-- line
 --   alone: WHY
 -- among its comments runs at the end, with no other beside it. A file with a line
 --   not in check, asan, tsan: WHY
@@ -97,14 +98,15 @@ local function belongs(path, text)
   return true
 end
 
--- The seconds of each file in the last run of this build, or else of the release build.
+-- The seconds of each file in the last run of this build, or else of the release build: by the clock, and of
+-- the processor.
 local SECONDS = "/spec/seconds"
 
 local function read_seconds()
   local seconds = {}
   for _, dir in ipairs { "build", build } do
-    for path, n in (process.read(dir .. SECONDS) or ""):gmatch "(%S+) (%S+)\n" do
-      seconds[path] = tonumber(n)
+    for path, took, processor in (process.read(dir .. SECONDS) or ""):gmatch "(%S+) (%S+) ?(%S*)\n" do
+      seconds[path] = { took = tonumber(took), processor = tonumber(processor) }
     end
   end
   return seconds
@@ -112,7 +114,9 @@ end
 
 local function write_seconds(seconds)
   local lines = {}
-  for path, n in pairs(seconds) do lines[#lines + 1] = ("%s %.1f\n"):format(path, n) end
+  for path, s in pairs(seconds) do
+    lines[#lines + 1] = ("%s %.1f %.1f\n"):format(path, s.took, s.processor or s.took)
+  end
   table.sort(lines)
   lfs.mkdir(build .. "/spec")
   process.write(build .. SECONDS, table.concat(lines))
@@ -146,10 +150,16 @@ end
 
 local seconds = read_seconds()
 
+-- The part of a core that a file kept busy: a whole one where that is unknown.
+local function share_of(s)
+  return s and s.processor and s.took > 0 and math.min(1, s.processor / s.took) or 1
+end
+
 local function describe(path, text)
   return {
     path = path,
-    seconds = seconds[path] or guess(path, text),
+    seconds = seconds[path] and seconds[path].took or guess(path, text),
+    share = share_of(seconds[path]),
     alone = text:find "\n[-/* ]+alone: %S" ~= nil,
     real = path:find "%.lua$" ~= nil and needs_real(text),
     embedded_alone = embedded_alone(text),
@@ -200,8 +210,9 @@ local env = {
 local PORTS = { first = 20000, count = 30, each = 400 }
 local first_block = math.random(0, PORTS.count - 1)
 
--- Files that run side by side while cores are idle. Half of the blocks are for files, half for servers.
-local EACH_CORE = 2
+-- Files that run side by side while cores are idle; the last half of them are files that mostly wait. Half of
+-- the blocks are for files, half for servers.
+local EACH_CORE = 4
 local lanes = options.jobs and jobs or math.max(jobs, math.min(jobs * EACH_CORE, PORTS.count // 2))
 local has_room = cores.watch(function() return process.read "/proc/stat" end)
 
@@ -353,7 +364,7 @@ local flickers = {}         -- the output of files that failed and then passed
 local again = {}            -- files that run again; `failed`: the output of their first run
 
 local function put_off(file, text)
-  again[#again + 1] = { path = file.path, seconds = file.seconds, alone = true, real = file.real,
+  again[#again + 1] = { path = file.path, seconds = file.seconds, share = 1, alone = true, real = file.real,
     failed = text }
 end
 
@@ -363,7 +374,7 @@ local function count(job, n, took)
   local processor = processor_seconds(job)
   total_processor = total_processor + processor
   spent[#spent + 1] = { path = job.file.path, took = took, processor = processor }
-  seconds[job.file.path] = took
+  seconds[job.file.path] = { took = took, processor = processor }
 end
 
 local function finish(job)
@@ -415,7 +426,7 @@ local function add_server(file, reals)
   for _, real in ipairs(reals) do
     if real.starting or not real.busy then return end
   end
-  if file.real and not file.alone and #reals < lanes then begin_server(reals) end
+  if file.real and not file.alone and #reals < lanes // 2 then begin_server(reals) end
 end
 
 -- Whether a server that starts is there; why not, where it never will be.
@@ -446,12 +457,19 @@ local function idle_server(reals)
   return nil
 end
 
+-- What the running files leave of the cores for one more.
+local function room_beside(slots, running)
+  local room = running < lanes // 2 and math.huge or jobs
+  for _, job in pairs(slots) do room = room - job.file.share end
+  return room
+end
+
 -- The next file that may start now, taken out of the queue, and its server; nil where all that is left must
 -- wait.
-local function next_file(queue, running, reals)
+local function next_file(queue, running, reals, room)
   local server = idle_server(reals)
   for i, file in ipairs(queue) do
-    local free = server or not file.real
+    local free = (server or not file.real) and file.share <= room
     if file.alone then free = free and running == 0 and i == 1 end
     if free then return table.remove(queue, i), file.real and server or nil end
   end
@@ -462,7 +480,8 @@ local function run_all(queue)
   local reals, slots, running, alone = start_servers(queue), {}, 0, false
   local function over() return options.first and total.failed > 0 end
   local function start_next(slot)
-    local file, server = next_file(queue, running, reals)
+    local room = options.jobs and math.huge or room_beside(slots, running)
+    local file, server = next_file(queue, running, reals, room)
     if not file then return end
     if server then server.busy = true end
     slots[slot], running, alone = start(file, slot, server), running + 1, file.alone

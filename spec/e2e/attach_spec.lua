@@ -106,9 +106,7 @@ servers.each(function(name, start_server)
       await("maps +v1/ConfigMap +paused ", "controllers()")
       map("a")
       await("maps is paused: no key runs until it is resumed", ("why('cm', %q)"):format(ns .. "/a"))
-      local metrics = process.run(("curl -sS http://%s/metrics"):format(
-        run:log():match "serving metrics address=(%S+)"))
-      assert.truthy(metrics:find('kubelua_controller_paused{controller="maps"} 1', 1, true))
+      assert.truthy(controller.metrics(run):find('kubelua_controller_paused{controller="maps"} 1', 1, true))
       assert.is_nil(color "a")
       type_in "resume 'maps'"
       wait.until_true(30, "the key runs", function() return color "a" == "red" end)

@@ -31,15 +31,11 @@ local function definition(group)
   }
 end
 
-local function metrics(run)
-  local address = run:log():match "serving metrics address=(%S+)"
-  return address and process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)) or ""
-end
-
 -- The values of a metric of informers: { ["v1/ConfigMap (labels a=b)"] = 3 }.
 local function informers(run, metric)
   local found = {}
-  for kind, n in metrics(run):gmatch(('\nkubelua_informer_%s{kind="([^"]+)"} (%%S+)'):format(metric)) do
+  local pattern = ('\nkubelua_informer_%s{kind="([^"]+)"} (%%S+)'):format(metric)
+  for kind, n in controller.metrics(run):gmatch(pattern) do
     found[kind] = tonumber(n)
   end
   return found

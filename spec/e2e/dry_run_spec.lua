@@ -1,7 +1,8 @@
 -- dry_run_spec.lua - a dry run writes nothing, logs what it would write, and continues as if it had.
 
-local widgets = require "support.widgets"
+local controller = require "support.controller"
 local process = require "support.process"
+local widgets = require "support.widgets"
 
 widgets.each("dry-run-spec", function(t)
   local function count(text)
@@ -62,8 +63,7 @@ widgets.each("dry-run-spec", function(t)
     t.says "no Event"
     t.silent "hunter2"
     assert.equal(before, versions())
-    local address = t.process:log():match "serving metrics address=(%S+)"
-    local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
+    local text = controller.metrics(t.process)
     assert.equal("0", text:match "\nkubelua_writes_total (%d+)")
     assert.is_true(tonumber(text:match "\nkubelua_writes_not_sent_total (%d+)") >= 6)
   end)

@@ -1,16 +1,13 @@
 -- elide_spec.lua - writes that would change nothing are not sent, and changes by others are still corrected.
 
-local process = require "support.process"
+local controller = require "support.controller"
 local wait = require "support.wait"
 local widgets = require "support.widgets"
 
 local SECONDS = 30
 
 widgets.each("elide-spec", function(t)
-  local function metrics()
-    local address = t.process:log():match "serving metrics address=(%S+)"
-    return address and process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)) or ""
-  end
+  local function metrics() return controller.metrics(t.process) end
 
   -- The numbers of sent and of elided writes, from the client's metrics. The Lease and Events use other
   -- methods, or do not occur here.

@@ -43,10 +43,10 @@ servers.each(function(server_name, start)
     end
 
     local function kinds()
-      local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-      local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
       local found = {}
-      for kind in text:gmatch '\nkubelua_informer_synced{kind="([^"]+)"}' do found[#found + 1] = kind end
+      for kind in controller.metrics(run):gmatch '\nkubelua_informer_synced{kind="([^"]+)"}' do
+        found[#found + 1] = kind
+      end
       return found
     end
 

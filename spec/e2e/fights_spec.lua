@@ -53,9 +53,7 @@ servers.each(function(name, start)
     end
 
     local function metric(p, family, who)
-      local address = assert(p:log():match "serving metrics address=(%S+)", p:log())
-      local families = promtext.parse((process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(
-        address))))
+      local families = promtext.parse(controller.metrics(p))
       for _, sample in ipairs(families[family].samples) do
         if sample.labels.controller == who then return sample.value end
       end

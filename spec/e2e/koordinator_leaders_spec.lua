@@ -403,10 +403,8 @@ local function name_of(policy) return policy.controller or policy.script end
 
 -- Whether a process has nothing left to do, and the number of its runs that ended.
 local function load_of(run, policy)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
   local ran, waits, known = 0, 0, false
-  for metric, labels, n in text:gmatch "\n([%w_]+){([^}\n]*)} (%d+)" do
+  for metric, labels, n in controller.metrics(run):gmatch "\n([%w_]+){([^}\n]*)} (%d+)" do
     local own = labels:find(('controller="%s"'):format(name_of(policy)), 1, true)
     if own and metric == "controller_runtime_reconcile_total" then ran, known = ran + tonumber(n), true end
     if metric == "workqueue_depth" or metric == "controller_runtime_active_workers" then

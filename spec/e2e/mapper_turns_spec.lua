@@ -3,7 +3,6 @@
 -- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
-local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
@@ -47,8 +46,7 @@ servers.each(function(name, start)
     assert.is_nil(run:log():find("mapped slow s" .. N .. ".", 1, true))
     run:wait_for_log(60, "take most of a thread that all controllers share: events of this controller \z
       now wait for those of others controller=slow-" .. ns)
-    local address = run:log():match "serving metrics address=(%S+)"
-    local text = process.run("curl -sS --max-time 30 http://" .. address .. "/metrics")
+    local text = controller.metrics(run)
     local function taken(who)
       local value = text:match(('kubelua_mapping_seconds_total{controller="%s-%s"} (%%S+)'):format(who, ns)
         :gsub("%-", "%%-"))

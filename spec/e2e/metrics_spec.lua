@@ -181,8 +181,7 @@ servers.each(function(name, start)
     end
     -- /metrics, which is well formed.
     local function figures(run)
-      local address = run:log():match "serving metrics address=(%S+)"
-      local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
+      local text = controller.metrics(run)
       promtext.parse(text)
       return text
     end

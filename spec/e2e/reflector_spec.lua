@@ -2,21 +2,13 @@
 -- watch, and each watch continues from there.
 -- real in asan, tsan: lists and watches over TLS and HTTP/2
 local controller = require "support.controller"
-local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
-local function metrics(run)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text, code = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
-  assert(code == 0, text)
-  return text
-end
-
 -- The value of an informer's metric.
 local function metric(run, name, kind)
-  return tonumber(metrics(run):match("\nkubelua_informer_" .. name .. '{kind="' .. kind:gsub("%p", "%%%0")
-    .. '"} (%S+)'))
+  return tonumber(controller.metrics(run):match("\nkubelua_informer_" .. name .. '{kind="'
+    .. kind:gsub("%p", "%%%0") .. '"} (%S+)'))
 end
 
 servers.each(function(name, start)
@@ -44,7 +36,7 @@ servers.each(function(name, start)
       -- Existing objects wait behind changes: two priorities, as in controller-runtime.
       local labels = ('{name="answers-%s",controller="answers-%s",priority="%%d"} 0\n'):format(ns, ns)
       wait.until_true(20, "empty queues", function()
-        local text = metrics(run)
+        local text = controller.metrics(run)
         return text:find("workqueue_depth" .. labels:format(0), 1, true)
           and text:find("workqueue_depth" .. labels:format(-100), 1, true)
       end)

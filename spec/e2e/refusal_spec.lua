@@ -64,8 +64,7 @@ servers.each(function(name, start)
     end)
 
     local function refused_metric()
-      local address = run:log():match "serving metrics address=(%S+)"
-      local text = process.run(("curl -sS --max-time 30 http://%s/metrics"):format(address))
+      local text = controller.metrics(run)
       local _, at = text:find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} ', 1, true)
       return at and text:sub(at + 1, at + 1)
     end

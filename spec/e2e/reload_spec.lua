@@ -36,16 +36,9 @@ local function count(text, what)
   end
 end
 
-local function metrics(run)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text, code = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
-  assert(code == 0, text)
-  return text
-end
-
 -- The value of a metric with a label, or nil.
 local function metric(run, name, label)
-  for labels, value in metrics(run):gmatch("\n" .. name .. "{([^}\n]*)} (%S+)") do
+  for labels, value in controller.metrics(run):gmatch("\n" .. name .. "{([^}\n]*)} (%S+)") do
     if labels:find(label, 1, true) then return tonumber(value) end
   end
 end

@@ -70,10 +70,7 @@ servers.each(function(name, start)
       for i = 1, maps do echoes("map-" .. i, "old 0") end
     end
 
-    local function metrics()
-      local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-      return (process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)))
-    end
+    local function metrics() return controller.metrics(run) end
 
     local TAKEN_BACK = "the new logic does much worse than the previous one, which runs again"
 

@@ -30,13 +30,6 @@ local function directory()
   return dir
 end
 
-local function metrics(run)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text, code = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
-  assert(code == 0, text)
-  return text
-end
-
 servers.each(function(name, start)
   describe("scripts of `kubelua run` against " .. name, function()
     local server, client, ns
@@ -96,13 +89,14 @@ servers.each(function(name, start)
         return event and event.regarding.name == "logic" and event.type == "Warning"
           and event.note:find("word.lua:1:", 1, true)
       end)
-      assert.truthy(metrics(p):find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 1', 1,
-        true), metrics(p))
+      local text = controller.metrics(p)
+      assert.truthy(text:find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 1', 1, true),
+        text)
 
       client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" },
         { data = { ["word.lua"] = word "three" } })
       await_word "three"
-      local text = metrics(p)
+      text = controller.metrics(p)
       assert.truthy(text:find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 0', 1, true),
         text)
       assert.truthy(text:find('kubelua_reloads_total{script="configmap/' .. ns .. '/logic",result="taken"} 2',

@@ -216,15 +216,15 @@ servers.each(function(name, start)
     end)
 
     it("keep namespaces together where the script says so, and tell their part in metrics", function()
-      local g, port = group("whole", '"namespace"'), servers.free_port()
+      local g = group("whole", '"namespace"')
       g.join()
-      g.join("--metrics-bind-address", "127.0.0.1:" .. port)
+      local measured = g.join("--metrics-bind-address", "127.0.0.1:0")
       g.settled(2)
       g.ask(1, 40, "one")
       local n = 0
       for _ in pairs(count(g.answers(40, "one"))) do n = n + 1 end
       assert.equal(1, n)
-      local metrics = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(port))
+      local metrics = controller.metrics(g.running[measured])
       assert.truthy(metrics:find("\nkubelua_shard_members 2\n", 1, true), metrics)
       local share = tonumber(metrics:match "\nkubelua_shard_share{[^}]*} (%S+)")
       assert.truthy(share and share > 0.2 and share < 0.8, tostring(share))
@@ -233,7 +233,7 @@ servers.each(function(name, start)
     end)
 
     it("see the objects of all namespaces in their caches, whoever has which of them", function()
-      local g, spaces, ports = group "seen", {}, {}
+      local g, spaces = group "seen", {}
       for i = 1, 9 do spaces[i] = controller.namespace(client, "seen" .. i) end
       local function ask(what)
         for _, ns in ipairs(spaces) do
@@ -269,18 +269,17 @@ servers.each(function(name, start)
       ask "nothing"
       local script = SEEING:format(g.lease, table.concat(spaces, '", "'), g.ns)
       for i = 1, 3 do
-        ports[i] = servers.free_port()
         g.running["r" .. i] = controller.start(server, ("local WHO = \"r%d\"\n"):format(i) .. script,
           "--shards", "auto", "--leader-elect-identity", "r" .. i,
           "--leader-elect-resource-namespace", g.ns, "--leader-elect-lease-duration", "3s",
           "--leader-elect-renew-deadline", "2s",
-          "--leader-elect-retry-period", "400ms", "--metrics-bind-address", "127.0.0.1:" .. ports[i])
+          "--leader-elect-retry-period", "400ms", "--metrics-bind-address", "127.0.0.1:0")
       end
       g.settled(3)
       ask "one"
       answers "one"
       for i = 1, 3 do
-        local metrics = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(ports[i]))
+        local metrics = controller.metrics(g.running["r" .. i])
         assert.equal(27, tonumber(metrics:match "\nkubelua_informer_objects{kind=\"v1/ConfigMap[^}]*} (%d+)"),
           metrics)
       end
@@ -294,7 +293,7 @@ servers.each(function(name, start)
 
     for _, way in ipairs { "that the script names", "that there are" } do
       it("keep only their own of the namespaces " .. way .. ", where the script says so", function()
-        local g, spaces, ports = group "own", {}, {}
+        local g, spaces = group "own", {}
         for i = 1, 9 do
           spaces[i] = controller.namespace(client, "own" .. i)
           client:create { kind = "v1/Secret", namespace = spaces[i], name = "there",
@@ -339,9 +338,10 @@ servers.each(function(name, start)
           return who
         end
         local function metric(i, pattern)
-          local metrics, sum = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(
-            ports[i])), 0
-          for n in metrics:gmatch("\n" .. pattern .. " (%d+)") do sum = sum + n end
+          local sum = 0
+          for n in controller.metrics(g.running["r" .. i]):gmatch("\n" .. pattern .. " (%d+)") do
+            sum = sum + n
+          end
           return sum
         end
         -- The replicas' caches together have each object once; in addition, each has all objects for the
@@ -373,12 +373,11 @@ servers.each(function(name, start)
         local script = KEEPING:format(names, g.lease, of_all and "" or "namespaces = SPACES,", g.ns, g.lease,
           g.ns)
         for i = 1, 3 do
-          ports[i] = servers.free_port()
           g.running["r" .. i] = controller.start(server, ("local WHO = \"r%d\"\n"):format(i) .. script,
             "--shards", "auto", "--leader-elect-identity", "r" .. i,
             "--leader-elect-resource-namespace", g.ns, "--leader-elect-lease-duration", "3s",
             "--leader-elect-renew-deadline", "2s",
-            "--leader-elect-retry-period", "400ms", "--metrics-bind-address", "127.0.0.1:" .. ports[i])
+            "--leader-elect-retry-period", "400ms", "--metrics-bind-address", "127.0.0.1:0")
         end
         g.settled(3)
         ask "one"

@@ -402,8 +402,7 @@ describe("the webhook server of `kubelua dev`", function()
     assert.equal("u", review.response.uid)
     assert.equal(false, review.response.allowed)
     assert.equal(500, review.response.status.code)
-    local metrics = process.run(("curl -s --max-time 20 http://%s/metrics"):format(
-      run:log():match "serving metrics address=(%S+)"))
+    local metrics = controller.metrics(run)
     local function value(series)
       return tonumber(("\n" .. metrics):match("\n" .. series:gsub("%p", "%%%0") .. " (%S+)"))
     end

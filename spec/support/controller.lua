@@ -7,6 +7,7 @@
 local busted = require "busted"
 local process = require "support.process"
 local wait = require "support.wait"
+local wire = require "support.wire"
 
 local M = {}
 
@@ -36,6 +37,15 @@ end
 function M.finish(run)
   local code = run:stop(45)
   if code ~= 0 then error(("kubelua run ended with status %d; its log:\n%s"):format(code, run:log()), 2) end
+end
+
+--- The text of /metrics, which raises while the process does not serve it.
+function M.metrics(run)
+  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
+  local head, text = wire.send { url = "http://" .. address .. "/metrics", method = "GET", headers = {},
+    limit = 30 }
+  assert(head and head[1]:find "^HTTP/1.1 200 ", text)
+  return text
 end
 
 --- The frame of specs against one server: `start` comes from servers.each. take(server, client, ns) is called

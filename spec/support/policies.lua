@@ -52,10 +52,8 @@ end
 
 --- How many runs of a controller have ended.
 function M.runs(run, name)
-  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
-  local text = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
   local sum = 0
-  for labels, n in text:gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
+  for labels, n in controller.metrics(run):gmatch "\ncontroller_runtime_reconcile_total{([^}\n]*)} (%d+)" do
     if labels:find(('controller="%s"'):format(name), 1, true) then sum = sum + tonumber(n) end
   end
   return sum

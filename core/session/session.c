@@ -230,11 +230,11 @@ void kl__session_unref(kl_session *s)
     if (!last)
         return;
     kl__request_fini(&s->q);
-    kl__credential_unref(s->credential);
+    kl__credential_unref(s->attempt.credential);
     kl_err_fini(&s->story);
     kl_err_fini(&s->err);
     kl_buf_fini(&s->body);
-    kl_buf_fini(&s->raw);
+    kl_buf_fini(&s->talk.raw);
     kl_buf_fini(&s->in.b);
     kl_buf_fini(&s->out.b);
     kl_cond_fini(&s->changed);

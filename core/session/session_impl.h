@@ -24,6 +24,28 @@ typedef struct kl__pieces {
 
 typedef enum kl__wire { KL__CONNECTING, KL__SHAKING, KL__TALKING, KL__WAITING, KL__ENDED } kl__wire;
 
+/* One request after the other, until one is answered for good. */
+typedef struct kl__attempt {
+    kl__credential *credential; /* the credential of the running request */
+    uint64_t ticket;            /* of the credential that is being fetched */
+    bool refused; /* the server answered 401; the message is kept until another credential arrives */
+    bool replayed;
+    int retries;
+    kl_time again; /* when the request is sent again; 0: never */
+    kl_time started, retry_after;
+} kl__attempt;
+
+/* The connection that the server has switched to WebSockets. */
+typedef struct kl__talk {
+    kl_pipe *pipe;
+    kl__upgrade upgrade;
+    kl_buf raw; /* the handshake that is still to be written */
+    kl_websocket *ws;
+    bool input_closed; /* the end of standard input was sent */
+    int greeted;       /* port: bit n: the port number of channel n has arrived */
+    bool deaf;         /* the peer accepts no more; its data is still read */
+} kl__talk;
+
 struct kl_session {
     kl_client *c;
     kl_http *http; /* the client's, for sessions */
@@ -38,43 +60,31 @@ struct kl_session {
     /* streams thread */
     kl_list link; /* in the client's sessions until it ended */
     kl__wire wire;
+    uint64_t http_id, timer_id;
+    kl__attempt attempt;
+    int code;    /* of the HTTP answer */
+    kl_buf body; /* of an answer that is an error; of the error channel */
+    kl__talk talk;
+    bool held; /* the peer is paused: the reader is behind */
     /* the result, once known (`judged`); then the connection only has to close */
     kl_status verdict;
     bool judged;
     kl_err story;
-    uint64_t http_id, timer_id;
-    kl__credential *credential; /* the credential of the running request */
-    uint64_t ticket;            /* of the credential that is being fetched */
-    bool refused; /* the server answered 401; the message is kept until another credential arrives */
-    bool replayed;
-    int retries;
-    kl_time again; /* when the request is sent again; 0: never */
-    kl_time started, retry_after;
-    int code;    /* of the HTTP answer */
-    kl_buf body; /* of an answer that is an error; of the error channel */
-    kl_pipe *pipe;
-    kl__upgrade upgrade;
-    kl_buf raw; /* the handshake that is still to be written */
-    kl_websocket *ws;
-    bool input_closed; /* the end of standard input was sent */
-    int greeted;       /* port: bit n: the port number of channel n has arrived */
-    bool deaf;         /* the peer accepts no more; its data is still read */
-    bool held;         /* the peer is paused: the reader is behind */
 
-    kl_mutex mu; /* of what follows */
+    kl_mutex mu;
     kl_cond changed;
-    int refs;
-    bool posted; /* a wake-up is on its way to the thread */
-    bool let_go; /* kl_session_free was called */
-    kl__pieces in, out;
-    bool hungry; /* the reader has caught up since the peer was paused */
-    bool close_input;
-    int columns, rows; /* the size that was not sent yet; 0: none */
-    bool open, ended;
-    const char *protocol;
-    int exit;
-    kl_status st;
-    kl_err err;
+    int refs KL_GUARDED_BY(mu);
+    bool posted KL_GUARDED_BY(mu); /* a wake-up is on its way to the thread */
+    bool let_go KL_GUARDED_BY(mu); /* kl_session_free was called */
+    kl__pieces in KL_GUARDED_BY(mu), out KL_GUARDED_BY(mu);
+    bool hungry KL_GUARDED_BY(mu); /* the reader has caught up since the peer was paused */
+    bool close_input KL_GUARDED_BY(mu);
+    int columns KL_GUARDED_BY(mu), rows KL_GUARDED_BY(mu); /* the size that was not sent yet; 0: none */
+    bool open KL_GUARDED_BY(mu), ended KL_GUARDED_BY(mu);
+    const char *protocol KL_GUARDED_BY(mu);
+    int exit KL_GUARDED_BY(mu);
+    kl_status st KL_GUARDED_BY(mu);
+    kl_err err KL_GUARDED_BY(mu);
 };
 
 void kl__pieces_add(kl__pieces *p, int channel, const char *data, size_t n);

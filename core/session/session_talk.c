@@ -50,11 +50,11 @@ static kl_status on_port_message(kl_session *s, int channel, const char *data, s
 {
     if (channel != KL__PORT_DATA && channel != KL__PORT_ERROR)
         return odd_channel(channel, err);
-    if (!(s->greeted & 1 << channel)) {
+    if (!(s->talk.greeted & 1 << channel)) {
         if (n < 2 || ((unsigned char)data[0] | (unsigned char)data[1] << 8) != s->port)
             return kl_fail(
                 err, KL_ESERVER, "the server did not start channel %d with the port %d", channel, s->port);
-        s->greeted |= 1 << channel;
+        s->talk.greeted |= 1 << channel;
         data += 2;
         n -= 2;
     }
@@ -79,7 +79,7 @@ static void peer_closed(kl_session *s, bool clean)
 {
     kl_err err = KL_ERR_INIT;
     kl_status st = KL_OK;
-    int code = s->ws ? kl_websocket_code(s->ws) : 0, exit = 0;
+    int code = s->talk.ws ? kl_websocket_code(s->talk.ws) : 0, exit = 0;
     if (s->kind == KL_SESSION_PORT && s->body.len)
         st = kl_fail(&err, KL_ECONNECT, "%s: %.*s", s->q.what, (int)s->body.len, s->body.data);
     else if (s->kind != KL_SESSION_PORT && s->body.len)
@@ -101,7 +101,7 @@ static void peer_closed(kl_session *s, bool clean)
 static void talk(kl_session *s, const char *data, size_t n)
 {
     kl_err err = KL_ERR_INIT;
-    kl_status st = kl_websocket_feed(s->ws, data, n, now(), &err);
+    kl_status st = kl_websocket_feed(s->talk.ws, data, n, now(), &err);
     if (st == KL_ECLOSED)
         peer_closed(s, true);
     else if (st)
@@ -114,8 +114,8 @@ static void refused(kl_session *s)
 {
     kl_err err = KL_ERR_INIT;
     kl_status st;
-    kl__answer a = {s->upgrade.code, kl_buf_str(&s->upgrade.body), s->upgrade.body.len,
-        kl__retry_after(s->upgrade.retry_after, kl_clock_wall(s->c->clock)),
+    kl__answer a = {s->talk.upgrade.code, kl_buf_str(&s->talk.upgrade.body), s->talk.upgrade.body.len,
+        kl__retry_after(s->talk.upgrade.retry_after, kl_clock_wall(s->c->clock)),
         kl__credentials_describe(s->c->credentials)};
     if (kl__session_retry(s, &a))
         return;
@@ -133,20 +133,20 @@ static void shake(kl_session *s, const char *data, size_t n)
 {
     kl_err err = KL_ERR_INIT;
     size_t used;
-    kl_status st = kl__upgrade_feed(&s->upgrade, data, n, &used, &err);
+    kl_status st = kl__upgrade_feed(&s->talk.upgrade, data, n, &used, &err);
     if (st == KL_EAGAIN)
         return;
-    kl__client_count(s->c, &s->q, s->upgrade.code, s->retries, s->started);
+    kl__client_count(s->c, &s->q, s->talk.upgrade.code, s->attempt.retries, s->attempt.started);
     if (st == KL_EREJECTED)
         refused(s);
     else if (st)
         kl__session_fail(s, st, &err);
     else {
         s->wire = KL__TALKING;
-        s->deaf = false;
-        s->ws = kl_websocket_new(on_message, s, now());
+        s->talk.deaf = false;
+        s->talk.ws = kl_websocket_new(on_message, s, now());
         kl__session_schedule(s, now() + KL_WEBSOCKET_PING);
-        kl__session_opened(s, s->upgrade.protocol);
+        kl__session_opened(s, s->talk.upgrade.protocol);
         if (n > used)
             talk(s, data + used, n - used);
     }
@@ -159,12 +159,12 @@ static void shake(kl_session *s, const char *data, size_t n)
 static bool read_in(kl_session *s)
 {
     char data[READ_SIZE];
-    for (int i = 0; !s->held && !s->judged && s->pipe && !s->again; i++) {
+    for (int i = 0; !s->held && !s->judged && s->talk.pipe && !s->attempt.again; i++) {
         kl_err err = KL_ERR_INIT;
         size_t n;
         if (i == ROUNDS_MAX)
             return true;
-        kl_status st = kl_pipe_read(s->pipe, data, sizeof data, &n, &err);
+        kl_status st = kl_pipe_read(s->talk.pipe, data, sizeof data, &n, &err);
         if (st == KL_EAGAIN)
             return false;
         if (st) {
@@ -176,7 +176,7 @@ static bool read_in(kl_session *s)
         } else if (!n && s->wire == KL__TALKING)
             peer_closed(s, false);
         else if (!n) {
-            st = kl__upgrade_end(&s->upgrade, &err);
+            st = kl__upgrade_end(&s->talk.upgrade, &err);
             if (st == KL_EREJECTED)
                 refused(s);
             else
@@ -192,20 +192,20 @@ static bool read_in(kl_session *s)
 static kl_status send_message(kl_session *s, int channel, const char *data, size_t n, kl_err *err)
 {
     char head = (char)channel;
-    return kl_websocket_send(s->ws, &head, 1, data, n, err);
+    return kl_websocket_send(s->talk.ws, &head, 1, data, n, err);
 }
 
 static kl_status send_end_of_input(kl_session *s, kl_err *err)
 {
     static const char input = KL_STDIN;
-    s->input_closed = true;
+    s->talk.input_closed = true;
     if (s->kind == KL_SESSION_PORT || !s->input)
         return KL_OK;
-    if (strcmp(s->upgrade.protocol, KL__CHANNEL_V5))
+    if (strcmp(s->talk.upgrade.protocol, KL__CHANNEL_V5))
         return kl_fail(err, KL_EREJECTED,
             "%s cannot signal the end of standard input, so the command would wait for ever: v5 needs "
             "Kubernetes 1.30; otherwise tell the command how much to read",
-            s->upgrade.protocol);
+            s->talk.upgrade.protocol);
     return send_message(s, KL__CHANNEL_CLOSE, &input, 1, err);
 }
 
@@ -221,13 +221,13 @@ static kl_status fill(kl_session *s, kl_err *err)
 {
     char piece[PIECE];
     kl_status st = KL_OK;
-    while (!st && kl_websocket_out(s->ws)->len < KL__SESSION_LOW) {
+    while (!st && kl_websocket_out(s->talk.ws)->len < KL__SESSION_LOW) {
         int channel;
         kl_lock(&s->mu);
         size_t before = kl__pieces_len(&s->out), n = kl__pieces_take(&s->out, &channel, piece, sizeof piece);
         int columns = s->columns, rows = s->rows;
         s->columns = s->rows = 0;
-        bool end = !kl__pieces_len(&s->out) && s->close_input && !s->input_closed;
+        bool end = !kl__pieces_len(&s->out) && s->close_input && !s->talk.input_closed;
         bool room = before > KL__SESSION_LOW && kl__pieces_len(&s->out) <= KL__SESSION_LOW;
         if (room)
             kl_cond_broadcast(&s->changed);
@@ -250,20 +250,22 @@ static kl_status write_some(kl_session *s, kl_err *err)
 {
     size_t taken;
     if (s->wire == KL__SHAKING) {
-        kl_status st = s->raw.len ? kl_pipe_write(s->pipe, s->raw.data, s->raw.len, &taken, err) : KL_OK;
-        if (!st && s->raw.len)
-            kl_buf_consume(&s->raw, taken);
+        kl_status st = s->talk.raw.len
+            ? kl_pipe_write(s->talk.pipe, s->talk.raw.data, s->talk.raw.len, &taken, err)
+            : KL_OK;
+        if (!st && s->talk.raw.len)
+            kl_buf_consume(&s->talk.raw, taken);
         return st;
     }
     for (;;) {
         kl_status st = fill(s, err);
-        const kl_buf *out = kl_websocket_out(s->ws);
+        const kl_buf *out = kl_websocket_out(s->talk.ws);
         if (st || !out->len)
             return st;
-        st = kl_pipe_write(s->pipe, out->data, out->len, &taken, err);
+        st = kl_pipe_write(s->talk.pipe, out->data, out->len, &taken, err);
         if (st)
             return st;
-        kl_websocket_wrote(s->ws, taken, now());
+        kl_websocket_wrote(s->talk.ws, taken, now());
         if (!taken)
             return KL_OK;
     }
@@ -272,15 +274,15 @@ static kl_status write_some(kl_session *s, kl_err *err)
 void kl__session_pump(kl_session *s)
 {
     kl_err err = KL_ERR_INIT;
-    if (!s->pipe || s->judged || s->again)
+    if (!s->talk.pipe || s->judged || s->attempt.again)
         return;
     bool more = read_in(s); /* first: a peer that has closed says why */
-    if (s->judged || s->again || !s->pipe)
+    if (s->judged || s->attempt.again || !s->talk.pipe)
         return;
-    kl_status st = s->deaf ? KL_OK : write_some(s, &err);
+    kl_status st = s->talk.deaf ? KL_OK : write_some(s, &err);
     if (st == KL_ECLOSED && s->wire == KL__TALKING) {
         /* a peer that has gone may have said why: its words are still to be read */
-        s->deaf = true;
+        s->talk.deaf = true;
         kl_err_fini(&err);
         more = read_in(s) || more;
         if (s->judged)
@@ -289,13 +291,13 @@ void kl__session_pump(kl_session *s)
         kl__session_fail(s, st, &err);
         return;
     }
-    if (s->held && s->ws)
-        kl_websocket_rest(s->ws, true, now());
+    if (s->held && s->talk.ws)
+        kl_websocket_rest(s->talk.ws, true, now());
     if (more)
         /* so that the next line sets a new wish, which checks at once */
-        kl_pipe_want(s->pipe, false, false);
-    kl_pipe_want(
-        s->pipe, !s->held, !s->deaf && (s->wire == KL__SHAKING ? s->raw.len : kl_websocket_out(s->ws)->len));
+        kl_pipe_want(s->talk.pipe, false, false);
+    kl_pipe_want(s->talk.pipe, !s->held,
+        !s->talk.deaf && (s->wire == KL__SHAKING ? s->talk.raw.len : kl_websocket_out(s->talk.ws)->len));
 }
 
 void kl__session_on_ready(void *arg) { kl__session_pump(arg); }
@@ -305,18 +307,18 @@ void kl__session_on_pipe(void *arg, kl_pipe *p)
     kl_session *s = arg;
     kl_err err = KL_ERR_INIT;
     unsigned char random[16];
-    s->pipe = p;
+    s->talk.pipe = p;
     s->wire = KL__SHAKING;
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         /* the key protects from confused proxies, not from attackers */
         memset(random, 0, sizeof random);
-    kl__upgrade_fini(&s->upgrade);
-    kl__upgrade_init(&s->upgrade, random, s->protocols);
+    kl__upgrade_fini(&s->talk.upgrade);
+    kl__upgrade_init(&s->talk.upgrade, random, s->protocols);
     char *agent = kl_sprintf("User-Agent: %s", s->c->user_agent);
-    const char *const own[] = {agent, s->credential->authorization};
+    const char *const own[] = {agent, s->attempt.credential->authorization};
     const char **lines = kl__credentials_headers(s->c->credentials, own, sizeof own / sizeof *own);
-    kl_buf_clear(&s->raw);
-    kl_status st = kl__upgrade_request(&s->upgrade, s->q.url, lines, &s->raw, &err);
+    kl_buf_clear(&s->talk.raw);
+    kl_status st = kl__upgrade_request(&s->talk.upgrade, s->q.url, lines, &s->talk.raw, &err);
     kl_free(lines);
     kl_free(agent);
     if (st) {

@@ -32,9 +32,9 @@ static void conclude(kl_session *s)
     kl_http_timer_cancel(s->http, s->timer_id);
     s->timer_id = 0;
     kl_list_remove(&s->link);
-    kl__upgrade_fini(&s->upgrade);
-    kl_websocket_free(s->ws);
-    s->ws = NULL;
+    kl__upgrade_fini(&s->talk.upgrade);
+    kl_websocket_free(s->talk.ws);
+    s->talk.ws = NULL;
     kl_lock(&s->mu);
     s->ended = true;
     s->st = s->verdict;
@@ -73,13 +73,14 @@ static void send_request(kl_session *s);
  * until that is known the answer is kept. */
 bool kl__session_retry(kl_session *s, const kl__answer *a)
 {
-    if (a->code == 401 && !s->replayed) {
-        s->replayed = s->refused = true;
-        s->again = now();
+    if (a->code == 401 && !s->attempt.replayed) {
+        s->attempt.replayed = s->attempt.refused = true;
+        s->attempt.again = now();
         s->verdict = kl__answer_fail(&s->q, a, &s->story);
-    } else if ((a->code == 429 || a->code >= 500) && a->retry_after >= 0 && s->retries < RETRIES_MAX) {
-        s->retries++;
-        s->again = now() + a->retry_after;
+    } else if ((a->code == 429 || a->code >= 500) && a->retry_after >= 0
+        && s->attempt.retries < RETRIES_MAX) {
+        s->attempt.retries++;
+        s->attempt.again = now() + a->retry_after;
     } else
         return false;
     if (s->http_id)
@@ -130,9 +131,9 @@ static void on_head(void *arg, const kl_http_head *head)
 {
     kl_session *s = arg;
     s->code = head->code;
-    s->retry_after = kl__retry_after(head->header(head, "Retry-After"), kl_clock_wall(s->c->clock));
+    s->attempt.retry_after = kl__retry_after(head->header(head, "Retry-After"), kl_clock_wall(s->c->clock));
     kl__client_warnings(s->c, &s->q, head);
-    kl__client_count(s->c, &s->q, head->code, s->retries, s->started);
+    kl__client_count(s->c, &s->q, head->code, s->attempt.retries, s->attempt.started);
     if (head->code < 200 || head->code >= 300)
         return;
     s->wire = KL__TALKING;
@@ -153,12 +154,12 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 static void log_done(kl_session *s, kl_status st, kl_err *err)
 {
     kl_err story = KL_ERR_INIT;
-    kl__answer a = {s->code, kl_buf_str(&s->body), s->body.len, s->retry_after,
+    kl__answer a = {s->code, kl_buf_str(&s->body), s->body.len, s->attempt.retry_after,
         kl__credentials_describe(s->c->credentials)};
     if (st) {
         kl_err_move(&story, err);
         if (!s->code)
-            kl__client_count(s->c, &s->q, 0, s->retries, s->started);
+            kl__client_count(s->c, &s->q, 0, s->attempt.retries, s->attempt.started);
         kl__session_fail(s, st, &story);
     } else if (s->wire == KL__TALKING)
         kl__session_finish(s, KL_OK, &story);
@@ -176,23 +177,23 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     (void)code;
     (void)sent;
     s->http_id = 0;
-    s->pipe = NULL;
+    s->talk.pipe = NULL;
     if (s->judged) {
         conclude(s);
         return;
     }
     kl__session_ref(s); /* the next steps may end the session */
-    if (s->kind == KL_SESSION_LOGS && !s->again)
+    if (s->kind == KL_SESSION_LOGS && !s->attempt.again)
         log_done(s, st, err);
-    else if (!s->again) {
+    else if (!s->attempt.again) {
         kl_err story = KL_ERR_INIT;
-        kl__client_count(s->c, &s->q, 0, s->retries, s->started);
+        kl__client_count(s->c, &s->q, 0, s->attempt.retries, s->attempt.started);
         kl_err_move(&story, err);
         kl__session_fail(s, st, &story);
     }
-    if (s->again && !s->judged) {
+    if (s->attempt.again && !s->judged) {
         s->wire = KL__WAITING;
-        kl__session_schedule(s, s->again);
+        kl__session_schedule(s, s->attempt.again);
     }
     kl__session_unref(s);
 }
@@ -202,10 +203,10 @@ static void transmit(kl_session *s)
     kl_client *c = s->c;
     kl_err err = KL_ERR_INIT;
     s->code = 0;
-    s->retry_after = -1;
-    s->started = now();
+    s->attempt.retry_after = -1;
+    s->attempt.started = now();
     kl_buf_clear(&s->body);
-    kl__send how = {.q = &s->q, .credential = s->credential, .on_done = on_done, .arg = s};
+    kl__send how = {.q = &s->q, .credential = s->attempt.credential, .on_done = on_done, .arg = s};
     if (s->kind == KL_SESSION_LOGS) {
         how.on_head = on_head;
         how.on_data = on_data;
@@ -222,33 +223,34 @@ static void on_credential(void *arg, kl_status st, kl__credential *cred, kl_err 
 {
     kl_session *s = arg;
     kl_err story = KL_ERR_INIT;
-    s->ticket = 0;
-    if (s->refused && (st || cred->generation == s->credential->generation)) { /* the 401 stands */
+    s->attempt.ticket = 0;
+    if (s->attempt.refused && (st || cred->generation == s->attempt.credential->generation)) { /* the 401
+                                                                                                  stands */
         kl_err_move(&story, &s->story);
         kl__session_finish(s, s->verdict, &story);
         return;
     }
-    s->refused = false;
+    s->attempt.refused = false;
     kl_err_fini(&s->story);
     if (st) {
         kl_err_move(&story, err);
         kl__session_fail(s, st, &story);
         return;
     }
-    kl__credential_unref(s->credential);
-    s->credential = kl__credential_ref(cred);
+    kl__credential_unref(s->attempt.credential);
+    s->attempt.credential = kl__credential_ref(cred);
     transmit(s);
 }
 
 static void send_request(kl_session *s)
 {
-    s->again = 0;
+    s->attempt.again = 0;
     s->wire = KL__CONNECTING;
     kl__session_ref(s); /* the answer may come at once, and end the session */
     uint64_t ticket = kl__credentials_get(
-        s->c->credentials, s->http, s->refused ? s->credential : NULL, on_credential, s);
+        s->c->credentials, s->http, s->attempt.refused ? s->attempt.credential : NULL, on_credential, s);
     if (ticket)
-        s->ticket = ticket;
+        s->attempt.ticket = ticket;
     kl__session_unref(s);
 }
 
@@ -267,8 +269,8 @@ static void on_timer(void *session)
             kl_fail(&err, KL_ETIMEOUT, "the server did not answer within %d s",
                 (int)(KL__SESSION_ANSWER_MAX / KL_SECONDS(1))),
             &err);
-    else if (s->wire == KL__TALKING && s->ws) {
-        kl_status st = kl_websocket_tick(s->ws, now(), &next, &err);
+    else if (s->wire == KL__TALKING && s->talk.ws) {
+        kl_status st = kl_websocket_tick(s->talk.ws, now(), &next, &err);
         if (st)
             kl__session_fail(s, st, &err);
         else {
@@ -281,15 +283,15 @@ static void on_timer(void *session)
 static void cancel(kl_session *s)
 {
     kl_err err = KL_ERR_INIT;
-    if (s->ticket) {
-        kl__credentials_withdraw(s->c->credentials, s->ticket);
-        s->ticket = 0;
+    if (s->attempt.ticket) {
+        kl__credentials_withdraw(s->c->credentials, s->attempt.ticket);
+        s->attempt.ticket = 0;
     }
-    if (s->wire == KL__TALKING && s->ws && s->pipe && !s->judged) {
-        kl_websocket_close(s->ws, 1000); /* a courtesy: sent only if there is room at once */
-        const kl_buf *out = kl_websocket_out(s->ws);
+    if (s->wire == KL__TALKING && s->talk.ws && s->talk.pipe && !s->judged) {
+        kl_websocket_close(s->talk.ws, 1000); /* a courtesy: sent only if there is room at once */
+        const kl_buf *out = kl_websocket_out(s->talk.ws);
         size_t taken;
-        if (out->len && kl_pipe_write(s->pipe, out->data, out->len, &taken, NULL))
+        if (out->len && kl_pipe_write(s->talk.pipe, out->data, out->len, &taken, NULL))
             taken = 0;
     }
     kl__session_fail(s, kl_fail(&err, KL_ECANCELLED, "cancelled"), &err);
@@ -319,8 +321,8 @@ void kl__session_nudged(void *session)
     else {
         if (s->held && hungry) {
             s->held = false;
-            if (s->ws)
-                kl_websocket_rest(s->ws, false, now());
+            if (s->talk.ws)
+                kl_websocket_rest(s->talk.ws, false, now());
             if (s->kind == KL_SESSION_LOGS)
                 kl_http_pause(s->http, s->http_id, false);
         }

@@ -35,8 +35,8 @@ local function masked(text, lua)
       skip(to or #text)
     elseif one == '"' or one == "'" then skip(string_end(one))
     else
-      out[#out + 1] = one
-      at = at + 1
+      out[#out + 1] = text:match("^[^%-%[/\"']+", at) or one
+      at = at + #out[#out]
     end
   end
   return table.concat(out)

@@ -26,7 +26,12 @@ describe("koordlet-predict", function()
       { kind = NODE, name = "n", status = { capacity = has, allocatable = has } },
       { kind = POD, namespace = "default", name = "web", labels = { ["koordinator.sh/qosClass"] = "LS" },
         spec = { nodeName = "n", containers = { { name = "c", image = "i",
-          resources = { requests = { cpu = "8", memory = "8Gi" } } } } } } } }
+          resources = { requests = { cpu = "8", memory = "8Gi" } } } } } },
+      -- Only prod pods count.
+      { kind = POD, namespace = "default", name = "batch", labels = {
+        ["koordinator.sh/priority-class"] = "koord-batch" }, spec = { nodeName = "n", containers = {
+          { name = "c", image = "i",
+            resources = { requests = { ["kubernetes.io/batch-cpu"] = "1000" } } } } } } } }
     -- A cold pod gives nothing, and the agent says nothing.
     report {}
     report {}

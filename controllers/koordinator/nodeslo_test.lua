@@ -58,6 +58,8 @@ describe("nodeslo", function()
     t:patch(t:get(NODE, "plain"), { metadata = { labels = { looked = "at" } } })
     configure { unrelated = "text" }
     assert.equal(writes, #t:writes())
+    t:patch(t:get(SLO, "plain"), { spec = { systemStrategy = { totalNetworkBandwidth = "1000M" } } })
+    assert.equal("1000M", spec "plain".systemStrategy.totalNetworkBandwidth) -- which is 1G
   end)
 
   it("leaves extensions to whom they belong, and heals what others change", function()

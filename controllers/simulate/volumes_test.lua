@@ -51,11 +51,23 @@ describe("volumes", function()
     assert.equal("Released", t:get("v1/PersistentVolume", "mid").status.phase)
   end)
 
-  it("are made for a claim that is older than the default class", function()
-    local function class(name, is_default)
-      return { kind = "storage.k8s.io/v1/StorageClass", name = name, provisioner = "x/y",
-        annotations = { ["storageclass.kubernetes.io/is-default-class"] = is_default and "true" or nil } }
+  local function class(name, is_default)
+    return { kind = "storage.k8s.io/v1/StorageClass", name = name, provisioner = "x/y",
+      annotations = { ["storageclass.kubernetes.io/is-default-class"] = is_default and "true" or nil } }
+  end
+
+  -- The API server gives new claims their class, so these are older than the classes.
+  it("are of the first by name among default classes of one age", function()
+    local function older(name)
+      return { kind = "v1/PersistentVolumeClaim", name = name, spec = { accessModes = { "ReadWriteOnce" },
+        resources = { requests = { storage = "1Gi" } } } }
     end
+    start(older "x", class("b", true), class("a", true))
+    t:until_idle()
+    assert.equal("a", t:get("v1/PersistentVolumeClaim", "x").spec.storageClassName)
+  end)
+
+  it("are made for a claim that is older than the default class", function()
     start(class("other"))
     assert.is_nil(claim("a").spec.storageClassName)
     assert.equal("Pending", claim("none", { storageClassName = "" }).status.phase)

@@ -59,6 +59,7 @@ describe("a histogram", function()
       assert.is_true(answer <= exact * 1.05 + 10 + 1e-6, ("%g for %g"):format(answer, exact))
     end)
     assert.equal(0.0, histogram.percentile(histogram.new(SHAPE, DAY), 0.9))
+    assert.is_true(histogram.percentile(filled { 100, 1000 }, 0.5) < 200) -- half of them reach exactly half
   end)
 
   it("gives a sample half of its weight after a half-life", function()

@@ -325,6 +325,9 @@ describe("pods among others", function()
     assert.same({ "node(s) didn't match pod topology spread constraints (missing required label)" },
       result.refused.none.reasons)
     assert.equal("a1", (where(spread("DoNotSchedule", 2), there)))
+    local other = spread("DoNotSchedule", 1)
+    other.metadata.labels.app = "db" -- the constraint selects others: the pod adds nothing to a domain
+    assert.equal("a1", (where(other, there)))
     assert.not_equal("a1", (where(spread("ScheduleAnyway", 1), { a1 = { labelled("q", "web") },
       a2 = { labelled("r", "web") } })))
   end)
@@ -850,6 +853,12 @@ describe("LoadAware", function()
     assert.equal((81 + 82) // 2, cycle.scores(result).b.by.LoadAwareScheduling)
     assert.equal((51 + 82) // 2, cycle.scores(result).a.by.LoadAwareScheduling)
     assert.equal(0, cycle.scores(result).c.by.LoadAwareScheduling)
+    -- A resource that nobody uses is all free.
+    local n = node "a"
+    n.status.allocatable["ephemeral-storage"] = "10"
+    local wide = run(p, { n }, { metrics = { a = metric("a", "4", "1Gi") },
+      args = { loadaware = { resourceWeights = { cpu = 1, ["ephemeral-storage"] = 1 } } } })
+    assert.equal((51 + 100) // 2, cycle.scores(wide).a.by.LoadAwareScheduling)
     assert.equal("b", result.node.metadata.name)
   end)
 end)

@@ -6,9 +6,8 @@
 #include "cel/cel_impl.h"
 
 #define REQUEST ((uint64_t)3 << 20) /* bytes of a request at most */
-#define DEPTH_MAX 100
 
-static const kl__ctype *decl(kl__carena *a, const kl_value *s, bool root, const char *name, int depth);
+static const kl__ctype *decl(kl__carena *a, const kl_value *s, bool root, const char *name);
 
 bool kl__cel_escape(const char *key, size_t n, kl_buf *out)
 {
@@ -82,14 +81,13 @@ static const kl__ctype *text(kl__carena *a, const kl_value *s)
     return sized(a, KL_C_STRING, max, 2);
 }
 
-static const kl__ctype *array(kl__carena *a, const kl_value *s, const char *name, int depth)
+static const kl__ctype *array(kl__carena *a, const kl_value *s, const char *name)
 {
     const kl_value *items = kl_value_get(s, "items"), *keys = kl_value_get(s, "x-kubernetes-list-map-keys");
     const char *kind = kl_value_str_at(s, "x-kubernetes-list-type", NULL);
     char *below = kl__carena_printf(a, "%s.@idx", name);
-    const kl__ctype *item = items
-        ? decl(a, items, flag(items, "x-kubernetes-embedded-resource"), below, depth)
-        : NULL;
+    const kl__ctype *item = items ? decl(a, items, flag(items, "x-kubernetes-embedded-resource"), below)
+                                  : NULL;
     if (!item)
         return NULL;
     kl__ctype *t = sized(a, KL_C_LIST, 0, 2);
@@ -111,11 +109,10 @@ static const kl__ctype *array(kl__carena *a, const kl_value *s, const char *name
     return t;
 }
 
-static const kl__ctype *map(
-    kl__carena *a, const kl_value *s, const kl_value *values, const char *name, int depth)
+static const kl__ctype *map(kl__carena *a, const kl_value *s, const kl_value *values, const char *name)
 {
     char *below = kl__carena_printf(a, "%s.@prop", name);
-    const kl__ctype *item = decl(a, values, flag(values, "x-kubernetes-embedded-resource"), below, depth);
+    const kl__ctype *item = decl(a, values, flag(values, "x-kubernetes-embedded-resource"), below);
     if (!item)
         return NULL;
     kl__ctype *t = sized(a, KL_C_MAP, 0, 2);
@@ -181,7 +178,7 @@ static bool required(const kl_value *s, const char *key, size_t n)
     return false;
 }
 
-static const kl__ctype *object(kl__carena *a, const kl_value *s, bool root, const char *name, int depth)
+static const kl__ctype *object(kl__carena *a, const kl_value *s, bool root, const char *name)
 {
     const kl_value *properties = kl_value_get(s, "properties");
     kl__ctype *t = sized(a, KL_C_OBJECT, 0, 2);
@@ -194,7 +191,7 @@ static const kl__ctype *object(kl__carena *a, const kl_value *s, bool root, cons
         if (own && (!strcmp(key, "kind") || !strcmp(key, "apiVersion") || !strcmp(key, "metadata")))
             continue;
         char *below = kl__carena_printf(a, "%s.%s", name, key);
-        const kl__ctype *type = decl(a, p, flag(p, "x-kubernetes-embedded-resource"), below, depth);
+        const kl__ctype *type = decl(a, p, flag(p, "x-kubernetes-embedded-resource"), below);
         add(&m, key, n, type);
         if (type && required(s, key, n) && !kl_value_get(p, "default"))
             t->min += n + type->min + 4;
@@ -210,22 +207,19 @@ static const kl__ctype *object(kl__carena *a, const kl_value *s, bool root, cons
     return t;
 }
 
-static const kl__ctype *decl(kl__carena *a, const kl_value *s, bool root, const char *name, int depth)
+static const kl__ctype *decl(kl__carena *a, const kl_value *s, bool root, const char *name)
 {
     uint64_t max = REQUEST - 2;
-    if (depth > DEPTH_MAX)
-        return NULL;
     if (flag(s, "x-kubernetes-int-or-string")) {
         if (limit(s, "maxLength", &max))
             max *= 4;
         return sized(a, KL_C_DYN, max, 1);
     }
     if (is(s, "array"))
-        return array(a, s, name, depth + 1);
+        return array(a, s, name);
     const kl_value *values = kl_value_get(s, "additionalProperties");
     if (is(s, "object"))
-        return kl_value_type(values) == KL_OBJECT ? map(a, s, values, name, depth + 1)
-                                                  : object(a, s, root, name, depth + 1);
+        return kl_value_type(values) == KL_OBJECT ? map(a, s, values, name) : object(a, s, root, name);
     return is(s, "string") ? text(a, s)
         : is(s, "boolean") ? sized(a, KL_C_BOOL, 0, 4)
         : is(s, "number")  ? sized(a, KL_C_DOUBLE, 0, 1)
@@ -235,7 +229,7 @@ static const kl__ctype *decl(kl__carena *a, const kl_value *s, bool root, const 
 
 const kl_cel_type *kl_cel_type_of_schema(kl_cel_env *env, const kl_value *schema, bool root)
 {
-    return decl(&env->a, schema, root, "selfType", 0);
+    return decl(&env->a, schema, root, "selfType");
 }
 
 uint64_t kl_cel_type_cardinality(const kl_cel_type *t) { return REQUEST / (t->min + 1); }

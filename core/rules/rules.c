@@ -6,7 +6,6 @@
 #include "rules/rules_impl.h"
 
 #define KEY "x-kubernetes-validations"
-#define DEPTH_MAX 100
 #define DEAREST_MAX 4 /* rules that are named when all together cost too much */
 
 typedef struct maker {
@@ -395,24 +394,24 @@ static void place_free(kl__cplace *p)
     kl_free(p);
 }
 
-static kl__cplace *place(maker *m, const kl_value *schema, const kl__ctype *type, int depth);
+static kl__cplace *place(maker *m, const kl_value *schema, const kl__ctype *type);
 
 static kl__cplace *below(
-    maker *m, const kl_value *schema, const kl__ctype *type, int depth, const char *fmt, const char *key)
+    maker *m, const kl_value *schema, const kl__ctype *type, const char *fmt, const char *key)
 {
     size_t mark = m->path.len;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     kl_buf_printf(&m->path, fmt, key);
 #pragma GCC diagnostic pop
-    kl__cplace *p = place(m, schema, type, depth + 1);
+    kl__cplace *p = place(m, schema, type);
     m->path.len = mark;
     if (m->path.data)
         m->path.data[mark] = 0;
     return p;
 }
 
-static void make_members(maker *m, kl__cplace *p, int depth)
+static void make_members(maker *m, kl__cplace *p)
 {
     const kl_value *properties = kl_value_get(p->schema, "properties");
     p->members = kl_new_array(struct kl__cmember, kl_value_len(properties) + 1);
@@ -427,13 +426,13 @@ static void make_members(maker *m, kl__cplace *p, int depth)
         if (!type)
             type = kl_cel_type_of_schema(m->r->types, schema,
                 kl_value_bool(kl_value_get(schema, "x-kubernetes-embedded-resource"), false));
-        kl__cplace *x = below(m, schema, type, depth, ".properties[%s]", key);
+        kl__cplace *x = below(m, schema, type, ".properties[%s]", key);
         if (x)
             p->members[p->nmembers++] = (struct kl__cmember){key, x};
     }
 }
 
-static void make_items(maker *m, kl__cplace *p, int depth)
+static void make_items(maker *m, kl__cplace *p)
 {
     const kl_value *items = kl_value_get(p->schema, "items");
     const char *kind = kl_value_str_at(p->schema, "x-kubernetes-list-type", NULL), *was = m->forbidden;
@@ -442,33 +441,30 @@ static void make_items(maker *m, kl__cplace *p, int depth)
         return;
     if (!m->forbidden && (!kind || strcmp(kind, "map")))
         m->forbidden = here = kl_strdup(kl_buf_str(&m->path));
-    p->items = below(
-        m, items, p->type && p->type->kind == KL_C_LIST ? p->type->p[0] : NULL, depth, "%s", ".items");
+    p->items = below(m, items, p->type && p->type->kind == KL_C_LIST ? p->type->p[0] : NULL, "%s", ".items");
     m->forbidden = was;
     kl_free(here);
 }
 
-static void make_values(maker *m, kl__cplace *p, int depth)
+static void make_values(maker *m, kl__cplace *p)
 {
     const kl_value *values = kl_value_get(p->schema, "additionalProperties");
     if (kl_value_type(values) == KL_OBJECT)
-        p->values = below(m, values, p->type && p->type->kind == KL_C_MAP ? p->type->p[1] : NULL, depth, "%s",
+        p->values = below(m, values, p->type && p->type->kind == KL_C_MAP ? p->type->p[1] : NULL, "%s",
             ".additionalProperties");
 }
 
-static kl__cplace *place(maker *m, const kl_value *schema, const kl__ctype *type, int depth)
+static kl__cplace *place(maker *m, const kl_value *schema, const kl__ctype *type)
 {
-    if (depth > DEPTH_MAX)
-        return NULL;
     kl__cplace *p = kl_new(kl__cplace);
     size_t malformed = m->malformed;
     struct times around = m->times;
     m->times = times_below(around, schema);
     p->schema = schema;
     p->type = type;
-    make_values(m, p, depth);
-    make_members(m, p, depth);
-    make_items(m, p, depth);
+    make_values(m, p);
+    make_members(m, p);
+    make_items(m, p);
     m->times = around;
     make_rules(m, p, kl_value_get(schema, KEY), malformed);
     if (p->nrules || p->items || p->values || p->nmembers)
@@ -485,7 +481,7 @@ kl_cel_rules *kl_cel_rules_new(
     kl_buf_puts(&m.path, path);
     r->schema = kl_value_ref(schema);
     r->types = kl_cel_env_new();
-    r->root = place(&m, schema, kl_cel_type_of_schema(r->types, schema, true), 0);
+    r->root = place(&m, schema, kl_cel_type_of_schema(r->types, schema, true));
     judge_total(&m);
     kl_buf_fini(&m.path);
     if (r->root)

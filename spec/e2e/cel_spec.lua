@@ -156,6 +156,25 @@ servers.each(function(name, start)
       end
     end)
 
+    it("hold at any depth", function()
+      local schema = { type = "string", maxLength = 5, ["x-kubernetes-validations"] = rules("self != 'bad'") }
+      local good, bad = "good", "bad"
+      for _ = 1, 110 do
+        schema, good, bad = object { a = schema }, { a = good }, { a = bad }
+      end
+      local r = define({ type = "object", properties = { spec = schema } }, "deeps")
+      assert.equal(201, r.code, r.text)
+      local deeps = path:gsub("things$", "deeps")
+      local function deep(spec)
+        return { apiVersion = group .. "/v1", kind = "Deep", metadata = { name = "deep" }, spec = spec }
+      end
+      wait.until_true(30, "the kind is served", function() return api:get(deeps).code == 200 end)
+      refused(api:post(deeps, deep(bad)), ('FieldValueInvalid spec%s: Invalid value: "string": failed rule: \z
+        self != \'bad\''):format((".a"):rep(110)))
+      assert.equal(201, api:post(deeps, deep(good)).code)
+      api:delete(DEFINITIONS .. "/deeps." .. group)
+    end)
+
     it("are not asked of an object that breaks its schema", function()
       refused(api:post(path, thing("bad", { min = "x" })),
         'FieldValueTypeInvalid spec.min: Invalid value: "string": spec.min in body must be of type \z

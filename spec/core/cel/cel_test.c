@@ -356,6 +356,36 @@ static void depth_size_and_memory_have_an_end(void **state)
     refused_as(nested("[1,2,3,4,5,6,7,8,9].map(x,", 30, "x", ")"), "cost limit exceeded");
 }
 
+/* Schemas are as deep as documents may be. */
+static void the_type_of_a_schema_is_as_deep_as_the_schema(void **state)
+{
+    (void)state;
+    enum { LEVELS = 200 };
+    kl_buf schema = KL_BUF_INIT, rule = KL_BUF_INIT;
+    for (int i = 0; i < LEVELS; i++)
+        kl_buf_puts(&schema, "{'type':'object','properties':{'a':");
+    kl_buf_puts(&schema, "{'type':'string'}");
+    for (int i = 0; i < LEVELS; i++)
+        kl_buf_puts(&schema, "}}");
+    kl_buf_puts(&rule, "self");
+    for (int i = 0; i < LEVELS; i++)
+        kl_buf_puts(&rule, ".a");
+    const kl_value *s = v(kl_buf_str(&schema));
+    kl_cel_env *own = kl_cel_env_new();
+    kl_cel *p = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_cel_env_var(own, "self", kl_cel_type_of_schema(own, s, false));
+    assert_ok(kl_cel_compile(own, kl_buf_str(&rule), &p, &err), &err);
+    kl_cel_free(p);
+    kl_buf_puts(&rule, ".a");
+    assert_fails(kl_cel_compile(own, kl_buf_str(&rule), &p, &err), KL_EINVAL, &err,
+        "type 'string' does not support field selection");
+    kl_cel_env_free(own);
+    kl_value_unref(s);
+    kl_buf_fini(&schema);
+    kl_buf_fini(&rule);
+}
+
 /* The last test: it changes the environment. */
 static void names_are_bound_where_an_environment_allows_it(void **state)
 {
@@ -387,6 +417,7 @@ int main(void)
         cmocka_unit_test(a_budget_ends_what_costs_too_much),
         cmocka_unit_test(each_step_has_its_cost),
         cmocka_unit_test(depth_size_and_memory_have_an_end),
+        cmocka_unit_test(the_type_of_a_schema_is_as_deep_as_the_schema),
         cmocka_unit_test(names_are_bound_where_an_environment_allows_it),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

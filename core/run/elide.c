@@ -94,21 +94,6 @@ static char *object_key(const char *kind, const char *ns, const char *name)
     return kl_sprintf("%s\n%s\n%s", kind, ns ? ns : "", name);
 }
 
-/* The number of a version; 0: it is no number. */
-static uint64_t version_of(const char *rv)
-{
-    uint64_t v = 0;
-    size_t n = rv ? strlen(rv) : 0;
-    if (!n || n > 19)
-        return 0;
-    for (size_t i = 0; i < n; i++) {
-        if (rv[i] < '0' || rv[i] > '9')
-            return 0;
-        v = 10 * v + (uint64_t)(rv[i] - '0');
-    }
-    return v;
-}
-
 static digest digest_of(const kl_op *op)
 {
     digest d = {{0}};
@@ -218,7 +203,7 @@ static bool fresh_locked(kl_elide *e, const char *kind, const char *key, uint64_
 bool kl_elide_fresh(kl_elide *e, const char *kind, const char *ns, const char *name, const kl_value *cached)
 {
     const char *word = kind_word(kind);
-    uint64_t version = version_of(kl_object_rv(cached));
+    uint64_t version = kl_rv_number(kl_object_rv(cached));
     if (!word || !version || !name)
         return false;
     const entry *x;
@@ -254,7 +239,7 @@ static bool has_apply(const entry *x, const digest *d)
 bool kl_elide_proves(kl_elide *e, const kl_op *op, const char *ns, const kl_value *cached)
 {
     const char *word = kind_word(op->kind);
-    uint64_t version = version_of(kl_object_rv(cached));
+    uint64_t version = kl_rv_number(kl_object_rv(cached));
     bool apply = op->verb == KL_APPLY;
     if (!word || !version || !op->name || !op->body || op->dry_run || op->always
         || (op->subresource && strcmp(op->subresource, "status")))
@@ -289,7 +274,7 @@ kl_elide_write *kl_elide_begin(kl_elide *e, const kl_op *op, const char *ns)
     w->is_apply = op->verb == KL_APPLY && op->body && !op->dry_run;
     w->is_delete = op->verb == KL_DELETE || op->verb == KL_DELETE_COLLECTION;
     w->is_object = !w->is_delete && (!op->subresource || !strcmp(op->subresource, "status"));
-    w->sent = version_of(op->precondition_rv ? op->precondition_rv : kl_object_rv(op->body));
+    w->sent = kl_rv_number(op->precondition_rv ? op->precondition_rv : kl_object_rv(op->body));
     if (w->is_apply)
         w->what = digest_of(op);
     if (op->dry_run) { /* no entry: a dry run changes nothing */
@@ -321,7 +306,7 @@ static bool was_refused(kl_status st)
 
 static void answered_locked(kl_elide_write *w, entry *x, kl_status st, const kl_value *body)
 {
-    uint64_t version = version_of(kl_object_rv(body));
+    uint64_t version = kl_rv_number(kl_object_rv(body));
     if (was_refused(st))
         return;
     if (st == KL_ECONFLICT && w->sent) {
@@ -359,7 +344,7 @@ void kl_elide_end(kl_elide_write *w, kl_status st, const kl_value *body)
 void kl_elide_saw(kl_elide *e, const kl_op *op, const char *ns, const kl_value *body)
 {
     const char *word = kind_word(op->kind);
-    uint64_t version = version_of(kl_object_rv(body));
+    uint64_t version = kl_rv_number(kl_object_rv(body));
     kl_lock(&e->mu);
     if (!word) {
         e->blind = true;

@@ -1,6 +1,8 @@
 /* object_test.c - the fields that we read from an object, its key, and the types of watch events. */
 #include "support/test.h"
 
+#include <inttypes.h>
+
 #include "base/mem.h"
 #include "model/event.h"
 #include "model/object.h"
@@ -106,6 +108,20 @@ static void resource_versions_compare_as_numbers(void **state)
     assert_false(ok);
 }
 
+static void resource_versions_are_numbers_of_64_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t number;
+    } cases[] = {{"1", 1}, {"0042", 42}, {"1844674407370955161", 1844674407370955161},
+        {"18446744073709551615", UINT64_MAX}, {"18446744073709551616", 0}, {"99999999999999999999", 0},
+        {"0", 0}, {"", 0}, {NULL, 0}, {"x", 0}, {"1x", 0}, {"-1", 0}, {" 1", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (kl_rv_number(cases[i].text) != cases[i].number)
+            fail_msg("%s: %" PRIu64, cases[i].text, kl_rv_number(cases[i].text));
+}
+
 static void list_items_get_their_type(void **state)
 {
     (void)state;
@@ -142,6 +158,7 @@ static void events_have_five_words(void **state)
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(reads_metadata), CASE(reads_absence_from_odd_objects), CASE(keys_join_and_split),
-    CASE(resource_versions_compare_as_numbers), CASE(list_items_get_their_type), CASE(events_have_five_words))
+    CASE(resource_versions_compare_as_numbers), CASE(resource_versions_are_numbers_of_64_bits),
+    CASE(list_items_get_their_type), CASE(events_have_five_words))
 
 /* not in tsan: it starts no thread */

@@ -283,10 +283,8 @@ static void on_timer(void *session)
 static void cancel(kl_session *s)
 {
     kl_err err = KL_ERR_INIT;
-    if (s->attempt.ticket) {
-        kl__credentials_withdraw(s->c->credentials, s->attempt.ticket);
-        s->attempt.ticket = 0;
-    }
+    kl__credentials_withdraw(s->c->credentials, s->attempt.ticket);
+    s->attempt.ticket = 0;
     if (s->wire == KL__TALKING && s->talk.ws && s->talk.pipe && !s->judged) {
         kl_websocket_close(s->talk.ws, 1000); /* a courtesy: sent only if there is room at once */
         const kl_buf *out = kl_websocket_out(s->talk.ws);

@@ -3,6 +3,7 @@
 #include "core/http/peer.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include "base/base64.h"
 #include "base/sha1.h"
 #include "session/session.h"
@@ -541,6 +542,46 @@ static void letting_go_ends_it_at_any_moment(void **state)
     bench_stop(&b);
 }
 
+/* A plugin that is slow to answer: what was let go of meanwhile sends nothing. */
+static void letting_go_withdraws_the_wish_for_credentials(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/kl-session-test-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    char *fifo = kl_sprintf("%s/credential", dir),
+         *exec = kl_sprintf("{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"interactiveMode\":"
+                            "\"Never\",\"args\":[\"%s\"]}",
+             fifo);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    script s = {BYTES(SUCCESS CLOSE)};
+    bench b = {0};
+    kl_client_options o = {0};
+    kl_mutex_init(&s.mu);
+    peer_start(&b.p, websocket, &s);
+    kl_config_for_server(b.p.url, &o.config);
+    o.config.exec_command = kl_strdup("cat");
+    assert_ok(kl_value_decode(exec, strlen(exec), &o.config.exec, &b.err), &b.err);
+    assert_ok(kl_client_new(&o, &b.c, &b.err), &b.err);
+    kl_session_request r = exec_request(false);
+    begin(&b, &r);
+    kl_session *first = b.s;
+    begin(&b, &r);
+    FILE *answer = fopen(fifo, "w"); /* the plugin runs */
+    assert_non_null(answer);
+    kl_session_free(first);
+    fputs("{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\","
+          "\"status\":{\"token\":\"t\"}}",
+        answer);
+    fclose(answer);
+    assert_ok(drain(&b), &b.err);
+    assert_int_equal(atomic_load(&b.p.requests), 1);
+    bench_stop(&b);
+    unlink(fifo);
+    rmdir(dir);
+    kl_free(exec);
+    kl_free(fifo);
+}
+
 /* A server that sends as much as is taken, and notes when nothing was for a while. */
 typedef struct gusher {
     _Atomic size_t sent;
@@ -637,5 +678,6 @@ KL_TESTS(cmocka_unit_test(a_command_that_ends_well),
     cmocka_unit_test(what_is_written_arrives_in_order_then_the_end),
     cmocka_unit_test(v4_cannot_end_input_and_says_so), cmocka_unit_test(a_port_says_its_number_first),
     cmocka_unit_test(letting_go_ends_it_at_any_moment),
+    cmocka_unit_test(letting_go_withdraws_the_wish_for_credentials),
     cmocka_unit_test(a_reader_that_rests_holds_the_sender_back),
     cmocka_unit_test(mistakes_are_told_before_anything_is_sent))

@@ -263,8 +263,6 @@ void kl__scene_free(kl__scene *s)
     (void)kl__scene_flush(s);
     kl_listwatch_free(s->caches);
     kl_server_stop(s->server);
-    for (size_t i = 0; i < s->n_news; i++)
-        kl_value_unref(s->news[i].now);
     kl_map_free(s->kinds, resource_free);
     kl_free(s->news);
     kl_free(s);

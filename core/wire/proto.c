@@ -77,7 +77,6 @@ static bool remembered(kl__proto *d, const kl__proto_slot *s, const kl__field *f
         memo = kl__memo_find(d, raw ? KL__MEMO_RAW : s->msg, f->s, f->n, out);
         if (memo && *out) {
             *out = kl__made(*out, like);
-            d->made_new = false;
             return true;
         }
     }

@@ -96,8 +96,8 @@ KL_NODISCARD kl_status kl__proto_stream_finish(kl__proto_stream *s, const kl_val
 bool kl__proto_stream_outdated(const kl__proto_stream *s);
 
 /* --- proto_text.c: what is not a message of its own ------------------------------------------ */
-/* All return false after recording the error. `out` is a new reference, or `like` itself, borrowed; made_new
- * is set. */
+/* All return false after recording the error. `out` is a new reference, or `like` itself, borrowed;
+ * made_new, false before, becomes true if the value is new. */
 /* The cache entry for these bytes of kind `what`; *value is a new reference when they occurred before, or 0.
  * NULL: not cached. */
 kl__memo *kl__memo_find(kl__proto *d, uint32_t what, const char *s, size_t n, kl__h *value);

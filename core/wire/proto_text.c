@@ -101,7 +101,6 @@ static bool json(kl__proto *d, const char *s, size_t n, kl__h like, const kl__cu
 {
     const kl_value *v;
     kl_err err = KL_ERR_INIT;
-    d->made_new = false;
     if (!n) {
         *out = KL__H_NULL;
         return true;
@@ -159,7 +158,6 @@ bool kl__proto_text(
         return strings(d, s, n, like, out);
     if (!read_small(d, s, n, &m))
         return false;
-    d->made_new = false;
     switch (what) {
     case KL__PROTO_TIME:
     case KL__PROTO_MICROTIME:

@@ -64,6 +64,8 @@ servers.each(function(name, start)
       refused(config { a = 1 }, ".data.a: expected string, got &value.valueUnstructured{Value:1}")
       refused({ apiVersion = "v1", kind = "ConfigMap", metadata = { name = "it" }, dataz = { a = "1" } },
         ".dataz: field not declared in schema")
+      refused(config { a = { z = { 1, true }, b = "x", m = { y = 1, d = 2 } } },
+        ".data.a: expected string, got &value.valueUnstructured{Value:map[b:x m:map[d:2 y:1] z:[1 true]]}")
       refused(deployment "x", ".spec.template.spec.containers: expected list, got &{x}", apps)
       refused(deployment { { name = "a" }, { name = "a" } },
         '.spec.template.spec.containers: duplicate entries for key [name="a"]', apps)

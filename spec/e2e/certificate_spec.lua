@@ -137,14 +137,16 @@ servers.each(function(name, start)
       assert.equal(certificate.cert .. certificate.key, pair)
 
       -- Another process finds the certificate, and requests none.
-      local again = manager { dir = opts.dir, cn = "system:node:spec", ips = { "fd00::1" } }
+      local again = manager { dir = opts.dir, cn = "system:node:spec", ips = { "FD00:0:0::1" } }
       assert.equal("idle", again:poll())
       assert.equal(certificate.cert, again:certificate().cert)
       -- A process that needs more names requests a certificate at once, and uses the old one meanwhile.
-      local more = manager { dir = opts.dir, cn = "system:node:spec",
-        dns = { "spec.example", "new.example" } }
-      requested(more)
-      assert.equal(certificate.cert, more:certificate().cert)
+      for _, names in ipairs { { dns = { "spec.example", "new.example" } },
+        { ips = { "10.1.2.3", "fd00::2" } } } do
+        local more = manager { dir = opts.dir, cn = "system:node:spec", dns = names.dns, ips = names.ips }
+        requested(more)
+        assert.equal(certificate.cert, more:certificate().cert)
+      end
     end)
 
     it("is rotated when its time has come, and the link leads to the new one", function()

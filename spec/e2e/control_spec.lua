@@ -181,10 +181,13 @@ describe("the directory of control sockets", function()
         process.quote(dir), place, place))
       said = process.run(look)
       assert.truthy(said:find("is not a directory", 1, true), said)
-      local out, code = process.run(("%s dev %s --control %s/77.sock"):format(KUBELUA,
-        process.write(process.tmpname ".lua", SCRIPT:format "default"), place))
-      assert.equal(1, code, out)
-      assert.truthy(out:find("is a link of another user (uid 65534)", 1, true), out)
+      for at, why in pairs { kubelua = "is a link of another user (uid 65534)",
+        elsewhere = "belongs to another user (uid 65534)" } do
+        local out, code = process.run(("%s dev %s --control %s/77.sock"):format(KUBELUA,
+          process.write(process.tmpname ".lua", SCRIPT:format "default"), process.quote(dir .. "/" .. at)))
+        assert.equal(1, code, out)
+        assert.truthy(out:find(why, 1, true), out)
+      end
     end)
   end
 end)

@@ -342,12 +342,12 @@ describe("kubelua replay", function()
     fails({ tape(HEAD .. BEGIN .. END), more }, 0, "no v1/Secret was recorded")
   end)
 
-  -- A recording of two runs of one key, with their memos and their ends.
+  -- A recording of two runs of one key, with what else their beginnings say, and their ends.
   local function two_runs(first, second)
     local begin = BEGIN:gsub('{"t":"began".*', "")
     local function run(n, with)
       local began = ('{"t":"began","r":"r%d","at":%d000000000,"controller":"x","worker":1,"key":"b/a",'
-        .. '"attempt":1,"generation":1,"o":1%s}\n'):format(n, n, with.memo or "")
+        .. '"attempt":1,"generation":1,"o":1%s}\n'):format(n, n, with.more or "")
       return began .. ('{"t":"ended","r":"r%d","at":%d001000000,"result":"%s","after":%d}\n'):format(n, n,
         with.result, with.after)
     end
@@ -370,7 +370,7 @@ describe("kubelua replay", function()
 
   it("keeps what the replayed script wrote into its memo, and recalls what older runs did", function()
     local one = { result = "done", after = -1 }
-    local then_seven = { result = "done", after = -1, memo = ',"memo":{"n":7}' }
+    local then_seven = { result = "done", after = -1, more = ',"memo":{"n":7}' }
     local counts = script_of [[
       ctx.memo.n = (ctx.memo.n or 0) + 1
       if ctx.memo.n > 2 then error "not its own" end
@@ -378,6 +378,20 @@ describe("kubelua replay", function()
     fails({ two_runs(one, then_seven), counts }, 0, "2 same, 0 differ, 0 fail")
     local reads = script_of 'if ctx.memo.n ~= 7 then error "not recalled" end'
     fails({ two_runs(then_seven, then_seven), reads }, 0, "2 same, 0 differ, 0 fail")
+  end)
+
+  it("gives each run the params of its time", function()
+    local function with(second)
+      return { result = "done", after = -1, more = (',"params":{"second":%d}'):format(second) }
+    end
+    local with_params = process.write(process.tmpname ".lua", [[
+      local kube = require "kubelua"
+      return kube.controller { name = "x", resource = "v1/ConfigMap", params = { second = 0 },
+        reconcile = function(_, ctx)
+          if os.time() ~= ctx.params.second then error("second " .. ctx.params.second) end
+        end }
+    ]])
+    fails({ two_runs(with(1), with(2)), with_params }, 0, "2 same, 0 differ, 0 fail")
   end)
 
   it("ends a run that asks without end, whatever it catches: time stands, so no timeout would", function()

@@ -146,6 +146,12 @@ static bool echo(peer *p, int fd, const request *r)
         r->method, peer_header(r, "user-agent"), r->body_len, r->body);
 }
 
+static bool hints_first(peer *p, int fd, const request *r)
+{
+    return peer_send(fd, "HTTP/1.1 103 Early Hints\r\nX-Method: early\r\nX-Hint: early\r\n\r\n")
+        && echo(p, fd, r);
+}
+
 static bool silent(peer *p, int fd, const request *r)
 {
     (void)fd;
@@ -233,6 +239,29 @@ static void brings_head_data_and_end(void **state)
     fetch(h, (kl_http_request){.method = "POST", .url = url_of(&p, "/")}, &o);
     assert_int_equal(o.st, KL_OK);
     outcome_fini(&o);
+    kl_http_free(h);
+    peer_stop(&p);
+}
+
+static void an_answer_ahead_of_the_answer_is_forgotten(void **state)
+{
+    (void)state;
+    static const char *const headers[][2] = {{"x-method", "GET"}, {"x-hint", "(none)"}};
+    peer p;
+    peer_start(&p, hints_first, NULL);
+    kl_http *h = http_new();
+    for (size_t i = 0; i < 2; i++) {
+        outcome o;
+        outcome_init(&o);
+        o.want_header = headers[i][0];
+        start(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
+        outcome_wait(&o);
+        assert_int_equal(o.st, KL_OK);
+        assert_int_equal(o.code, 200);
+        assert_int_equal(o.heads, 1);
+        assert_string_equal(o.header, headers[i][1]);
+        outcome_fini(&o);
+    }
     kl_http_free(h);
     peer_stop(&p);
 }
@@ -728,7 +757,8 @@ static void one_knocks_and_the_others_wait_their_turn(void **state)
     kl_http_free(h);
 }
 
-KL_TESTS(cmocka_unit_test(brings_head_data_and_end), cmocka_unit_test(keeps_its_connection),
+KL_TESTS(cmocka_unit_test(brings_head_data_and_end),
+    cmocka_unit_test(an_answer_ahead_of_the_answer_is_forgotten), cmocka_unit_test(keeps_its_connection),
     cmocka_unit_test(says_who_refused_the_connection), cmocka_unit_test(says_that_no_descriptors_are_left),
     cmocka_unit_test(says_which_name_does_not_resolve),
     cmocka_unit_test(a_url_that_is_none_is_the_callers_mistake), cmocka_unit_test(ends_at_the_total_timeout),

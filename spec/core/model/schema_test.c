@@ -220,6 +220,47 @@ static void no_document_is_no_schema(void **state)
     }
 }
 
+static void too_many_fields_are_refused(void **state)
+{
+    (void)state;
+    enum { KINDS = 1001, FIELDS = 1000 };
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (int i = 0; i < FIELDS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        kl_build_key(b, name);
+        kl_build_object(b);
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+    const kl_value *fields = kl_builder_done(b);
+    b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "openapi", "3.0.0");
+    kl_build_key(b, "components");
+    kl_build_object(b);
+    kl_build_key(b, "schemas");
+    kl_build_object(b);
+    for (int i = 0; i < KINDS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "K%d", i);
+        kl_build_key(b, name);
+        kl_build_object(b);
+        kl_build_kvalue(b, "properties", fields);
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_build_end(b);
+    const kl_value *v = kl_builder_done(b);
+    kl_schema *s = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_fails(kl_schema_read(v, &s, &err), KL_ETOOBIG, &err, "more than 1000000 fields");
+    kl_value_unref(v);
+    kl_value_unref(fields);
+}
+
 /* The bytes are the schema: loaded again they judge the same. Each byte changed, and each length, is
  * refused or judges without harm. */
 static void its_bytes_come_back_whole_or_not_at_all(void **state)
@@ -254,6 +295,6 @@ static void its_bytes_come_back_whole_or_not_at_all(void **state)
 KL_TESTS(cmocka_unit_test(what_fits_passes_as_it_is), cmocka_unit_test(what_a_script_cannot_say_is_put_right),
     cmocka_unit_test(what_does_not_fit_is_told_with_its_path),
     cmocka_unit_test(kinds_are_found_by_all_their_names), cmocka_unit_test(no_document_is_no_schema),
-    cmocka_unit_test(its_bytes_come_back_whole_or_not_at_all))
+    cmocka_unit_test(too_many_fields_are_refused), cmocka_unit_test(its_bytes_come_back_whole_or_not_at_all))
 
 /* not in tsan: it starts no thread */

@@ -216,6 +216,34 @@ static void the_event_of_the_write_releases_the_key(void **state)
     teardown(&w);
 }
 
+static void each_key_that_waits_is_told_of(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    for (int i = 0; i < 64; i++) { /* a place of the table each, in all likelihood */
+        char *key = kl_sprintf("ns/k%d", i), *rv = kl_sprintf("%d", 20 + i),
+             *json = answer("ns", "new", rv, "u1", ""), *want = kl_sprintf("%s: v1/ConfigMap ns/new", key);
+        const kl_value *v = fake_json(json);
+        kl_time until;
+        kl_own_writes_note(
+            w.o, key, &(kl_written){KL_CREATE, &w.resource, NULL, NULL, NULL, v}, now_of(&w) + KL_SECONDS(5));
+        assert_true(kl_own_writes_owed(w.o, key, key, now_of(&w), &until));
+        char *why = kl_own_writes_first(w.o);
+        assert_non_null(why);
+        assert_string_equal(why, want);
+        comes(&w, 0, "ADDED", "ns", "new", rv, "u1");
+        assert_null(kl_own_writes_first(w.o));
+        kl_value_unref(v);
+        kl_free(why);
+        kl_free(want);
+        kl_free(json);
+        kl_free(rv);
+        kl_free(key);
+    }
+    teardown(&w);
+}
+
 static void an_event_that_came_before_the_answer_leaves_nothing_to_wait_for(void **state)
 {
     (void)state;
@@ -505,6 +533,7 @@ KL_TESTS(cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
     cmocka_unit_test(a_namespace_that_goes_owes_nothing),
     cmocka_unit_test(writes_into_two_parts_of_a_cache_are_two),
     cmocka_unit_test(the_event_of_the_write_releases_the_key),
+    cmocka_unit_test(each_key_that_waits_is_told_of),
     cmocka_unit_test(an_event_that_came_before_the_answer_leaves_nothing_to_wait_for),
     cmocka_unit_test(whatever_is_newer_in_the_same_cache_shows_the_write),
     cmocka_unit_test(what_the_cache_does_not_hold_it_does_not_owe),

@@ -13,42 +13,7 @@ typedef struct check {
     size_t count;
 } check;
 
-/* ------------------------------------------------------------------ Go's %v and %T */
-
-static int by_key(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-static void go_value(kl_buf *b, const kl_value *v)
-{
-    size_t n = 0;
-    const char *text = kl_value_strn(v, &n);
-    if (text) {
-        kl_buf_add(b, text, n);
-    } else if (kl_value_type(v) == KL_NULL) {
-        kl_buf_puts(b, "<nil>");
-    } else if (kl_value_type(v) == KL_ARRAY) {
-        kl_buf_putc(b, '[');
-        for (size_t i = 0; i < kl_value_len(v); i++) {
-            kl_buf_puts(b, i ? " " : "");
-            go_value(b, kl_value_item(v, i));
-        }
-        kl_buf_putc(b, ']');
-    } else if (kl_value_type(v) == KL_OBJECT) {
-        size_t len = kl_value_len(v);
-        const char **keys = kl_new_array(const char *, len + 1);
-        for (size_t i = 0; i < len; i++)
-            kl_value_member(v, i, &keys[i], &n);
-        qsort(keys, len, sizeof *keys, by_key);
-        kl_buf_puts(b, "map[");
-        for (size_t i = 0; i < len; i++) {
-            kl_buf_printf(b, "%s%s:", i ? " " : "", keys[i]);
-            go_value(b, kl_value_get(v, keys[i]));
-        }
-        kl_buf_putc(b, ']');
-        kl_free(keys);
-    } else {
-        kl_value_encode(v, b);
-    }
-}
+/* ------------------------------------------------------------------ Go's %T, %v and %#v */
 
 const char *kl__go_type(const kl_value *v)
 {
@@ -59,6 +24,41 @@ const char *kl__go_type(const kl_value *v)
     case KL_OBJECT: return "map[string]interface {}";
     case KL_NULL: return "<nil>";
     default: return kl_value_int(v, &(int64_t){0}) ? "int64" : "float64";
+    }
+}
+
+static int by_key(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* As %v, or with `syntax` as %#v prints it. */
+static void go_value(kl_buf *b, const kl_value *v, bool syntax)
+{
+    size_t n = 0, len = kl_value_len(v);
+    const char *text = kl_value_strn(v, &n), *between = syntax ? ", " : " ";
+    if (text && !syntax) {
+        kl_buf_add(b, text, n);
+    } else if (kl_value_type(v) == KL_NULL) {
+        kl_buf_puts(b, syntax ? "interface {}(nil)" : "<nil>");
+    } else if (kl_value_type(v) == KL_ARRAY) {
+        kl_buf_printf(b, "%s%c", syntax ? kl__go_type(v) : "", syntax ? '{' : '[');
+        for (size_t i = 0; i < len; i++) {
+            kl_buf_puts(b, i ? between : "");
+            go_value(b, kl_value_item(v, i), syntax);
+        }
+        kl_buf_putc(b, syntax ? '}' : ']');
+    } else if (kl_value_type(v) == KL_OBJECT) {
+        const char **keys = kl_new_array(const char *, len + 1), *quote = syntax ? "\"" : "";
+        for (size_t i = 0; i < len; i++)
+            kl_value_member(v, i, &keys[i], &n);
+        qsort(keys, len, sizeof *keys, by_key);
+        kl_buf_printf(b, "%s%c", syntax ? kl__go_type(v) : "map", syntax ? '{' : '[');
+        for (size_t i = 0; i < len; i++) {
+            kl_buf_printf(b, "%s%s%s%s:", i ? between : "", quote, keys[i], quote);
+            go_value(b, kl_value_get(v, keys[i]), syntax);
+        }
+        kl_buf_putc(b, syntax ? '}' : ']');
+        kl_free(keys);
+    } else {
+        kl_value_encode(v, b);
     }
 }
 
@@ -80,7 +80,7 @@ static void problem(check *c, const char *fmt, ...)
 static void expected(check *c, const char *what, const kl_value *v)
 {
     kl_buf got = KL_BUF_INIT;
-    go_value(&got, v);
+    go_value(&got, v, false);
     problem(c, "expected %s, got &{%s}", what, kl_buf_str(&got));
     kl_buf_fini(&got);
 }
@@ -174,7 +174,7 @@ static void scalar(check *c, const kl__schema *s, const kl_value *v)
     default:
         if (t != KL_STRING) {
             kl_buf got = KL_BUF_INIT;
-            go_value(&got, v);
+            go_value(&got, v, true);
             problem(c, "expected string, got &value.valueUnstructured{Value:%s}", kl_buf_str(&got));
             kl_buf_fini(&got);
         }

@@ -65,7 +65,10 @@ servers.each(function(name, start)
       refused({ apiVersion = "v1", kind = "ConfigMap", metadata = { name = "it" }, dataz = { a = "1" } },
         ".dataz: field not declared in schema")
       refused(config { a = { z = { 1, true }, b = "x", m = { y = 1, d = 2 } } },
-        ".data.a: expected string, got &value.valueUnstructured{Value:map[b:x m:map[d:2 y:1] z:[1 true]]}")
+        '.data.a: expected string, got &value.valueUnstructured{Value:map[string]interface \z
+          {}{"b":"x", "m":map[string]interface {}{"d":2, "y":1}, "z":[]interface {}{1, true}}}')
+      refused(config { 1, true, { z = "x", b = { d = 2, a = 1 } } },
+        ".data: expected map, got &{[1 true map[b:map[a:1 d:2] z:x]]}")
       refused(deployment "x", ".spec.template.spec.containers: expected list, got &{x}", apps)
       refused(deployment { { name = "a" }, { name = "a" } },
         '.spec.template.spec.containers: duplicate entries for key [name="a"]', apps)

@@ -90,11 +90,10 @@ static const kl_value *delete_options(const kl_server_call *c)
     return kl_builder_done(b);
 }
 
-static kl_status delete_one(
-    kl__call *call, const kl_server_call *c, const kl_value **out, int *code, kl_err *err)
+static kl_status delete_one(kl__call *call, const kl_server_call *c, const kl_value **out, kl_err *err)
 {
     const kl_value *options = delete_options(c);
-    kl_status st = kl__verb_delete(call, options, out, code, err);
+    kl_status st = kl__verb_delete(call, options, out, err);
     kl_value_unref(options);
     return st;
 }
@@ -156,11 +155,10 @@ static kl_status delete_many(kl__call *call, const kl_server_call *c, const kl__
     kl_status st = KL_OK;
     for (size_t i = 0; i < p->len && !st; i++) {
         const kl_value *out = NULL;
-        int code;
         kl__call one = *call;
         one.name = kl_object_name(p->objects[i]);
         one.ns = kl_object_namespace(p->objects[i]);
-        st = delete_one(&one, c, &out, &code, err);
+        st = delete_one(&one, c, &out, err);
         kl_value_unref(out);
     }
     return st;
@@ -212,7 +210,7 @@ static kl_status on_one(kl__call *call, const kl_server_call *c, const kl_value 
         st = patch_type(c, &type, err);
         st = st ? st : kl__verb_patch(call, type, c->force, c->body, out, code, err);
     } else if (!strcmp(c->verb, "delete")) {
-        st = delete_one(call, c, out, code, err);
+        st = delete_one(call, c, out, err);
     } else {
         st = kl__api_fail(err, 405, "MethodNotAllowed", NULL, "%s is not supported here", c->verb);
     }

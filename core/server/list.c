@@ -366,10 +366,9 @@ void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const 
             continue;
         kl__call one = *c;
         const kl_value *out = NULL;
-        int code;
         one.ns = kl_object_namespace(p.objects[i]);
         one.name = kl_object_name(p.objects[i]);
-        st = kl__verb_delete(&one, options, &out, &code, &err);
+        st = kl__verb_delete(&one, options, &out, &err);
         kl_value_unref(out);
         if (st == KL_ENOTFOUND) {
             kl_err_fini(&err);

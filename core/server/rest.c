@@ -243,7 +243,7 @@ static bool run(kl__request *r, const char *verb, const kl_show_form *form, cons
         if (!*st && dry_option(body))
             c->dry_run = true;
         if (!*st && !strcmp(verb, "delete"))
-            *st = kl__verb_delete(c, body, out, code, err);
+            *st = kl__verb_delete(c, body, out, err);
         else if (!*st) {
             kl__rest_delete_collection(r, form, body);
             replied = true;

@@ -56,7 +56,7 @@ typedef struct kl__call {
     kl_buf *warnings; /* "Warning: ...\r\n" lines, or NULL */
 } kl__call;
 
-/* On success *out is a new reference to the client's answer (storage form); *code 200, 201 or 202. */
+/* On success *out is a new reference to the client's answer (storage form), and *code is 200 or 201. */
 KL_NODISCARD kl_status kl__verb_create(
     const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
 KL_NODISCARD kl_status kl__verb_update(
@@ -65,7 +65,7 @@ typedef enum kl__patch { KL_PATCH_JSON, KL_PATCH_MERGE, KL_PATCH_STRATEGIC, KL_P
 KL_NODISCARD kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch,
     const kl_value **out, int *code, kl_err *err);
 KL_NODISCARD kl_status kl__verb_delete(
-    const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err);
+    const kl__call *c, const kl_value *options, const kl_value **out, kl_err *err);
 /* The stored object of the call, borrowed; or 404. */
 KL_NODISCARD kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err);
 

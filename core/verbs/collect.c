@@ -47,11 +47,10 @@ static void delete_it(void *arg, kl__kind *k, const kl_value *object, const char
 {
     const kl_value *options = NULL, *out = NULL;
     kl_err err = KL_ERR_INIT;
-    int code;
     kl__call c = call_for(arg, k, object);
     KL_EDIT(&options, kl_value_of_str(policy), "propagationPolicy");
     KL_EDIT(&options, kl_value_of_str(kl_object_uid(object)), "preconditions", "uid");
-    if (kl__verb_delete(&c, options, &out, &code, &err))
+    if (kl__verb_delete(&c, options, &out, &err))
         failed(&c, "delete", &err);
     kl_value_unref(out);
     kl_value_unref(options);

@@ -245,14 +245,12 @@ static const kl_value *remove_now(const kl__call *c, const char *key, const kl_v
     return gone;
 }
 
-kl_status kl__verb_delete(
-    const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err)
+kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_value **out, kl_err *err)
 {
     const kl_value *old;
     kl_status st = check_options(options, err);
     if (!st)
         st = kl__verb_get(c, &old, err);
-    *code = 200;
     if (!st && is(c, "", "namespaces") && protected_namespace(c->name))
         st = kl__fail_forbidden(err, c->kind, c->name, "this namespace may not be deleted");
     if (!st)

@@ -48,10 +48,9 @@ static void delete_all(kl__world *w, kl__bucket *b, const char *prefix)
         static const char now[] = "{\"gracePeriodSeconds\":0}";
         const kl_value *out = NULL, *options = NULL;
         kl_err err = KL_ERR_INIT;
-        int code;
         kl_status st = kl_value_decode(now, sizeof now - 1, &options, &err);
         if (!st)
-            st = kl__verb_delete(&c, options, &out, &code, &err);
+            st = kl__verb_delete(&c, options, &out, &err);
         kl_value_unref(out);
         kl_value_unref(options);
         if (st)

@@ -289,7 +289,7 @@ static kl_status delete_evicted(
     const kl_value *out = NULL;
     int code;
     one.dry_run = true; /* checks whether the pod may be deleted at all */
-    kl_status st = kl__verb_delete(&one, options, &out, &code, err);
+    kl_status st = kl__verb_delete(&one, options, &out, err);
     kl_value_unref(out);
     if (st || dry)
         return st;
@@ -308,7 +308,7 @@ static kl_status delete_evicted(
         if (kl_value_at(rest, "preconditions", "resourceVersion", NULL))
             /* the precondition was met; the condition has raised the version since */
             KL_CUT(&rest, "preconditions", "resourceVersion");
-        st = kl__verb_delete(&one, rest, &out, &code, err);
+        st = kl__verb_delete(&one, rest, &out, err);
         kl_value_unref(out);
     }
     kl_value_unref(told);

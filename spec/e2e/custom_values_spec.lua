@@ -80,6 +80,7 @@ local CASES = {
   { "pattern", "abcdef", "spec.pattern: Too long: may not be more than 5 bytes" },
   { "pattern", 5,
     [[spec.pattern: Invalid value: "integer": spec.pattern in body must be of type string: "integer"]] },
+  { "short", "x" }, { "short", "y" },
   { "short", "zz", "spec.short: Too long: may not be more than 1 byte",
     [[spec.short: Unsupported value: "zz": supported values: "x", "y"]] },
   { "step", 9 },

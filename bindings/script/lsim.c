@@ -12,6 +12,7 @@
 #include "script/stage.h"
 #include "sim/sim.h"
 #include "state/border.h"
+#include "value/edited.h"
 
 /* Failed runs that are reported one by one; further ones are only counted. */
 #define TOLD_MAX 1000
@@ -225,6 +226,36 @@ static int put(lua_State *L)
     luaL_argcheck(L, v, 2, "expected a view");
     kl_err err = KL_ERR_INIT;
     return lkl__given(L, kl_server_put(kl_sim_server(self(L)->sim), kl_value_ref(v), &err), &err);
+}
+
+/* The metadata of an object of another cluster as this one has it. A new reference. */
+static const kl_value *own_metadata(const kl_value *meta, const char *uid, const char *created)
+{
+    kl_edited e = {.base = meta};
+    const kl_value *given[] = {kl_value_of_str(uid), kl_value_of_str(created)};
+    kl_edited_put(&e, "resourceVersion", NULL);
+    kl_edited_put(&e, "managedFields", NULL);
+    if (!kl_value_get(meta, "uid"))
+        kl_edited_put(&e, "uid", given[0]);
+    if (!kl_value_get(meta, "creationTimestamp"))
+        kl_edited_put(&e, "creationTimestamp", given[1]);
+    kl_value_unref(given[0]);
+    kl_value_unref(given[1]);
+    return kl_edited_done(&e);
+}
+
+/* s:put_copy(view, uid, created): puts an object of another cluster, without its resourceVersion and
+ * managedFields; uid and creationTimestamp are used if it has none */
+static int put_copy(lua_State *L)
+{
+    const kl_value *v = lkl_view_value(L, 2);
+    luaL_argcheck(L, v, 2, "expected a view");
+    const char *uid = luaL_checkstring(L, 3), *created = luaL_checkstring(L, 4);
+    const kl_value *meta = own_metadata(kl_value_get(v, "metadata"), uid, created);
+    const kl_value *o = kl_value_with(v, "metadata", meta);
+    kl_value_unref(meta);
+    kl_err err = KL_ERR_INIT;
+    return lkl__given(L, kl_server_put(kl_sim_server(self(L)->sim), o, &err), &err);
 }
 
 /* --- reports of nodes --------------------------------------------------------------------- */
@@ -547,10 +578,10 @@ static int counts(lua_State *L)
     return 1;
 }
 
-static const luaL_Reg methods[] = {{"load", load}, {"put", put}, {"report", report}, {"load_path", load_path},
-    {"lose", lose}, {"call", call}, {"resource", resource}, {"start", start}, {"settle", settle},
-    {"move", move}, {"now", now}, {"counts", counts}, {"follow", follow}, {"news", take_news},
-    {"about", about}, {"told", take_told}, {"failed", take_failed}, {NULL, NULL}};
+static const luaL_Reg methods[] = {{"load", load}, {"put", put}, {"put_copy", put_copy}, {"report", report},
+    {"load_path", load_path}, {"lose", lose}, {"call", call}, {"resource", resource}, {"start", start},
+    {"settle", settle}, {"move", move}, {"now", now}, {"counts", counts}, {"follow", follow},
+    {"news", take_news}, {"about", about}, {"told", take_told}, {"failed", take_failed}, {NULL, NULL}};
 const lkl_class lkl__sim_class = {"kubelua.sim", sim_free, methods, NULL};
 
 void lkl__open_sim(lua_State *L)

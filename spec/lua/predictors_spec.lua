@@ -15,18 +15,20 @@ local function by_name(name)
   error("there is no predictor " .. name)
 end
 
+-- A machine with these limits, and the usage of its pods, one list for each.
+local function machine_of(limits, pods)
+  local usage = core.usage(limits, #pods[1])
+  for p, series in ipairs(pods) do usage:set(p, series) end
+  return predictors.machine(limits), usage
+end
+
 -- The prediction after these usages, one list for each pod.
 local function says(name, limits, ...)
-  local machine, pods, answer = { limit = 0, limits = limits }, { ... }, nil
-  for _, l in ipairs(limits) do machine.limit = machine.limit + l end
-  local one = by_name(name)[2](machine)
-  for t = 1, #pods[1] do
-    local uses, total = {}, 0
-    for p, series in ipairs(pods) do
-      uses[p] = series[t]
-      total = total + series[t]
-    end
-    answer = one(total, uses)
+  local machine, usage = machine_of(limits, { ... })
+  local one, answer = by_name(name)[2](machine), nil
+  for t, total in ipairs(usage:cap()) do
+    machine:see(total, usage, t)
+    answer = one(total)
   end
   return answer
 end
@@ -101,8 +103,9 @@ describe("the oracle", function()
 
   it("is never wrong, and the limit neither; what is too low is, by how much", function()
     local samples = {}
-    for t = 1, 100 do samples[t] = { t <= 50 and 100 or 950 } end
-    local judged = predictors.judge({ limit = 1000, limits = { 1000 }, samples = samples }, 1, 10)
+    for t = 1, 100 do samples[t] = t <= 50 and 100 or 950 end
+    local machine, usage = machine_of({ 1000 }, { samples })
+    local judged = predictors.judge(machine, usage, 1, 10)
     assert.same({ violation = 0, severity = 0, savings = 0 }, judged.limit)
     assert.equal(0, judged.oracle.violation)
     -- nine tenths of the limit are too little from sample 41 on, by 50 of 950

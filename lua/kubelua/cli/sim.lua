@@ -5,7 +5,6 @@ local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local explain = require "kubelua.sim.explain"
 local export = require "kubelua.sim.export"
-local foresight = require "kubelua.sim.foresight"
 local junit = require "kubelua.cli.junit"
 local measure = require "kubelua.sim.measure"
 local page = require "kubelua.sim.page"
@@ -13,6 +12,7 @@ local recording = require "kubelua.sim.recording"
 local run = require "kubelua.sim.run"
 local scenario = require "kubelua.sim.scenario"
 local settings = require "kubelua.sim.settings"
+local studies = require "kubelua.cli.sim_studies"
 local sweep = require "kubelua.sim.sweep"
 local text = require "kubelua.sim.text"
 local trace = require "kubelua.sim.trace"
@@ -60,6 +60,11 @@ M.options = {
   { "--predictors", nil,
     "without a script: compare how well predictors foresee the peaks of the next day (7d, or the recording)",
     type = "flag" },
+  { "--placement", "POLICY,...",
+    "without a script: place the pods of --trace openb:DIR on nodes with GPUs until they are full; fgd, \z
+    bestfit, dotprod, packing, random, or a Lua file" },
+  { "--queues", "FILE", "without a script: workloads in queues with quotas, by a file in the form of the \z
+    generator of Kueue's performance suites" },
   { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ and crd.yaml beside a script are \z
     always used)",
     type = "list" },
@@ -271,7 +276,8 @@ local function title(env, base, n)
   local what = #base.snapshot > 0 and table.concat(base.snapshot, ", ")
     or base.recording and base.recording.path or base.trace and base.trace.dir
     or ("%d generated nodes"):format(base.settings.nodes)
-  return ("%s: %s on %s%s"):format(table.concat(env.words, " "), common.span(base.seconds), what,
+  local scripts = #env.words > 0 and table.concat(env.words, " ") or "no script"
+  return ("%s: %s on %s%s"):format(scripts, common.span(base.seconds), what,
     n > 1 and (", %d simulations"):format(n) or "")
 end
 
@@ -304,33 +310,6 @@ local function verdicts(report)
     end
   end
   return junit.text(suites)
-end
-
-local WEEK = 7 * DAY
-
-local function predict(env)
-  local o = env.options
-  if #env.words > 0 then common.usage "--predictors runs without a script" end
-  if common.wants_json(env) then common.usage "--predictors has no JSON: --out DIR writes predictors.csv" end
-  local cell = base_cell(env, {})
-  local timed = cell.recording or cell.trace and trace.timed(cell.trace)
-  cell.seconds = o["for"] or timed and cell.seconds or WEEK
-  if cell.seconds < 3 * DAY then
-    common.usage "--predictors needs at least three days, to learn, to judge and to predict: --for 72h"
-  end
-  local tell, done = progress(env)
-  local rows, machines, said = foresight.run(cell, tell)
-  done()
-  local report = foresight.report(rows, machines, common.span(cell.seconds), said)
-  io.write(report)
-  if o.out then
-    make_dir(env, o.out)
-    write(o.out .. "/predictors.csv", foresight.csv(rows))
-    write(o.out .. "/predictors.html", page.plain("Predictors of cpu", command(env), foresight.chart(rows),
-      report .. "\n" .. foresight.words(rows)))
-    print(("report: %s/predictors.html"):format(o.out))
-  end
-  return 0
 end
 
 -- Runs one setting with one seed, up to the time to explain.
@@ -377,8 +356,8 @@ end
 local function bisected(env, variants)
   local o = env.options
   if #variants ~= 2 or (o.seeds or 1) > 1 then
-    common.usage "--bisect is about two simulations: --against SCRIPT.lua, or one --set with two values; one \z
-      seed"
+    common.usage "--bisect is about two simulations: --against SCRIPT.lua, or one --set with two values; \z
+      one seed"
   end
   local a, b = variants[1], variants[2]
   local tell, done = progress(env)
@@ -400,7 +379,9 @@ end
 local function one_cell(json)
   local ok, cell = pcall(core.decode, json)
   if not ok then common.usage("--cell: %s", common.message(cell)) end
-  print(core.encode(core.value((run.run(core.copy(cell))), "a result")))
+  cell = core.copy(cell)
+  local result = studies.part(cell) or run.run(cell)
+  print(core.encode(core.value(result, "a result")))
   return 0
 end
 
@@ -410,8 +391,13 @@ function M.run(env)
   local commands = o.trace and trace.commands(o.trace:match "^(%w+):help$")
   if commands then return io.write(commands) and 0 end
   if o.cell then return one_cell(o.cell) end
-  if o.predictors then return predict(env) end
-  if #env.words == 0 then common.usage "name a script: kubelua sim SCRIPT.lua..." end
+  if o.predictors or o.placement or o.queues then
+    return studies.run(env, { base_cell = base_cell, progress = progress, make_dir = make_dir, write = write,
+      command = command })
+  end
+  if #env.words == 0 and not o.scheduler and not (o.generate or o.trace) then
+    common.usage "name a script: kubelua sim SCRIPT.lua...; a cluster of --generate or --trace needs none"
+  end
   local scheduler = o.scheduler and common.scripts({ o.scheduler })[1]
   local scripts = with_scheduler(common.scripts(env.words), scheduler)
   local base, past = base_cell(env, scripts)

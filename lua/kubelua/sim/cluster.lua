@@ -14,18 +14,31 @@ local function amounts_of(cpu, memory)
   return { cpu = ("%dm"):format(cpu), memory = ("%d"):format(memory), pods = "250" }
 end
 
+-- What a node can give away, with the share that it lends.
+local function allocatable_of(w, cpu, memory)
+  local out, lent = amounts_of(cpu, memory), w.settings.lent
+  if lent > 0 then
+    out["kubernetes.io/batch-cpu"] = ("%d"):format(cpu * lent // 1)
+    out["kubernetes.io/batch-memory"] = ("%d"):format(memory * lent // 1)
+  end
+  return out
+end
+
 --- An empty node: cpu in milli-cores, memory in bytes; allocatable: both again, if less than the capacity.
 ---@param allocatable { cpu: integer, memory: integer }?
 function M.add_node(w, name, cpu, memory, allocatable)
   local rest = allocatable or { cpu = cpu, memory = memory }
-  return w:add_node {
+  local nodes, i = w.nodes, w:add_node {
     apiVersion = "v1", kind = "Node",
     metadata = { name = name, labels = { ["kubernetes.io/hostname"] = name } },
     spec = core.object {},
     status = { capacity = amounts_of(cpu, memory),
-      allocatable = amounts_of(rest.cpu, rest.memory),
+      allocatable = allocatable_of(w, rest.cpu, rest.memory),
       conditions = { { type = "Ready", status = "True", reason = "Simulated" } } },
   }
+  local lent = w.settings.lent
+  nodes.batch_cpu[i], nodes.batch_memory[i] = rest.cpu * lent // 1, rest.memory * lent // 1
+  return i
 end
 
 --- Nodes, each with prod pods up to the share of the node that the settings give.
@@ -65,13 +78,6 @@ end
 
 -- ---------------------------------------------------------------- snapshots
 
---- Leaves out what belongs to the cluster that wrote it, and not to this one.
-function M.copied(view)
-  local o = core.copy(view)
-  o.metadata.resourceVersion, o.metadata.managedFields = nil, nil
-  return o
-end
-
 local SKIPPED = { ["v1/Event"] = true, ["events.k8s.io/v1/Event"] = true,
   ["coordination.k8s.io/v1/Lease"] = true }
 
@@ -108,12 +114,13 @@ local function taken(what, w, o, fn)
 end
 
 local function take_node(w, o)
-  w:add_node(M.copied(o))
+  w:take_node(o)
+  w:put_copy(o)
   w:saw_node(o, "ADDED")
 end
 
 local function take_pod(w, o)
-  w:put(M.copied(o))
+  w:put_copy(o)
   w:adopt(o)
 end
 
@@ -135,7 +142,7 @@ function M.take(w, objects, what)
     elseif SKIPPED[kind] or not w.sim:resource(kind) then
       left_out[kind] = (left_out[kind] or 0) + 1
     else
-      w:put(M.copied(o))
+      w:put_copy(o)
     end
   end
   for _, o in ipairs(pods) do
@@ -162,7 +169,7 @@ end
 ---@param w kubelua.SimWorld
 ---@param changes table<string, any>
 function M.configure(w, changes)
-  if next(changes) == nil and w.from_snapshot then return end
+  if w.sim.still or next(changes) == nil and w.from_snapshot then return end
   local ok, found = pcall(w.sim.call, w.sim,
     { verb = "get", kind = "v1/ConfigMap", ns = CONFIG_NAMESPACE, name = CONFIG })
   local data = ok and found.data and core.copy(found.data) or {}

@@ -4,10 +4,11 @@
 local cluster = require "kubelua.sim.cluster"
 local core = require "kubelua.core"
 local node = require "kubelua.sim.node"
-local dice = require "kubelua.sim.dice"
 local predictors = require "kubelua.sim.predictors"
 local recording = require "kubelua.sim.recording"
+local still = require "kubelua.sim.still"
 local svg = require "kubelua.sim.svg"
+local sweep = require "kubelua.sim.sweep"
 local text = require "kubelua.sim.text"
 local trace = require "kubelua.sim.trace"
 local world = require "kubelua.sim.world"
@@ -16,59 +17,77 @@ local M = {}
 
 local DAY = 86400
 
--- The prod pods of node i, with their use at each step.
-local function machine_of(w, i, seconds)
-  local pods, s = w.pods, w.settings
-  local m, rows = { limit = 0, limits = {}, samples = {} }, {}
-  for _, p in ipairs(w.nodes.pods[i]) do
-    if pods.class[p] == "prod" and pods.cpu[p] > 0 then
-      rows[#rows + 1] = p
-      m.limits[#rows], m.limit = pods.cpu[p], m.limit + pods.cpu[p]
-    end
-  end
-  for k = 0, seconds // predictors.STEP - 1 do
-    local t, uses = k * predictors.STEP, {}
-    for r, p in ipairs(rows) do
-      local share = node.curve(w, pods.app[p], t) * w.factor[p]
-        + s.noise * dice.normal(w.seed + p, math.tointeger(k), 3)
-      uses[r] = pods.cpu[p] * math.max(0.01, share)
-    end
-    m.samples[#m.samples + 1] = uses
-  end
-  return m
+-- The level of each app at each step.
+local function levels_of(w, steps)
+  return setmetatable({}, { __index = function(self, app)
+    local out = {}
+    for k = 1, steps do out[k] = node.curve(w, app, (k - 1) * predictors.STEP) end
+    self[app] = out
+    return out
+  end })
 end
 
--- Machines made of recorded pods and their use, grouped by node; a pod is { node, cpu, curve }.
-local function recorded(list, seconds)
-  local machines, by_node = {}, {}
-  for _, p in ipairs(list) do
-    local m = by_node[p.node] or { limit = 0, limits = {}, samples = {}, curves = {} }
-    if not by_node[p.node] then machines[#machines + 1] = m end
-    by_node[p.node] = m
-    m.limits[#m.limits + 1], m.limit = p.cpu, m.limit + p.cpu
-    m.curves[#m.limits] = { at = 1, list = p.curve }
-  end
-  for _, m in ipairs(machines) do
-    for k = 0, seconds // predictors.STEP - 1 do
-      local uses = {}
-      for r, c in ipairs(m.curves) do
-        while c.list[c.at + 2] and c.list[c.at + 2] <= k * predictors.STEP do c.at = c.at + 2 end
-        uses[r] = c.list[c.at + 1]
-      end
-      m.samples[#m.samples + 1] = uses
+-- The prod pods of node i: their limits and their usage; nil if it has none.
+local function machine_of(w, i, levels, steps)
+  local pods, limits, rows = w.pods, {}, {}
+  for _, p in ipairs(w.nodes.pods[i]) do
+    if pods.class[p] == "prod" and pods.cpu[p] > 0 then
+      rows[#rows + 1], limits[#limits + 1] = p, pods.cpu[p]
     end
+  end
+  if #rows == 0 then return nil end
+  local usage = core.usage(limits, steps)
+  for r, p in ipairs(rows) do
+    usage:demand(r, levels[pods.app[p]], w.factor[p], w.settings.noise, w.seed + p)
+  end
+  return limits, usage
+end
+
+-- The numbers of a curve { second, number, ... } at each step.
+local function sampled(curve, steps)
+  local out, at = {}, 1
+  for k = 0, steps - 1 do
+    while curve[at + 2] and curve[at + 2] <= k * predictors.STEP do at = at + 2 end
+    out[k + 1] = curve[at + 1]
+  end
+  return out
+end
+
+-- Recorded pods { node, cpu, curve }, grouped by node.
+local function by_node(list)
+  local machines, known = {}, {}
+  for _, p in ipairs(list) do
+    local m = known[p.node]
+    if not m then
+      m = { limits = {}, curves = {} }
+      known[p.node], machines[#machines + 1] = m, m
+    end
+    m.limits[#m.limits + 1], m.curves[#m.curves + 1] = p.cpu, p.curve
   end
   return machines
 end
 
+-- The cluster of a cell; a generated one has no objects, as nobody reads them.
+local function world_of(cell)
+  if #cell.snapshot == 0 then
+    local w = world.new(still.new(0.0), cell.settings, cell.seed)
+    cluster.generate(w)
+    return w
+  end
+  local sim = core.sim(0.0, cell.seed)
+  for _, path in ipairs(cell.crds) do sim:load_path(path) end
+  local w = world.new(sim, cell.settings, cell.seed)
+  cluster.load(w, cell.snapshot)
+  return w
+end
+
 -- The number of machines, a function that makes the i-th, and a note about them.
 local function machines_of(cell)
+  local steps = cell.seconds // predictors.STEP | 0
   if not cell.trace and not cell.recording then
-    local sim = core.sim(0.0, cell.seed)
-    for _, path in ipairs(cell.crds) do sim:load_path(path) end
-    local w = world.new(sim, cell.settings, cell.seed)
-    if #cell.snapshot > 0 then cluster.load(w, cell.snapshot) else cluster.generate(w) end
-    return w.nodes.n, function(i) return machine_of(w, i, cell.seconds) end
+    local w = world_of(cell)
+    local levels = levels_of(w, steps)
+    return w.nodes.n, function(i) return machine_of(w, i, levels, steps) end
   end
   local list, others
   if cell.trace then
@@ -79,9 +98,62 @@ local function machines_of(cell)
   if #list == 0 then
     error("no prod pod was there all the time with its use: nothing can be predicted", 0)
   end
-  local machines = recorded(list, cell.seconds)
-  return #machines, function(i) return machines[i] end,
-    ("of %d prod pods that were there all the time; %d others are left out"):format(#list, others)
+  local machines = by_node(list)
+  return #machines, function(i)
+    local m = machines[i]
+    local usage = core.usage(m.limits, steps)
+    for r, curve in ipairs(m.curves) do usage:set(r, sampled(curve, steps)) end
+    return m.limits, usage
+  end, ("of %d prod pods that were there all the time; %d others are left out"):format(#list, others)
+end
+
+-- ---------------------------------------------------------------- many machines
+
+-- Fewer machines than that are not worth another process.
+local PART_MIN = 50
+
+local NAMES = {}
+for i, p in ipairs(predictors.list) do NAMES[i] = p[1] end
+NAMES[#NAMES + 1] = "oracle"
+
+--- Judges the predictors on the machines of a cell, or (cell.machines) on those from a first to a last one:
+--- one flat list of violation, severity and savings of each predictor, machine by machine.
+---@param progress fun(done: integer, all: integer)?
+---@return number[] judged, string? said
+function M.part(cell, progress)
+  local n, machine, said = machines_of(cell)
+  local first, last = table.unpack(cell.machines or { 1, n })
+  local horizon, out = DAY // predictors.STEP | 0, {}
+  for i = first, last do
+    local limits, usage = machine(i)
+    if limits then
+      local judged = predictors.judge(predictors.machine(limits), usage, horizon + 1, horizon)
+      for _, name in ipairs(NAMES) do
+        local j = judged[name]
+        local at = #out
+        out[at + 1], out[at + 2], out[at + 3] = j.violation, j.severity, j.savings
+      end
+    end
+    if progress then progress(i, n) end
+  end
+  return out, said
+end
+
+-- The same, in as many processes as there are cores if the machines are generated: anything else would be
+-- read again by each. The parts of a list have its order, so the number of processes changes no result.
+local function judged_by(cell, jobs, progress)
+  local n = cell.settings.nodes
+  local parts = math.min(jobs, n // PART_MIN)
+  if #cell.snapshot > 0 or cell.trace or cell.recording or parts < 2 then return M.part(cell, progress) end
+  local cells, out = {}, {}
+  for k = 1, parts do
+    cells[k] = { machines = { (k - 1) * n // parts + 1, k * n // parts } }
+    for key, value in pairs(cell) do cells[k][key] = value end
+  end
+  for _, part in ipairs(sweep.run(cells, { jobs = parts, progress = progress or function() end })) do
+    table.move(part.judged, 1, #part.judged, #out + 1, out)
+  end
+  return out
 end
 
 local function percentile(sorted, q) return sorted[math.max(1, math.ceil(q * #sorted))] end
@@ -89,33 +161,28 @@ local function percentile(sorted, q) return sorted[math.max(1, math.ceil(q * #so
 --- { { name, words, violation, worst, severity, savings, machines } ... }: means over machines; worst: the
 --- 99th percentile of machines; machines: their violation rates, sorted. The oracle is last. Also returns the
 --- number of machines, and a note about their pods.
+---@param jobs integer?  processes at most (1)
 ---@return table[] rows, integer machines, string? said
-function M.run(cell, progress)
-  local n, machine, said = machines_of(cell)
-  local horizon, rows, machines = DAY // predictors.STEP | 0, {}, 0
-  for i, p in ipairs(predictors.list) do rows[i] = { name = p[1], words = p[3] } end
-  rows[#rows + 1] = { name = "oracle", words = "who knows the next day" }
-  for _, r in ipairs(rows) do r.violation, r.severity, r.savings, r.machines, r.wrong = 0, 0, 0, {}, 0 end
-  for i = 1, n do
-    local m = machine(i)
-    if m.limit > 0 then
-      machines = machines + 1
-      local judged = predictors.judge(m, horizon + 1, horizon)
-      for _, r in ipairs(rows) do
-        local j = judged[r.name]
-        r.violation, r.savings = r.violation + j.violation, r.savings + j.savings
-        r.machines[#r.machines + 1] = j.violation
-        if j.violation > 0 then r.wrong, r.severity = r.wrong + 1, r.severity + j.severity end
-      end
-    end
-    if progress then progress(i, n) end
-  end
+function M.run(cell, progress, jobs)
+  local judged, said = judged_by(cell, jobs or 1, progress)
+  local rows, machines = {}, #judged // (3 * #NAMES)
   if machines == 0 then error("no prod pod requests cpu: nothing can be predicted", 0) end
-  for _, r in ipairs(rows) do
+  for i, name in ipairs(NAMES) do
+    local p = predictors.list[i]
+    local r = { name = name, words = p and p[3] or "who knows the next day", violation = 0, severity = 0,
+      savings = 0, machines = {} }
+    local wrong = 0
+    for m = 1, machines do
+      local at = 3 * ((m - 1) * #NAMES + i - 1)
+      local violation = judged[at + 1]
+      r.violation, r.savings, r.machines[m] = r.violation + violation, r.savings + judged[at + 3], violation
+      if violation > 0 then wrong, r.severity = wrong + 1, r.severity + judged[at + 2] end
+    end
     r.violation, r.savings = 100 * r.violation / machines, 100 * r.savings / machines
-    r.severity = r.wrong > 0 and 100 * r.severity / r.wrong or 0
+    r.severity = wrong > 0 and 100 * r.severity / wrong or 0
     table.sort(r.machines)
     r.worst = 100 * percentile(r.machines, 0.99)
+    rows[i] = r
   end
   return rows, machines, said
 end

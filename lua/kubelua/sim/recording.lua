@@ -242,7 +242,8 @@ changed[NODE] = function(w, o, gone)
     w.sim:lose(NODE, nil, gone)
     w:lose_node(gone)
   elseif o and not w.node_of[o.metadata.name] then
-    w:add_node(cluster.copied(o))
+    w:take_node(o)
+    w:put_copy(o)
   end
 end
 
@@ -253,7 +254,7 @@ changed[POD] = function(w, o, gone)
   if ended then
     w:leave(key)
   elseif not w.pod_of[key] and not w.recording.seen[key] then
-    w:put(cluster.copied(o))
+    w:put_copy(o)
     w:adopt(o)
   end
   w.recording.seen[key] = not ended
@@ -261,7 +262,7 @@ end
 
 changed[METRIC] = function(w, o)
   if not o then return end
-  w:put(cluster.copied(o))
+  w:put_copy(o)
   M.reported(w, o)
 end
 

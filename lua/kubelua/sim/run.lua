@@ -12,6 +12,7 @@ local plain = require "kubelua.plain"
 local recording = require "kubelua.sim.recording"
 local scenario = require "kubelua.sim.scenario"
 local scheduler = require "kubelua.sim.scheduler"
+local still = require "kubelua.sim.still"
 local told = require "kubelua.sim.told"
 local trace = require "kubelua.sim.trace"
 local world = require "kubelua.sim.world"
@@ -125,12 +126,18 @@ end
 ---@field told boolean?  the result has explanations of nodes, victims, waiting pods and teams
 ---@field scheduler string?  the schedulerName whose pods a script places; "*": all
 
-local function prepare(cell)
+-- Whether nobody sees the objects of a cell's cluster.
+local function is_still(cell)
+  return #cell.scripts + #cell.snapshot + #cell.load + #cell.crds == 0 and not cell.recording
+    and not cell.explain
+end
+
+local function prepare(cell, watched)
   local past = cell.recording and recording.read(cell.recording.path)
   local opened = cell.trace and trace.open(cell.trace)
   local start = past and past.began + cell.recording.from or opened and opened.began + cell.trace.from
     or core.time(EPOCH):unix()
-  local sim = core.sim(start + 0.0, cell.seed)
+  local sim = not watched and is_still(cell) and still.new(start + 0.0) or core.sim(start + 0.0, cell.seed)
   for _, path in ipairs(cell.crds) do sim:load_path(path) end
   local w = world.new(sim, cell.settings, cell.seed)
   w.scheduler = cell.scheduler
@@ -171,7 +178,7 @@ end
 function M.run(cell, progress, decided, began)
   local started = core.monotonic()
   core.stage_logs()
-  local w, left_out = prepare(cell)
+  local w, left_out = prepare(cell, decided or began)
   if began then began(w) end
   if decided then
     w.decided = decided

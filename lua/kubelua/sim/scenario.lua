@@ -90,6 +90,7 @@ function S:cordon(name, on)
   local i = w.node_of[name] or core.blame(("s:cordon: unknown node %q"):format(tostring(name)))
   w.nodes.cordoned = w.nodes.cordoned or {}
   w.nodes.cordoned[i] = on ~= false
+  if w.sim.still then return end
   self.client:patch({ apiVersion = "v1", kind = "Node", metadata = { name = name } },
     { spec = { unschedulable = on ~= false } })
 end

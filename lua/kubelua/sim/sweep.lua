@@ -263,7 +263,9 @@ local function exe()
   return path, build
 end
 
-local function cores()
+--- How many cores this process may use.
+---@return integer
+function M.cores()
   local pipe = assert(io.popen "nproc 2>/dev/null")
   local n = math.tointeger(tonumber(pipe:read "l" or "1"))
   pipe:close()
@@ -315,7 +317,7 @@ end
 ---@param o { jobs: integer?, dir: string?, progress: fun(done: integer, all: integer, kept: integer) }
 function M.run(cells, o)
   local results, kept, done, running, at = {}, 0, 0, {}, 1
-  local jobs, known, me, build = o.jobs or cores(), {}, exe()
+  local jobs, known, me, build = o.jobs or M.cores(), {}, exe()
   local function file_of(i)
     return o.dir and ("%s/cells/%s.json"):format(o.dir, fingerprint(cells[i], build, known)) or nil
   end

@@ -50,7 +50,7 @@ local function columns(names)
   return out
 end
 
----@param sim userdata
+---@param sim userdata|kubelua.SimStill  a still one: the cluster has columns only
 ---@param settings table<string, number>
 ---@param seed integer
 ---@return kubelua.SimWorld
@@ -74,12 +74,24 @@ local function value(o) return core.value(o, "an object of the simulation") end
 
 -- ---------------------------------------------------------------- objects
 
--- Stores an object as it is. Uids are numbers in order of creation, which is the same each time.
+-- Uids are numbers in order of creation, which is the same each time.
+local function next_uid(w)
+  w.uids = w.uids + 1
+  return ("00000000-0000-4000-9000-%012x"):format(w.uids)
+end
+
+-- Stores an object as it is.
 function W:put(o)
-  self.uids = self.uids + 1
-  o.metadata.uid = o.metadata.uid or ("00000000-0000-4000-9000-%012x"):format(self.uids)
+  if self.sim.still then return end
+  local uid = next_uid(self)
+  o.metadata.uid = o.metadata.uid or uid
   o.metadata.creationTimestamp = o.metadata.creationTimestamp or self:timestamp()
   self.sim:put(value(o))
+end
+
+--- Stores an object of another cluster, a view, without what belongs to that one alone.
+function W:put_copy(o)
+  self.sim:put_copy(o, next_uid(self), self:timestamp())
 end
 
 local function milli(n) return ("%dm"):format(n // 1) end
@@ -191,6 +203,7 @@ end
 
 --- Updates the object of pod p in the cluster.
 function W:put_pod(p)
+  if self.sim.still then return end
   local pods = self.pods
   local o = pods.object[p] and adopted_object(self, p) or own_object(self, p)
   o.metadata.name, o.metadata.namespace = pods.name[p], pods.namespace[p]
@@ -577,6 +590,7 @@ local function taint(w, i, on)
 end
 
 function W:condition(i, status)
+  if self.sim.still then return end
   taint(self, i, status ~= "True")
   self.sim:call { verb = "patch", patch_type = "strategic", kind = "v1/Node", name = self.nodes.name[i],
     subresource = "status", field_manager = "simulation",

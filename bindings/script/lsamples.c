@@ -245,9 +245,18 @@ static const luaL_Reg fading_methods[] = {
     {"add", fading_add}, {"percentile", fading_percentile}, {NULL, NULL}};
 const lkl_class lkl__fading_class = {"kubelua.fading", fading_free, fading_methods, NULL};
 
+/* core.normal(seed, a, b): kl_dice_normal */
+static int normal(lua_State *L)
+{
+    lua_pushnumber(L,
+        kl_dice_normal((uint64_t)luaL_checkinteger(L, 1), (uint64_t)luaL_checkinteger(L, 2),
+            (uint64_t)luaL_checkinteger(L, 3)));
+    return 1;
+}
+
 void lkl__open_samples(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"usage", new_usage}, {"window", new_window}, {"shares", new_shares},
-        {"fading", new_fading}, {NULL, NULL}};
+        {"fading", new_fading}, {"normal", normal}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

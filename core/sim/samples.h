@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* A number from a roughly normal distribution (mean 0, deviation 1, within -3 and 3) that depends on three
- * integers only: dice.normal of lua/kubelua/sim/dice.lua. */
+ * integers only. */
 double kl_dice_normal(uint64_t seed, uint64_t a, uint64_t b);
 
 /* The cpu that each pod of a machine uses at each step, in milli-cores. */

@@ -1,6 +1,8 @@
 -- dice.lua - random numbers that depend on the question and not on its time: the same seed and the same names
 -- give the same numbers, in any order of calls.
 
+local core = require "kubelua.core"
+
 local M = {}
 
 -- splitmix64's finaliser, as in core/base/random.h.
@@ -20,14 +22,9 @@ function M.unit(seed, a, b)
   return (z >> 11) * 0x1p-53
 end
 
---- Roughly normally distributed: mean 0, standard deviation 1, within -3 and 3.
+--- Roughly normally distributed: mean 0, standard deviation 1, within -3 and 3 (core/sim/samples.h).
 ---@return number
-function M.normal(seed, a, b)
-  local z = mix(mix(seed * -7046029254386353131 + a) * -7046029254386353131 + b)
-  -- four uniform 16-bit numbers: their sum has standard deviation sqrt(4 / 12)
-  local sum = (z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48 & 0xffff)
-  return (sum * 0x1p-16 - 2) * 1.7320508
-end
+function M.normal(seed, a, b) return core.normal(seed, a, b) end
 
 --- An integer for a text.
 ---@param text string

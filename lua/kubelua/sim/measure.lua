@@ -94,29 +94,34 @@ end
 --- A row, which counts for `seconds`.
 function R:sample(seconds)
   local w, hours = self.w, seconds / 3600
-  local nodes, sum, use, lent = w.nodes, {}, {}, {}
+  local nodes, use, lent = w.nodes, {}, {}
+  local prod_used, batch_used, systems = nodes.prod_used, nodes.batch_used, nodes.system
+  local cpu, ready = nodes.cpu, nodes.ready
+  local capacity, prod, batch, system, offered, wanted = 0, 0, 0, 0, 0, 0
+  local unmet, hot = self.sums.unmet or 0, w.settings.hot
   for i = 1, nodes.n do
-    local used = nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i]
-    local free = nodes.cpu[i] - nodes.prod_used[i] - nodes.system[i]
-    add(sum, "capacity", nodes.ready[i] and nodes.cpu[i] or 0)
-    add(sum, "prod", nodes.prod_used[i]); add(sum, "batch", nodes.batch_used[i])
-    add(sum, "system", nodes.ready[i] and nodes.system[i] or 0)
-    add(sum, "lent", nodes.batch_cpu[i]); add(sum, "wanted", nodes.batch_wanted[i])
-    add(self.sums, "unmet", nodes.unmet[i] * hours)
-    use[i], lent[i] = nodes.ready[i] and used / nodes.cpu[i] or 0, nodes.batch_cpu[i]
-    self.samples = self.samples + 1
-    if use[i] > w.settings.hot then self.hot = self.hot + 1 end
-    if nodes.batch_cpu[i] > free then
+    local offer, is_ready = nodes.batch_cpu[i], ready[i]
+    local free = cpu[i] - prod_used[i] - systems[i]
+    local mine = is_ready and (prod_used[i] + batch_used[i] + systems[i]) / cpu[i] or 0
+    capacity, system = capacity + (is_ready and cpu[i] or 0), system + (is_ready and systems[i] or 0)
+    prod, batch = prod + prod_used[i], batch + batch_used[i]
+    offered, wanted = offered + offer, wanted + nodes.batch_wanted[i]
+    unmet = unmet + nodes.unmet[i] * hours
+    if mine > hot then self.hot = self.hot + 1 end
+    if offer > free then
       self.over = self.over + 1
-      self.short = self.short + (nodes.batch_cpu[i] - free) / nodes.batch_cpu[i]
+      self.short = self.short + (offer - free) / offer
     end
-    follow(self, i, nodes.batch_cpu[i])
-    local mine = self.nodes[i] or {}
-    self.nodes[i] = mine
-    mine[#mine + 1] = use[i]
+    if offer ~= self.last[i] then follow(self, i, offer) end
+    use[i], lent[i] = mine, offer
+    local list = self.nodes[i] or {}
+    self.nodes[i], list[#list + 1] = list, mine
   end
+  self.samples, self.sums.unmet = self.samples + nodes.n, unmet
+  local sum = { capacity = capacity, prod = prod, batch = batch, system = system, lent = offered,
+    wanted = wanted }
   for _, name in ipairs { "capacity", "prod", "batch", "system", "lent", "wanted" } do
-    add(self.sums, name, (sum[name] or 0) * hours)
+    add(self.sums, name, sum[name] * hours)
   end
   table.sort(use)
   table.sort(lent)

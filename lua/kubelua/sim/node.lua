@@ -37,22 +37,27 @@ end
 -- What a prod pod holds of memory: as a trace says, or most of what it asks for.
 local function held(w, p) return w.holds and w.holds[p] or w.pods.memory[p] * 0.7 end
 
--- The prod pods of a node: what they use, and the batch pods among them.
+local NONE = {}
+
+-- The prod pods of a node: what they use, their memory, and the batch pods among them or nil. The columns are
+-- locals, since this is where most of a simulation without a script goes.
 local function prod(w, i, minute, curves)
-  local pods, nodes, s = w.pods, w.nodes, w.settings
-  local used, memory, jobs, told = 0, s.system_memory, {}, w.uses or {}
-  for _, p in ipairs(nodes.pods[i]) do
-    if pods.class[p] ~= "prod" then
+  local pods, s, told, time = w.pods, w.settings, w.uses or NONE, w.time
+  local class, placed, uses, cpu, app = pods.class, pods.placed, pods.used, pods.cpu, pods.app
+  local used, memory, jobs = 0, s.system_memory, nil
+  for _, p in ipairs(w.nodes.pods[i]) do
+    if class[p] ~= "prod" then
+      jobs = jobs or {}
       jobs[#jobs + 1] = p
-    elseif w.time < pods.placed[p] + s.start_time then
-      pods.used[p] = 0
+    elseif time < placed[p] + s.start_time then
+      uses[p] = 0
     else
       local u = told[p]
       if not u then
-        local share = curves[pods.app[p]] * w.factor[p] + s.noise * dice.normal(w.seed + p, minute, 3)
-        u = pods.cpu[p] * math.max(0.01, share)
+        local share = curves[app[p]] * w.factor[p] + s.noise * dice.normal(w.seed + p, minute, 3)
+        u = cpu[p] * math.max(0.01, share)
       end
-      pods.used[p] = u
+      uses[p] = u
       used = used + u
       memory = memory + held(w, p)
     end
@@ -60,41 +65,46 @@ local function prod(w, i, minute, curves)
   return used, memory, jobs
 end
 
+-- What batch jobs may use of a node: whatever the policy allows, prod pods come first.
+local function allowed_on(w, i, used)
+  local cap, system, s = w.nodes.cpu[i], w.nodes.system[i], w.settings
+  local left = math.max(cap - used - system, 0)
+  return math.min(math.max(cap * s.suppress - used - system, cap * s.suppress_floor), left)
+end
+
 -- Jobs want all that they asked for, and get the same share of it each. Returns the memory of those that go
--- on, these, and those that have done their work.
-local function batch(w, i, jobs, used, seconds)
-  local pods, nodes, s = w.pods, w.nodes, w.settings
-  local wanted, memory = 0, 0
+-- on, and those that have done their work or nil.
+local function batch(w, i, jobs, allowed, seconds)
+  local pods, nodes, time, start = w.pods, w.nodes, w.time, w.settings.start_time
+  local placed, cpu, held_by, work, spent = pods.placed, pods.cpu, pods.memory, pods.work, pods.done
+  local wanted, memory, done = 0, 0, nil
   for _, p in ipairs(jobs) do
-    if w.time >= pods.placed[p] + s.start_time then wanted = wanted + pods.cpu[p] end
-    memory = memory + pods.memory[p]
+    if time >= placed[p] + start then wanted = wanted + cpu[p] end
+    memory = memory + held_by[p]
   end
-  local cap = nodes.cpu[i]
-  local left = math.max(cap - used - nodes.system[i], 0) -- whatever they are allowed, prod pods come first
-  local allowed = math.min(math.max(cap * s.suppress - used - nodes.system[i], cap * s.suppress_floor), left)
   local share = wanted > allowed and allowed / wanted or 1
-  local on, done = {}, {}
   for _, p in ipairs(jobs) do
-    local works = w.time >= pods.placed[p] + s.start_time
-    pods.used[p] = works and pods.cpu[p] * share or 0
-    if works then pods.done[p] = pods.done[p] + share * seconds end
-    if pods.work[p] and pods.done[p] >= pods.work[p] then
+    local works = time >= placed[p] + start
+    pods.used[p] = works and cpu[p] * share or 0
+    if works then spent[p] = spent[p] + share * seconds end
+    if work[p] and spent[p] >= work[p] then
+      done = done or {}
       done[#done + 1] = p
-      memory = memory - pods.memory[p]
-    else
-      on[#on + 1] = p
+      memory = memory - held_by[p]
     end
   end
-  nodes.allowed[i], nodes.batch_wanted[i], nodes.batch_used[i] = allowed, wanted, wanted * share
-  return memory, on, done
+  nodes.batch_wanted[i], nodes.batch_used[i] = wanted, wanted * share
+  return memory, done
 end
 
 -- The kernel ends the youngest job first, as its score is the highest.
 local function out_of_memory(w, i, jobs, memory)
   for k = #jobs, 1, -1 do
     if memory <= w.nodes.memory[i] then break end
-    memory = memory - w.pods.memory[jobs[k]]
-    w:evict(jobs[k], "out of memory")
+    if w.pods.state[jobs[k]] ~= "gone" then
+      memory = memory - w.pods.memory[jobs[k]]
+      w:evict(jobs[k], "out of memory")
+    end
   end
   return memory
 end
@@ -124,9 +134,14 @@ function M.pass(w, seconds)
       local room = nodes.cpu[i] - nodes.system[i]
       nodes.unmet[i] = math.max(0, used - room)
       nodes.prod_used[i] = math.min(used, room)
-      local more, on, done = batch(w, i, jobs, nodes.prod_used[i], seconds)
-      for _, p in ipairs(done) do w:finish(p) end
-      nodes.memory_used[i] = out_of_memory(w, i, on, memory + more)
+      nodes.allowed[i] = allowed_on(w, i, nodes.prod_used[i])
+      if jobs then
+        local more, done = batch(w, i, jobs, nodes.allowed[i], seconds)
+        for _, p in ipairs(done or NONE) do w:finish(p) end
+        memory = memory + more
+        if memory > nodes.memory[i] then memory = out_of_memory(w, i, jobs, memory) end
+      end
+      nodes.memory_used[i] = memory
     end
   end
 end

@@ -70,7 +70,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
         commands = commands + 1
       end
     end
-    assert.equal(14, commands)
+    assert.equal(15, commands)
   end)
 
   -- The numbers in the tables of the worked decisions appear in the output of the commands before them.

@@ -9,9 +9,12 @@ the cluster, too. Times are of the processor, so that a busy machine does not co
 import argparse
 import math
 import os
+import random
 import subprocess
 import sys
 import tempfile
+
+import snapshot
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, '..')
@@ -19,69 +22,25 @@ KUBELUA = os.path.join(ROOT, 'build', 'kubelua')
 POLICY = 'controllers/koordinator/noderesource.lua'
 PODS = 'prod=0.7,prod_cpu=1,prod_memory=4Gi'    # 22 prod pods a node, and about 8 jobs with the rate below
 JOBS = 'batch_rate=16,batch_cpu=1'
-# 2 long pods a node, and 2.5 jobs a node within an hour, of half an hour each
-SPARSE = 'prod=0.15,prod_cpu=2,batch_rate=2.5,batch_cpu=1'
-SPARSE_MINUTES = 90
+# 2 long pods a node, and 2.5 jobs a node, which take 6 to 60 minutes and all come at the beginning
+SPARSE = 'prod=0.14,prod_cpu=2,batch_rate=0,lent=0.4'
+SPARSE_MINUTES = 75
+SPARSE_JOBS = '''return { at = { ["0s"] = function(s)
+  for k = 1, 50 do
+    s:add_job { cpu = "2", memory = "4Gi", time = ("%%dm"):format(5 + k * 55 // 50), count = %d }
+  end
+end } }
+'''
+# Workloads of Kueue's performance suite: count, creation interval, class, runtime, priority, request
+WORKLOADS = ((350, 100, 'small', 200, 50, 1), (100, 500, 'medium', 500, 100, 5), (50, 1200, 'large', 1000, 200, 20))
+# Of openb: nodes by model and number of GPUs; pods: a share of all, cpu, GPUs, thousandths of each
+GPU_NODES = ((549, 'G2', 8), (387, 'T4', 2), (131, 'P100', 2), (39, 'G3', 8), (28, 'V100M16', 4), (21, 'V100M32', 8),
+             (19, 'V100M16', 1), (17, 'T4', 4), (22, 'V100M32', 4))
+GPU_PODS = ((0.13, 8000, 0, 0), (0.38, 6000, 1, 0), (0.47, 10000, 1, 1000), (0.01, 24000, 2, 1000), (0.01, 64000, 8, 1000))
+GPU_RUNS = 1020
 DAY = 24 * 60
 NOISE = 0.3                                    # of a run's time, on a machine that others use
 GOAL_MS = 60 * 1000 / 5000 / DAY               # a day of 5,000 nodes in 60 s
-PODS_OF_NODE = 30                              # in a snapshot
-
-# What a pod carries in a cluster, some 4 KB.
-POD = '''- apiVersion: v1
-  kind: Pod
-  metadata:
-    name: web-{i}-7d9c6bf5c-x2k4q
-    namespace: team-{team}
-    uid: 00000000-0000-4000-8000-{i:012d}
-    resourceVersion: "{i}"
-    creationTimestamp: "2026-01-01T00:00:00Z"
-    labels: {{app: web-{app}, pod-template-hash: 7d9c6bf5c, koordinator.sh/qosClass: LS}}
-    ownerReferences:
-    - {{apiVersion: apps/v1, kind: ReplicaSet, name: web-{app}, uid: 11111111-0000-4000-8000-{app:012d}, controller: true}}
-    managedFields:
-    - apiVersion: v1
-      fieldsType: FieldsV1
-      fieldsV1:
-        f:metadata: {{f:generateName: {{}}, f:labels: {{.: {{}}, f:app: {{}}, f:pod-template-hash: {{}}}}}}
-        f:spec:
-          f:containers:
-            k:{{"name":"main"}}: {{.: {{}}, f:image: {{}}, f:env: {{}}, f:resources: {{}}, f:volumeMounts: {{}}}}
-      manager: kube-controller-manager
-      operation: Update
-      time: "2026-01-01T00:00:00Z"
-  spec:
-    nodeName: node-{node}
-    priority: 9000
-    schedulerName: default-scheduler
-    serviceAccountName: web
-    containers:
-    - name: main
-      image: registry.example/web:1.2.3
-      env:
-{env}
-      resources: {{requests: {{cpu: 800m, memory: 3Gi}}, limits: {{cpu: "2", memory: 4Gi}}}}
-      volumeMounts: [{{mountPath: /var/run/secrets/kubernetes.io/serviceaccount, name: token, readOnly: true}}]
-    volumes: [{{name: token, projected: {{sources: [{{serviceAccountToken: {{expirationSeconds: 3607, path: token}}}}]}}}}]
-  status:
-    phase: Running
-    podIP: 10.0.0.1
-    qosClass: Burstable
-    conditions:
-    - {{type: Ready, status: "True", lastTransitionTime: "2026-01-01T00:00:05Z"}}
-    - {{type: PodScheduled, status: "True", lastTransitionTime: "2026-01-01T00:00:01Z"}}
-'''
-ENV = '\n'.join(f'      - {{name: SETTING_NUMBER_{k}, value: "some text of the usual length, {k}"}}' for k in range(28))
-NODE = '''- apiVersion: v1
-  kind: Node
-  metadata: {{name: node-{i}, labels: {{kubernetes.io/hostname: node-{i}}}}}
-  spec: {{}}
-  status:
-    capacity: {{cpu: "32", memory: 128Gi, pods: "250"}}
-    allocatable: {{cpu: "32", memory: 128Gi, pods: "250"}}
-    conditions: [{{type: Ready, status: "True"}}]
-'''
-
 
 def spent(words):
     """Seconds of processor and MiB at most, of one command alone."""
@@ -123,23 +82,54 @@ def span(seconds):
     return f'{seconds:.1f} s' if seconds < 120 else f'{seconds / 60:.0f} min' if seconds < 7200 else f'{seconds / 3600:.1f} h'
 
 
-def write_snapshot(path, nodes):
-    """As `kubectl get nodes,pods -A -o yaml` prints them; how many bytes."""
-    with open(path, 'w') as f:
-        f.write('apiVersion: v1\nkind: List\nitems:\n')
-        for i in range(nodes):
-            f.write(NODE.format(i=i))
-            for k in range(i * PODS_OF_NODE, (i + 1) * PODS_OF_NODE):
-                f.write(POD.format(i=k, team=k % 7, app=k % 50, node=i, env=ENV))
-    return os.path.getsize(path)
-
-
-def of_snapshot(nodes, runs):
-    """Bytes, and seconds for them and an hour of their cluster."""
+def of_snapshot(nodes, form, runs):
+    """Bytes, and seconds for them and a minute of their cluster."""
     with tempfile.TemporaryDirectory() as dir:
-        path = os.path.join(dir, 'cluster.yaml')
-        n = write_snapshot(path, nodes)
-        return n, least([POLICY, '--snapshot', path, '--for', '1h'], runs)[0]
+        path = os.path.join(dir, f'cluster.{form}')
+        n = snapshot.write(path, nodes, form)
+        return n, least([POLICY, '--snapshot', path, '--for', '1m'], runs)[0]
+
+
+def of_queues(cohorts, queues, share, runs):
+    """Seconds for workloads in queues of cohorts; share: how many of each set there are."""
+    lines = ['cohorts:', '- className: cohort', f'  count: {cohorts}', '  queuesSets:', '  - className: cq', f'    count: {queues}',
+             '    nominalQuota: 20', '    borrowingLimit: 100', '    reclaimWithinCohort: Any',
+             '    withinClusterQueue: LowerPriority', '    workloadsSets:']
+    for count, interval, name, runtime, priority, request in WORKLOADS:
+        lines += [f'    - count: {count * share // 100}', f'      creationIntervalMs: {interval}', '      workloads:',
+                  f'      - {{className: {name}, runtimeMs: {runtime}, priority: {priority}, request: {request}}}']
+    with tempfile.TemporaryDirectory() as dir:
+        path = os.path.join(dir, 'queues.yaml')
+        with open(path, 'w') as f:
+            f.write('\n'.join(lines) + '\n')
+        return least(['--queues', path], runs)[0]
+
+
+def of_gpus(runs):
+    """Seconds for one run of the fragmentation study over a trace of openb's size."""
+    dice = random.Random(1)
+    with tempfile.TemporaryDirectory() as dir:
+        with open(os.path.join(dir, 'node.csv'), 'w') as f:
+            f.write('sn,cpu_milli,memory_mib,gpu,model\n')
+            for count, model, gpus in GPU_NODES:
+                for i in range(count):
+                    f.write(f'{model}-{gpus}-{i},{gpus * 12000 + 8000},{gpus * 49152},{gpus},{model}\n')
+        with open(os.path.join(dir, 'pod.csv'), 'w') as f:
+            f.write('name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n')
+            for i in range(8152):
+                _, cpu, gpus, milli = dice.choices(GPU_PODS, [p[0] for p in GPU_PODS])[0]
+                cpu += dice.randrange(8) * 1000
+                milli = milli or gpus * (100 + 20 * dice.randrange(40))
+                f.write(f'p{i},{cpu},{cpu * 2},{gpus},{milli},\n')
+        return least(['--placement', 'fgd', '--trace', f'openb:{dir}'], runs)[0]
+
+
+def of_sparse(nodes, runs):
+    with tempfile.TemporaryDirectory() as dir:
+        path = os.path.join(dir, 'jobs.lua')
+        with open(path, 'w') as f:
+            f.write(SPARSE_JOBS % (nodes * 2.5 // 50))
+        return least(['--generate', f'nodes={nodes},{SPARSE}', '--scenario', path, '--for', f'{SPARSE_MINUTES}m'], runs)
 
 
 def growth(runs):
@@ -157,27 +147,32 @@ def growth(runs):
 def rows(quick, runs):
     """(work, goal, reached) of each row of the goals, one after another."""
     nodes, minutes = (20, 5) if quick else (200, 20)
-    nothing, _ = least(generated(1, 1, SPARSE), runs)
+    nothing, _ = least(['--generate', 'nodes=1', '--for', '1m'], runs)
     ms, mib, _ = of_node_minute(nodes, minutes, runs)
     yield (f'24 h of 5,000 nodes and 150,000 pods ({minutes} min of {nodes} nodes measured, {ms:.2f} ms a node and minute, {mib:.0f} MiB)',
            '60 s', span(ms / 1000 * 5000 * DAY))
     yield ('100 settings of 24 h of 1,000 nodes, on two cores (from the same)', '10 min',
            span(ms / 1000 * 1000 * DAY * 100 / 2))
     yield ("Kueue's performance suites: 15,000 workloads; 50,000 over 1,000 queues", '1 s; 5 s',
-           'not run: nothing reads their workloads and queues yet')
-    yield ('1,020 runs of the GPU fragmentation study over openb', '30 min',
-           'not run: GPUs of that trace are left out')
-    few = 20 if quick else 200
-    took, _ = least(generated(few, SPARSE_MINUTES, SPARSE), runs)
-    yield (f'20,000 nodes, 40,000 long and 50,000 batch pods to completion ({SPARSE_MINUTES} min of {few} nodes measured, {took:.1f} s)',
-           '10 s', span((took - nothing) / few * 20000))
-    machines, days = (2, 3) if quick else (50, 7)
-    took, _ = least(['--predictors', '--generate', f'nodes={machines}', '--for', f'{days * 24}h'], runs)
-    yield (f'all predictors and the oracle, 10,000 machines, 7 days ({days} days of {machines} machines measured, {took:.1f} s)',
-           '2 min', span(took / machines / days * 10000 * 7))
-    n, took = of_snapshot(10 if quick else 80, runs)
-    yield (f'1 GB snapshot and an hour of its cluster ({n / 1e6:.1f} MB measured, {took:.1f} s)', '30 s',
-           span((took - nothing) / n * 1e9))
+           f'{span(of_queues(5, 6, 100, runs))}; {span(of_queues(10, 100, 10, runs))}')
+    took = of_gpus(runs)
+    yield (f'1,020 runs of the GPU fragmentation study over a trace of openb\'s size, on two cores (1 run measured, {took:.1f} s)',
+           '30 min', span(took * GPU_RUNS / 2))
+    many = 2000 if quick else 20000
+    took, mib = of_sparse(many, runs)
+    yield (f'20,000 nodes, 40,000 long and 50,000 batch pods to completion, without a policy ({many:,} nodes measured, {took:.1f} s, {mib:.0f} MiB)',
+           '10 s', span(nothing + (took - nothing) / many * 20000))
+    machines = 40 if quick else 200
+    took, _ = least(['--predictors', '--generate', f'nodes={machines},prod=0.75'], runs)
+    yield (f'all predictors and the oracle, 10,000 machines, 7 days, on two cores ({machines} machines measured, {took:.1f} s)',
+           '2 min', span(took / machines * 10000 / 2))
+    for form in ('json', 'yaml'):
+        few = 20 if quick else 150
+        n, took = of_snapshot(few, form, runs)
+        yield (f'1 GB snapshot in {form.upper()}, to the figures of the first minute ({n / 1e6:.1f} MB of {few} nodes measured, {took:.1f} s)',
+               '30 s', span((took - nothing) / n * 1e9))
+        yield (f'the same, and an hour of the policy on its {few / n * 1e9:,.0f} nodes (from the first row)', '30 s',
+               span((took - nothing) / n * 1e9 + ms / 1000 * few / n * 1e9 * 59))
 
 
 def main():

@@ -117,6 +117,20 @@ describe("the oracle", function()
   end)
 end)
 
+describe("predictors of a generated cluster", function()
+  it("say the same in one process and in two", function()
+    local kubelua = os.getenv "KUBELUA" or "build/kubelua"
+    local function judged(jobs)
+      return process.run(("%s sim --predictors --generate nodes=100,prod=0.1 --for 72h --jobs %d"):format(
+        kubelua, jobs))
+    end
+    local one, code = judged(1)
+    assert.equal(0, code, one)
+    assert.matches("on 100 machines", one)
+    assert.equal(one, judged(2))
+  end)
+end)
+
 describe("predictors over what was recorded", function()
   local DAYS = 3
   local SECONDS = DAYS * 86400

@@ -1,6 +1,7 @@
 -- node.lua - what a node does with its pods, and what its agent (koordlet) reports of it: use follows from
 -- demand, batch jobs get what is left (suppression), memory runs out.
 
+local core = require "kubelua.core"
 local dice = require "kubelua.sim.dice"
 
 local M = {}
@@ -34,40 +35,41 @@ local function demands_of(w, t)
   end })
 end
 
--- What a prod pod holds of memory: as a trace says, or most of what it asks for.
-local function held(w, p) return w.holds and w.holds[p] or w.pods.memory[p] * 0.7 end
+-- The share of its request that a prod pod holds of memory, unless a trace says what it held.
+local HELD = 0.7
+local function held(w, p) return w.holds and w.holds[p] or w.pods.memory[p] * HELD end
 
 local NONE = {}
 
 -- The prod pods of a node: what they use, their memory, and the batch pods among them or nil. The columns are
 -- locals, since this is where most of a simulation without a script goes.
 local function prod(w, i, minute, curves)
-  local pods, s, told, time = w.pods, w.settings, w.uses or NONE, w.time
+  local pods, s, told, time, factor = w.pods, w.settings, w.uses or NONE, w.time, w.factor
   local class, placed, uses, cpu, app = pods.class, pods.placed, pods.used, pods.cpu, pods.app
+  local start, noise, seed, normal, holds = s.start_time, s.noise, w.seed, core.normal, w.holds or NONE
   local used, memory, jobs = 0, s.system_memory, nil
   for _, p in ipairs(w.nodes.pods[i]) do
     if class[p] ~= "prod" then
       jobs = jobs or {}
       jobs[#jobs + 1] = p
-    elseif time < placed[p] + s.start_time then
+    elseif time < placed[p] + start then
       uses[p] = 0
     else
       local u = told[p]
       if not u then
-        local share = curves[app[p]] * w.factor[p] + s.noise * dice.normal(w.seed + p, minute, 3)
-        u = cpu[p] * math.max(0.01, share)
+        local share = curves[app[p]] * factor[p] + noise * normal(seed + p, minute, 3)
+        u = cpu[p] * (share > 0.01 and share or 0.01)
       end
       uses[p] = u
       used = used + u
-      memory = memory + held(w, p)
+      memory = memory + (holds[p] or pods.memory[p] * HELD)
     end
   end
   return used, memory, jobs
 end
 
 -- What batch jobs may use of a node: whatever the policy allows, prod pods come first.
-local function allowed_on(w, i, used)
-  local cap, system, s = w.nodes.cpu[i], w.nodes.system[i], w.settings
+local function allowed_on(s, cap, system, used)
   local left = math.max(cap - used - system, 0)
   return math.min(math.max(cap * s.suppress - used - system, cap * s.suppress_floor), left)
 end
@@ -125,18 +127,21 @@ end
 ---@param w kubelua.SimWorld
 ---@param seconds number
 function M.pass(w, seconds)
-  local nodes = w.nodes
+  local nodes, s = w.nodes, w.settings
   local minute, curves = math.tointeger(w.time // 60), demands_of(w, w.time)
+  local ready, cpu, systems, unmet, prod_used = nodes.ready, nodes.cpu, nodes.system, nodes.unmet,
+    nodes.prod_used
   for i = 1, nodes.n do
-    nodes.prod_used[i], nodes.batch_used[i], nodes.batch_wanted[i], nodes.unmet[i] = 0, 0, 0, 0
-    if nodes.ready[i] then
+    prod_used[i], nodes.batch_used[i], nodes.batch_wanted[i], unmet[i] = 0, 0, 0, 0
+    if ready[i] then
       local used, memory, jobs = prod(w, i, minute, curves)
-      local room = nodes.cpu[i] - nodes.system[i]
-      nodes.unmet[i] = math.max(0, used - room)
-      nodes.prod_used[i] = math.min(used, room)
-      nodes.allowed[i] = allowed_on(w, i, nodes.prod_used[i])
+      local room = cpu[i] - systems[i]
+      if used > room then unmet[i], used = used - room, room end
+      prod_used[i] = used
+      local allowed = allowed_on(s, cpu[i], systems[i], used)
+      nodes.allowed[i] = allowed
       if jobs then
-        local more, done = batch(w, i, jobs, nodes.allowed[i], seconds)
+        local more, done = batch(w, i, jobs, allowed, seconds)
         for _, p in ipairs(done or NONE) do w:finish(p) end
         memory = memory + more
         if memory > nodes.memory[i] then memory = out_of_memory(w, i, jobs, memory) end

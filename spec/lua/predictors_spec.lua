@@ -121,7 +121,7 @@ describe("predictors of a generated cluster", function()
   it("say the same in one process and in two", function()
     local kubelua = os.getenv "KUBELUA" or "build/kubelua"
     local function judged(jobs)
-      return process.run(("%s sim --predictors --generate nodes=100,prod=0.1 --for 72h --jobs %d"):format(
+      return process.run(("%s sim --predictors --generate nodes=100,prod=0.2 --for 72h --jobs %d"):format(
         kubelua, jobs))
     end
     local one, code = judged(1)

@@ -362,6 +362,14 @@ static void service_spec(const kl_value **s)
     if (balanced)
         kl__put_bool(s, "allocateLoadBalancerNodePorts", true);
 }
+static void ingress_mode(const kl_value **i)
+{
+    if (kl_value_get(*i, "ip"))
+        kl__put_str(i, "ipMode", "VIP");
+}
+static void balancer_ingress(const kl_value **b) { kl__each_inside(b, "ingress", ingress_mode); }
+static void service_status(const kl_value **s) { kl__inside(s, "loadBalancer", balancer_ingress); }
+
 static const struct {
     const char *group, *plural;
     kl__edit_fn *spec;
@@ -446,6 +454,8 @@ static void controller_labels(const kl_value **o)
 
 void kl__defaults(const char *group, const char *plural, const kl_value **o)
 {
+    if (!*group && !strcmp(plural, "services"))
+        kl__inside(o, "status", service_status);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         if (!strcmp(specs[i].group, group) && !strcmp(specs[i].plural, plural))
             kl__inside(o, "spec", specs[i].spec);

@@ -9,6 +9,7 @@
 void kl_cell_text(const char *text, kl_buf *out); /* NULL is "" */
 /* How long ago an RFC 3339 time was, in kubectl's form ("3h2m"); false when it is not a time. */
 bool kl_cell_since(const char *text, kl_time now, char *out, size_t n);
+int kl__cell_by_text(const void *a, const void *b);          /* for qsort of const char * */
 void kl_cell_duration(int64_t seconds, char *out, size_t n); /* two units while small, one when large */
 /* the condition of that type in status.conditions; borrowed, or NULL */
 const kl_value *kl_cell_condition(const kl_value *o, const char *type);
@@ -21,6 +22,23 @@ void kl_cell_pod_ip(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_pod_node(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_pod_nominated(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_pod_gates(const kl_value *o, kl_time now, kl_buf *out);
+
+/* Columns of nodes, services and events (cells_core.c). */
+void kl_cell_node_status(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_node_roles(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_node_internal(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_node_external(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_node_os(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_node_kernel(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_node_runtime(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_service_external(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_service_ports(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_event_seen(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_event_object(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_event_message(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_event_source(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_event_first(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_event_count(const kl_value *o, kl_time now, kl_buf *out);
 
 /* Columns of other kinds (cells_kinds.c), in the order of the kinds there. */
 void kl_cell_job_status(const kl_value *o, kl_time now, kl_buf *out);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -274,17 +275,18 @@ static void quota(const kl_value *o, bool limits, kl_buf *out)
 {
     static const char prefix[] = "limits.";
     const kl_value *hard = kl_value_at(o, "status", "hard", NULL);
+    const char **names = kl_new_array(const char *, kl_value_len(hard) + 1);
+    for (size_t i = 0; i < kl_value_len(hard); i++)
+        kl_value_member(hard, i, &names[i], &(size_t){0});
+    qsort(names, kl_value_len(hard), sizeof *names, kl__cell_by_text);
     kl_buf text = KL_BUF_INIT;
-    for (size_t i = 0; i < kl_value_len(hard); i++) {
-        const char *name;
-        size_t n;
-        const kl_value *most = kl_value_member(hard, i, &name, &n);
-        if (!strncmp(name, prefix, sizeof prefix - 1) != limits)
-            continue;
-        kl_buf_printf(&text, "%s%s: %s/%s", text.len ? ", " : "", name,
-            str_or(kl_value_str_at(o, "status", "used", name, NULL), "0"), str_or(kl_value_str(most), "0"));
-    }
+    for (size_t i = 0; i < kl_value_len(hard); i++)
+        if (!strncmp(names[i], prefix, sizeof prefix - 1) == limits)
+            kl_buf_printf(&text, "%s%s: %s/%s", text.len ? ", " : "", names[i],
+                str_or(kl_value_str_at(o, "status", "used", names[i], NULL), "0"),
+                str_or(kl_value_str_at(hard, names[i], NULL), "0"));
     finish(&text, "", out);
+    kl_free(names);
 }
 void kl_cell_quota_requests(const kl_value *o, kl_time now, kl_buf *out)
 {
@@ -412,7 +414,8 @@ static const kl_value *bound(const kl_value *o)
 void kl_cell_claim_capacity(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
-    kl_cell_text(kl_value_str_at(bound(o), "capacity", "storage", NULL), out);
+    const kl_value *status = bound(o);
+    kl_cell_text(str_or(kl_value_str_at(status, "capacity", "storage", NULL), status ? "0" : ""), out);
 }
 void kl_cell_claim_modes(const kl_value *o, kl_time now, kl_buf *out)
 {

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
+#include "model/selector.h"
 #include "model/time.h"
 #include "show/cells.h"
 #include "show/scaler.h"
@@ -88,82 +89,6 @@ static void age(const kl_value *o, kl_time now, kl_buf *out)
     put_age(kl_value_str_at(o, "metadata", "creationTimestamp", NULL), now, "<unknown>", out);
 }
 
-/* ------------------------------------------------------------------ nodes */
-
-static void node_status(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const kl_value *ready = kl_cell_condition(o, "Ready");
-    const char *status = kl_value_str_at(ready, "status", NULL);
-    char *text = kl_sprintf("%s%s",
-        !ready                                  ? "Unknown"
-            : status && !strcmp(status, "True") ? "Ready"
-                                                : "NotReady",
-        kl_value_bool(kl_value_at(o, "spec", "unschedulable", NULL), false) ? ",SchedulingDisabled" : "");
-    kl_cell_text(text, out);
-    kl_free(text);
-}
-
-static void node_roles(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    static const char prefix[] = "node-role.kubernetes.io/";
-    const kl_value *labels = kl_value_at(o, "metadata", "labels", NULL);
-    kl_buf text = KL_BUF_INIT;
-    for (size_t i = 0; i < kl_value_len(labels); i++) {
-        const char *key;
-        size_t n;
-        kl_value_member(labels, i, &key, &n);
-        if (!strncmp(key, prefix, sizeof prefix - 1) && key[sizeof prefix - 1])
-            kl_buf_printf(&text, "%s%s", text.len ? "," : "", key + sizeof prefix - 1);
-    }
-    kl_cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
-    kl_buf_fini(&text);
-}
-
-static void node_address(const kl_value *o, const char *type, kl_buf *out)
-{
-    const kl_value *list = kl_value_at(o, "status", "addresses", NULL);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *have = kl_value_str_at(kl_value_item(list, i), "type", NULL);
-        if (have && !strcmp(have, type)) {
-            kl_cell_text(kl_value_str_at(kl_value_item(list, i), "address", NULL), out);
-            return;
-        }
-    }
-    kl_cell_text("<none>", out);
-}
-static void node_internal(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    node_address(o, "InternalIP", out);
-}
-static void node_external(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    node_address(o, "ExternalIP", out);
-}
-static void put_or_unknown(const kl_value *o, const char *field, kl_buf *out)
-{
-    const char *text = kl_value_str_at(o, "status", "nodeInfo", field, NULL);
-    kl_cell_text(text && *text ? text : "<unknown>", out);
-}
-static void node_os(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    put_or_unknown(o, "osImage", out);
-}
-static void node_kernel(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    put_or_unknown(o, "kernelVersion", out);
-}
-static void node_runtime(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    put_or_unknown(o, "containerRuntimeVersion", out);
-}
-
 /* ------------------------------------------------------------------ workloads and the rest */
 
 static void of_replicas(const kl_value *o, const char *have, int64_t dflt, kl_buf *out)
@@ -175,6 +100,38 @@ static void ready_of(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
     of_replicas(o, "readyReplicas", 1, out);
+}
+
+/* Numbers in columns of texts, as in kube-apiserver. */
+static void put_number(const kl_value *o, const char *part, const char *field, kl_buf *out)
+{
+    kl_buf_printf(out, "%" PRId64, kl_value_int_at(o, 0, part, field, NULL));
+}
+static void updated(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_number(o, "status", "updatedReplicas", out);
+}
+static void available(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_number(o, "status", "availableReplicas", out);
+}
+static void most_pods(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_number(o, "spec", "maxReplicas", out);
+}
+static void current(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_number(o, "status", "currentReplicas", out);
+}
+
+static void expands(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    kl_buf_puts(out, kl_value_bool(kl_value_get(o, "allowVolumeExpansion"), false) ? "true" : "false");
 }
 
 static void template_list(const kl_value *o, const char *field, kl_buf *out)
@@ -200,35 +157,27 @@ static void images(const kl_value *o, kl_time now, kl_buf *out)
     template_list(o, "image", out);
 }
 
-static void put_labels(const kl_value *labels, kl_buf *out)
+static void put_selector(const kl_value *v, kl_buf *out)
 {
-    kl_buf text = KL_BUF_INIT;
-    for (size_t i = 0; i < kl_value_len(labels); i++) {
-        const char *key;
-        size_t n;
-        const kl_value *v = kl_value_member(labels, i, &key, &n);
-        kl_buf_printf(&text, "%s%s=%s", i ? "," : "", key, kl_value_str(v) ? kl_value_str(v) : "");
-    }
-    kl_cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
-    kl_buf_fini(&text);
+    char *text = kl_selector_text_of(v);
+    kl_cell_text(text && *text ? text : "<none>", out);
+    kl_free(text);
 }
 static void selector(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
-    const kl_value *job = kl_value_at(o, "spec", "jobTemplate", NULL),
-                   *map = kl_value_at(job ? job : o, "spec", "selector", NULL),
-                   *match = kl_value_get(map, "matchLabels");
-    put_labels(match ? match : map, out);
+    const kl_value *job = kl_value_at(o, "spec", "jobTemplate", NULL);
+    put_selector(kl_value_at(job ? job : o, "spec", "selector", NULL), out);
 }
 static void node_selector(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
-    put_labels(kl_value_at(o, "spec", "template", "spec", "nodeSelector", NULL), out);
+    put_selector(kl_value_at(o, "spec", "template", "spec", "nodeSelector", NULL), out);
 }
 static void pod_selector(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
-    put_labels(kl_value_at(o, "spec", "podSelector", "matchLabels", NULL), out);
+    put_selector(kl_value_at(o, "spec", "podSelector", NULL), out);
 }
 
 static void data_count(const kl_value *o, kl_time now, kl_buf *out)
@@ -236,59 +185,6 @@ static void data_count(const kl_value *o, kl_time now, kl_buf *out)
     (void)now;
     kl_buf_printf(
         out, "%zu", kl_value_len(kl_value_get(o, "data")) + kl_value_len(kl_value_get(o, "binaryData")));
-}
-
-static void service_external(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const char *type = kl_value_str_at(o, "spec", "type", NULL),
-               *name = kl_value_str_at(o, "spec", "externalName", NULL);
-    kl_cell_text(type && !strcmp(type, "ExternalName") ? name
-            : type && !strcmp(type, "LoadBalancer")    ? "<pending>"
-                                                       : "<none>",
-        out);
-}
-static void service_ports(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const kl_value *list = kl_value_at(o, "spec", "ports", NULL);
-    kl_buf text = KL_BUF_INIT;
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *p = kl_value_item(list, i);
-        int64_t node = kl_value_int_at(p, 0, "nodePort", NULL);
-        const char *protocol = kl_value_str_at(p, "protocol", NULL);
-        kl_buf_printf(&text, "%s%" PRId64, i ? "," : "", kl_value_int_at(p, 0, "port", NULL));
-        if (node)
-            kl_buf_printf(&text, ":%" PRId64, node);
-        kl_buf_printf(&text, "/%s", protocol ? protocol : "TCP");
-    }
-    kl_cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
-    kl_buf_fini(&text);
-}
-
-static void event_seen(const kl_value *o, kl_time now, kl_buf *out)
-{
-    static const char *const fields[] = {"lastTimestamp", "firstTimestamp", "eventTime"};
-    for (size_t i = 0; i < 3; i++) {
-        const char *at = kl_value_str(kl_value_get(o, fields[i]));
-        if (at) {
-            put_age(at, now, "<unknown>", out);
-            return;
-        }
-    }
-    kl_cell_text("<unknown>", out);
-}
-static void event_object(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const char *kind = kl_value_str_at(o, "involvedObject", "kind", NULL),
-               *name = kl_value_str_at(o, "involvedObject", "name", NULL);
-    char *text = kl_sprintf("%s/%s", kind ? kind : "", name ? name : "");
-    for (char *p = text; *p && *p != '/'; p++)
-        if (*p >= 'A' && *p <= 'Z')
-            *p = (char)(*p - 'A' + 'a');
-    kl_cell_text(text, out);
-    kl_free(text);
 }
 
 static void created(const kl_value *o, kl_time now, kl_buf *out)
@@ -323,12 +219,14 @@ static const struct {
             {"Nominated Node", "string", 1, NULL, kl_cell_pod_nominated},
             {"Readiness Gates", "string", 1, NULL, kl_cell_pod_gates}}},
     {"", "nodes",
-        {NAME, {"Status", "string", 0, NULL, node_status}, {"Roles", "string", 0, NULL, node_roles}, AGE,
+        {NAME, {"Status", "string", 0, NULL, kl_cell_node_status},
+            {"Roles", "string", 0, NULL, kl_cell_node_roles}, AGE,
             {"Version", "string", 0, "status.nodeInfo.kubeletVersion", NULL},
-            {"Internal-IP", "string", 1, NULL, node_internal},
-            {"External-IP", "string", 1, NULL, node_external}, {"OS-Image", "string", 1, NULL, node_os},
-            {"Kernel-Version", "string", 1, NULL, node_kernel},
-            {"Container-Runtime", "string", 1, NULL, node_runtime}}},
+            {"Internal-IP", "string", 1, NULL, kl_cell_node_internal},
+            {"External-IP", "string", 1, NULL, kl_cell_node_external},
+            {"OS-Image", "string", 1, NULL, kl_cell_node_os},
+            {"Kernel-Version", "string", 1, NULL, kl_cell_node_kernel},
+            {"Container-Runtime", "string", 1, NULL, kl_cell_node_runtime}}},
     {"", "namespaces", {NAME, {"Status", "string", 0, "status.phase", NULL}, AGE}},
     {"", "configmaps", {NAME, {"Data", "string", 0, NULL, data_count}, AGE}},
     {"", "secrets",
@@ -336,20 +234,26 @@ static const struct {
     {"", "services",
         {NAME, {"Type", "string", 0, "spec.type", NULL},
             {"Cluster-IP", "string", 0, NULL, kl_cell_service_address},
-            {"External-IP", "string", 0, NULL, service_external},
-            {"Port(s)", "string", 0, NULL, service_ports}, AGE, {"Selector", "string", 1, NULL, selector}}},
+            {"External-IP", "string", 0, NULL, kl_cell_service_external},
+            {"Port(s)", "string", 0, NULL, kl_cell_service_ports}, AGE,
+            {"Selector", "string", 1, NULL, selector}}},
     {"", "events",
-        {{"Last Seen", "string", 0, NULL, event_seen}, {"Type", "string", 0, "type", NULL},
-            {"Reason", "string", 0, "reason", NULL}, {"Object", "string", 0, NULL, event_object},
-            {"Message", "string", 0, "message", NULL}}},
+        {{"Last Seen", "string", 0, NULL, kl_cell_event_seen}, {"Type", "string", 0, "type", NULL},
+            {"Reason", "string", 0, "reason", NULL}, {"Object", "string", 0, NULL, kl_cell_event_object},
+            {"Subobject", "string", 1, "involvedObject.fieldPath", NULL},
+            {"Source", "string", 1, NULL, kl_cell_event_source},
+            {"Message", "string", 0, NULL, kl_cell_event_message},
+            {"First Seen", "string", 1, NULL, kl_cell_event_first},
+            {"Count", "string", 1, NULL, kl_cell_event_count}, {"Name", "string", 1, "metadata.name", NULL}}},
     {"", "replicationcontrollers",
         {NAME, {"Desired", "integer", 0, "spec.replicas", NULL},
             {"Current", "integer", 0, "status.replicas", NULL},
-            {"Ready", "integer", 0, "status.readyReplicas", NULL}, AGE, WIDE_TEMPLATE}},
+            {"Ready", "integer", 0, "status.readyReplicas", NULL}, AGE,
+            {"Containers", "string", 1, NULL, containers}, {"Images", "string", 1, NULL, images},
+            {"Selector", "string", 1, NULL, selector}}},
     {"apps", "deployments",
-        {NAME, {"Ready", "string", 0, NULL, ready_of},
-            {"Up-to-date", "integer", 0, "status.updatedReplicas", NULL},
-            {"Available", "integer", 0, "status.availableReplicas", NULL}, AGE, WIDE_TEMPLATE}},
+        {NAME, {"Ready", "string", 0, NULL, ready_of}, {"Up-to-date", "string", 0, NULL, updated},
+            {"Available", "string", 0, NULL, available}, AGE, WIDE_TEMPLATE}},
     {"apps", "replicasets",
         {NAME, {"Desired", "integer", 0, "spec.replicas", NULL},
             {"Current", "integer", 0, "status.replicas", NULL},
@@ -371,7 +275,7 @@ static const struct {
     {"batch", "cronjobs",
         {NAME, {"Schedule", "string", 0, "spec.schedule", NULL},
             {"Timezone", "string", 0, NULL, kl_cell_cron_zone},
-            {"Suspend", "string", 0, NULL, kl_cell_cron_suspend},
+            {"Suspend", "boolean", 0, NULL, kl_cell_cron_suspend},
             {"Active", "integer", 0, NULL, kl_cell_cron_active},
             {"Last Schedule", "string", 0, NULL, kl_cell_cron_last}, AGE, WIDE_TEMPLATE}},
     {"rbac.authorization.k8s.io", "rolebindings",
@@ -395,9 +299,8 @@ static const struct {
     {"autoscaling", "horizontalpodautoscalers",
         {NAME, {"Reference", "string", 0, NULL, kl_cell_hpa_reference},
             {"Targets", "string", 0, NULL, kl_cell_hpa_targets},
-            {"MinPods", "string", 0, NULL, kl_cell_hpa_min},
-            {"MaxPods", "integer", 0, "spec.maxReplicas", NULL},
-            {"Replicas", "integer", 0, "status.currentReplicas", NULL}, AGE}},
+            {"MinPods", "string", 0, NULL, kl_cell_hpa_min}, {"MaxPods", "string", 0, NULL, most_pods},
+            {"Replicas", "string", 0, NULL, current}, AGE}},
     {"networking.k8s.io", "ingresses",
         {NAME, {"Class", "string", 0, NULL, kl_cell_ingress_class},
             {"Hosts", "string", 0, NULL, kl_cell_ingress_hosts},
@@ -431,7 +334,7 @@ static const struct {
         {{"Name", "string", 0, NULL, kl_cell_class_name}, {"Provisioner", "string", 0, "provisioner", NULL},
             {"ReclaimPolicy", "string", 0, "reclaimPolicy", NULL},
             {"VolumeBindingMode", "string", 0, "volumeBindingMode", NULL},
-            {"AllowVolumeExpansion", "boolean", 0, "allowVolumeExpansion", NULL}, AGE}},
+            {"AllowVolumeExpansion", "string", 0, NULL, expands}, AGE}},
     {"apiregistration.k8s.io", "apiservices",
         {NAME, {"Service", "string", 0, NULL, kl_cell_api_service},
             {"Available", "string", 0, NULL, kl_cell_api_available}, AGE}},
@@ -591,6 +494,18 @@ static void put_custom(const kl_value *column, const kl_value *o, kl_time now, k
         kl_value_encode(v, out);
 }
 
+/* kubectl leaves out pods that have ended, where it is told to. */
+static void put_end(const kl__kind *k, const kl_value *o, kl_buf *out)
+{
+    const char *phase = kl_value_str_at(o, "status", "phase", NULL);
+    bool good = phase && !strcmp(phase, "Succeeded"), bad = phase && !strcmp(phase, "Failed");
+    if (*k->group || strcmp(k->plural, "pods") || !(good || bad))
+        return;
+    kl_buf_printf(out,
+        ",\"conditions\":[{\"type\":\"Completed\",\"status\":\"True\",\"reason\":\"%s\",\"message\":\"%s\"}]",
+        phase, good ? "The pod has completed successfully." : "The pod failed.");
+}
+
 void kl_show_row(
     const kl__kind *k, const kl_show_form *form, const kl_value *object, kl_time now, kl_buf *out)
 {
@@ -613,7 +528,8 @@ void kl_show_row(
         }
         kl_value_unref(o);
     }
-    kl_buf_puts(out, "]");
+    kl_buf_putc(out, ']');
+    put_end(k, object, out);
     kl_buf_puts(out, ",\"object\":");
     if (form->include == KL_INCLUDE_NONE) {
         kl_buf_puts(out, "null");

@@ -149,7 +149,9 @@ local function scrub(value)
   if copy.columnDefinitions then
     for _, column in ipairs(copy.columnDefinitions) do column.description = nil end
     for _, row in ipairs(copy.rows or {}) do
-      for i, cell in ipairs(row.cells) do row.cells[i] = tostring(cell):gsub("^%d+s$", "AGE") end
+      for i, cell in ipairs(row.cells) do
+        row.cells[i] = tostring(cell):gsub("^%d+s$", "AGE"):gsub("^%d+%-%d+%-%d+T%d+:%d+:%d+Z$", "TIME")
+      end
     end
   end
   if math.type(copy.nodePort) and copy.nodePort >= 30000 then copy.nodePort = "NODEPORT" end

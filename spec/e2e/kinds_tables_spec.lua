@@ -1,0 +1,194 @@
+-- kinds_tables_spec.lua - what kubectl prints of built-in kinds: each is made, gets a status, and is read as
+-- a table. Devices and the kinds that serve the server have rows in specs of their own.
+
+local both = require "support.both"
+
+local LONG_AGO = "2020-01-01T00:00:00Z" -- its age is the same on both servers, however slow they are
+local POD = { containers = { { name = "a", image = "one" }, { name = "b", image = "two" } } }
+local LABELS = { app = "x" }
+local TEMPLATE = { metadata = { labels = LABELS }, spec = POD }
+local SELECTOR = { matchLabels = LABELS }
+
+-- Adds rows: made(kind, path, object, status ...) makes the object, gives it each status, and reads it as a
+-- table after each.
+local function maker(rows)
+  return function(kind, path, object, ...)
+    local name = ("t%d"):format(#rows)
+    local o = both.merge({ metadata = { name = name } }, object)
+    local one = path .. "/" .. o.metadata.name
+    rows[#rows + 1] = { kind .. " " .. name, "POST", path, o, 201 }
+    local shown = one .. (kind == "DaemonSet" and "?includeObject=None" or "") -- whose annotations differ
+    rows[#rows + 1] = { kind .. " " .. name .. " as a table", "TABLE", shown, nil, 200 }
+    for i, status in ipairs { ... } do
+      rows[#rows + 1] = { ("%s %s: status %d"):format(kind, name, i), "PATCH", one .. "/status",
+        { status = status }, 200 }
+      rows[#rows + 1] = { ("%s %s: status %d as a table"):format(kind, name, i), "TABLE", shown, nil, 200 }
+    end
+  end
+end
+
+both.describe("tables of pods and what makes them", function(ns)
+  local rows = {}
+  local made = maker(rows)
+  local core, apps, batch = "/api/v1/namespaces/" .. ns, "/apis/apps/v1/namespaces/" .. ns,
+    "/apis/batch/v1/namespaces/" .. ns
+
+  local function container(name, state, restarts, ready)
+    return { name = name, image = "i", imageID = "", ready = ready or false, restartCount = restarts or 0,
+      state = state, started = ready or false }
+  end
+  local RUNS, WAITS = { running = { startedAt = LONG_AGO } }, { waiting = { reason = "ImagePullBackOff" } }
+  local function ended(code, reason, signal)
+    return { terminated = { exitCode = code, reason = reason, signal = signal, startedAt = LONG_AGO,
+      finishedAt = LONG_AGO } }
+  end
+  local again = container("a", RUNS, 3, true)
+  again.lastState = ended(1, "Error")
+  made("Pod", core .. "/pods", { spec = POD },
+    { phase = "Running", podIP = "10.1.2.3", podIPs = { { ip = "10.1.2.3" } },
+      containerStatuses = { again, container("b", RUNS, 0, true) },
+      conditions = { { type = "Ready", status = "True" } } },
+    { containerStatuses = { container("a", WAITS), container("b", RUNS, 1, true) } },
+    { containerStatuses = { container("a", ended(0, "Completed")), container("b", RUNS, 1, true) } },
+    { containerStatuses = { container("a", ended(3, "Error")), container("b", ended(0, "Completed")) } },
+    { containerStatuses = { container("a", ended(137, nil, 9)), container("b", ended(3)) } },
+    { phase = "Failed", reason = "Evicted", containerStatuses = both.NONE },
+    { nominatedNodeName = "elsewhere" })
+  made("Pod with an init container and gates", core .. "/pods", { spec = both.merge({ nodeName = "here",
+    initContainers = { { name = "i", image = "one" }, { name = "j", image = "one" } },
+    readinessGates = { { conditionType = "example.com/a" }, { conditionType = "example.com/b" } } }, POD) },
+    { phase = "Pending", initContainerStatuses = { container("i", ended(0)), container("j", WAITS) },
+      conditions = { { type = "example.com/a", status = "True" } } },
+    { initContainerStatuses = { container("i", ended(0)), container("j", ended(2)) } },
+    { initContainerStatuses = { container("i", ended(0)), container("j", RUNS) } })
+  made("ReplicationController", core .. "/replicationcontrollers", { spec = { replicas = 3, selector = LABELS,
+    template = TEMPLATE } }, { replicas = 2, readyReplicas = 1 })
+  made("Deployment", apps .. "/deployments", { spec = { replicas = 3, selector = SELECTOR,
+    template = TEMPLATE } }, { replicas = 3, readyReplicas = 2, updatedReplicas = 3, availableReplicas = 1 })
+  made("ReplicaSet", apps .. "/replicasets", { spec = { replicas = 3, selector = { matchExpressions = {
+    { key = "app", operator = "In", values = { "x", "y" } }, { key = "z", operator = "DoesNotExist" } } },
+    template = TEMPLATE } }, { replicas = 2, readyReplicas = 1 })
+  made("StatefulSet", apps .. "/statefulsets", { spec = { replicas = 2, selector = SELECTOR,
+    serviceName = "s", template = TEMPLATE } }, { replicas = 2, readyReplicas = 1 })
+  made("DaemonSet", apps .. "/daemonsets", { spec = { selector = SELECTOR, template = { metadata = {
+    labels = LABELS }, spec = both.merge({ nodeSelector = { disk = "fast", zone = "a" } }, POD) } } },
+    { desiredNumberScheduled = 5, currentNumberScheduled = 4, numberReady = 3, updatedNumberScheduled = 2,
+      numberAvailable = 1, numberMisscheduled = 0 })
+  local JOB = { template = { spec = both.merge({ restartPolicy = "Never" }, POD) } }
+  made("Job", batch .. "/jobs", { spec = both.merge({ completions = 3, parallelism = 2 }, JOB) },
+    { startTime = LONG_AGO, active = 2, ready = 1 })
+  made("Job of any number", batch .. "/jobs", { spec = both.merge({ parallelism = 2 }, JOB) })
+  made("suspended Job", batch .. "/jobs", { spec = both.merge({ suspend = true }, JOB) },
+    { conditions = { { type = "Suspended", status = "True" } } })
+  made("Job that ended", batch .. "/jobs", { spec = JOB },
+    { startTime = LONG_AGO, completionTime = "2020-01-01T00:01:30Z", succeeded = 1, conditions = {
+      { type = "SuccessCriteriaMet", status = "True" }, { type = "Complete", status = "True" } } })
+  made("CronJob", batch .. "/cronjobs", { spec = { schedule = "*/5 * * * *", jobTemplate = { spec = JOB } } },
+    { lastScheduleTime = LONG_AGO, active = { { kind = "Job", name = "a" }, { kind = "Job", name = "b" } } })
+  made("CronJob of a zone", batch .. "/cronjobs", { spec = { schedule = "@daily", timeZone = "Europe/Berlin",
+    suspend = true, jobTemplate = { spec = JOB } } })
+  made("PodDisruptionBudget", "/apis/policy/v1/namespaces/" .. ns .. "/poddisruptionbudgets", {
+    spec = { minAvailable = "50%", selector = SELECTOR } }, { disruptionsAllowed = 1, currentHealthy = 3,
+    desiredHealthy = 2, expectedPods = 3 })
+  made("PodDisruptionBudget", "/apis/policy/v1/namespaces/" .. ns .. "/poddisruptionbudgets", {
+    spec = { maxUnavailable = 1, selector = SELECTOR } })
+  local hpas = "/apis/autoscaling/v2/namespaces/" .. ns .. "/horizontalpodautoscalers"
+  local function resource(name, target) return { type = "Resource", resource = { name = name,
+    target = target } } end
+  made("HorizontalPodAutoscaler", hpas, { spec = { maxReplicas = 9, minReplicas = 2,
+    scaleTargetRef = { kind = "Deployment", name = "web", apiVersion = "apps/v1" },
+    metrics = { resource("cpu", { type = "Utilization", averageUtilization = 50 }),
+      resource("memory", { type = "AverageValue", averageValue = "1Gi" }) } } },
+    { currentReplicas = 3, desiredReplicas = 4, currentMetrics = {
+      { type = "Resource", resource = { name = "cpu", current = { averageUtilization = 70,
+        averageValue = "7m" } } } } })
+  return rows
+end)
+
+both.describe("tables of the rest", function(ns)
+  local rows = {}
+  local made = maker(rows)
+  local core, net = "/api/v1/namespaces/" .. ns, "/apis/networking.k8s.io/v1/namespaces/" .. ns
+  local unique = ns .. "-x"
+
+  made("ConfigMap", core .. "/configmaps", { data = { a = "1", b = "2" }, binaryData = { c = "YQ==" } })
+  made("Secret", core .. "/secrets", { type = "example.com/x", data = { a = "YQ==" } })
+  made("Event", core .. "/events", { involvedObject = { kind = "ReplicaSet", name = "Web-1", namespace = ns },
+    reason = "Scaled", message = "up", type = "Normal", lastTimestamp = LONG_AGO })
+  made("Event of no time", core .. "/events", { involvedObject = { kind = "Pod", name = "p", namespace = ns,
+    fieldPath = "spec.containers{a}" }, reason = "Seen", message = " it \n", type = "Warning",
+    source = { component = "kubelet", host = "here" }, firstTimestamp = LONG_AGO, count = 7 })
+  made("Event of a series", core .. "/events", { involvedObject = { kind = "Pod", namespace = ns },
+    reason = "Seen", message = "it", type = "Normal", action = "Look",
+    eventTime = "2020-01-01T00:00:00.000000Z",
+    reportingComponent = "example.com/seer", reportingInstance = "seer-1",
+    series = { count = 9, lastObservedTime = "2023-01-01T00:00:00.000000Z" } })
+  made("Node", "/api/v1/nodes", { metadata = { name = unique, labels = {
+    ["node-role.kubernetes.io/worker"] = "", ["node-role.kubernetes.io/edge"] = "" } },
+    spec = { unschedulable = true } },
+    { conditions = { { type = "Ready", status = "True" } }, addresses = {
+      { type = "InternalIP", address = "192.0.2.1" }, { type = "ExternalIP", address = "192.0.2.2" } } },
+    { conditions = { { type = "Ready", status = "False" } } })
+  made("Service", core .. "/services", { spec = { selector = { app = "x", tier = "y" }, ports = {
+    { name = "a", port = 80 }, { name = "b", port = 53, protocol = "UDP" } } } })
+  made("Service without an address", core .. "/services", { spec = { clusterIP = "None" } })
+  made("Service with addresses of its own", core .. "/services", { spec = { ports = { { port = 80 } },
+    externalIPs = { "192.0.2.7", "192.0.2.8" } } })
+  made("Service of another name", core .. "/services", { spec = { type = "ExternalName",
+    externalName = "example.com" } })
+  made("Service of a node", core .. "/services", { spec = { type = "NodePort", ports = { { port = 80,
+    nodePort = 30999 } } } })
+  made("Service with a balancer", core .. "/services", { spec = { type = "LoadBalancer", ports = {
+    { port = 80, nodePort = 30998 } } } },
+    { loadBalancer = { ingress = { { ip = "192.0.2.9" }, { hostname = "lb.example.com" } } } })
+  local PATHS = { paths = { { path = "/", pathType = "Prefix", backend = { service = { name = "s",
+    port = { number = 80 } } } } } }
+  made("Ingress", net .. "/ingresses", { spec = { ingressClassName = "c",
+    tls = { { hosts = { "a.example" } } },
+    rules = { { host = "a.example", http = PATHS }, { host = "b.example", http = PATHS } } } },
+    { loadBalancer = { ingress = { { ip = "192.0.2.9" }, { hostname = "lb.example.com" } } } })
+  made("Ingress of any host", net .. "/ingresses", { spec = { rules = { { http = PATHS } } } })
+  made("NetworkPolicy", net .. "/networkpolicies", { spec = { podSelector = SELECTOR } })
+  made("Role", "/apis/rbac.authorization.k8s.io/v1/namespaces/" .. ns .. "/roles", { rules = { { verbs = {
+    "get" }, apiGroups = { "" }, resources = { "pods" } } } })
+  made("RoleBinding", "/apis/rbac.authorization.k8s.io/v1/namespaces/" .. ns .. "/rolebindings", {
+    roleRef = { kind = "Role", name = "r", apiGroup = "rbac.authorization.k8s.io" }, subjects = {
+      { kind = "User", name = "u", apiGroup = "rbac.authorization.k8s.io" },
+      { kind = "User", name = "v", apiGroup = "rbac.authorization.k8s.io" },
+      { kind = "Group", name = "g", apiGroup = "rbac.authorization.k8s.io" },
+      { kind = "ServiceAccount", name = "s", namespace = "n" } } })
+  made("ResourceQuota", core .. "/resourcequotas", { spec = { hard = { pods = "5", ["requests.cpu"] = "2",
+    ["limits.cpu"] = "4", ["limits.memory"] = "1Gi" } } },
+    { hard = { pods = "5", ["requests.cpu"] = "2", ["limits.cpu"] = "4", ["limits.memory"] = "1Gi" },
+      used = { pods = "1", ["requests.cpu"] = "500m", ["limits.cpu"] = "1", ["limits.memory"] = "1Mi" } })
+  made("LimitRange", core .. "/limitranges", { spec = { limits = { { type = "Pod",
+    max = { cpu = "1" } } } } })
+  made("Lease", "/apis/coordination.k8s.io/v1/namespaces/" .. ns .. "/leases", {
+    spec = { holderIdentity = "me" } })
+  made("PersistentVolume", "/api/v1/persistentvolumes", { metadata = { name = unique }, spec = {
+    storageClassName = "fast", claimRef = { namespace = "n", name = "c" }, capacity = { storage = "1Gi" },
+    accessModes = { "ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany" }, hostPath = { path = "/x" } } },
+    { phase = "Released", reason = "Because" })
+  made("PersistentVolumeClaim", core .. "/persistentvolumeclaims", { spec = { storageClassName = "fast",
+    volumeName = "v", accessModes = { "ReadWriteOncePod" },
+    resources = { requests = { storage = "1Gi" } } } },
+    { phase = "Bound", capacity = { storage = "2Gi" }, accessModes = { "ReadWriteOncePod" } })
+  made("PersistentVolumeClaim of none", core .. "/persistentvolumeclaims", { spec = {
+    accessModes = { "ReadWriteMany" }, resources = { requests = { storage = "1Gi" } } } })
+  made("StorageClass", "/apis/storage.k8s.io/v1/storageclasses", { metadata = { name = unique,
+    annotations = { ["storageclass.kubernetes.io/is-default-class"] = "true" } },
+    provisioner = "example.com/x", allowVolumeExpansion = true })
+  made("StorageClass that does not grow", "/apis/storage.k8s.io/v1/storageclasses", { metadata = {
+    name = unique .. "2" }, provisioner = "example.com/x" })
+  made("PriorityClass", "/apis/scheduling.k8s.io/v1/priorityclasses", { metadata = { name = unique },
+    value = 7 })
+  rows[#rows + 1] = { "PersistentVolume: without finalizers", "PATCH", "/api/v1/persistentvolumes/" .. unique,
+    { metadata = { finalizers = both.NULL } }, 200 }
+  for _, path in ipairs { "/api/v1/nodes/", "/api/v1/persistentvolumes/",
+    "/apis/storage.k8s.io/v1/storageclasses/", "/apis/scheduling.k8s.io/v1/priorityclasses/" } do
+    rows[#rows + 1] = { path .. " goes", "DELETE", path .. unique, nil, 200 }
+  end
+  rows[#rows + 1] = { "the other class goes", "DELETE",
+    "/apis/storage.k8s.io/v1/storageclasses/" .. unique .. "2", nil, 200 }
+  return rows
+end)

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/locks.h"
 #include "httpd/httpd.h"
+#include "httpd/listen.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
@@ -703,15 +704,34 @@ static void says_why_it_cannot_listen(void **state)
     kl_httpd_stop(NULL);
 }
 
+static void the_names_of_this_machine_are_few(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host;
+        bool ours;
+    } cases[] = {{"localhost", true}, {"localhost:80", true}, {"127.0.0.1", true}, {"127.9.8.7:80", true},
+        {"[::1]", true}, {"[::1]:80", true}, {"", false}, {NULL, false}, {"localhosts", false},
+        {"localhos:80", false}, {"elsewhere", false}, {"elsewhere:80", false}, {"127.", false},
+        {"127.0.0.1.nip.io", false}, {"127x", false}, {"10.9.8.7", false}, {"[::2]", false}, {"[::1", false},
+        {"[::1]x", false}, {"::1", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (kl_listen_loopback_name(cases[i].host) != cases[i].ours)
+            fail_msg("%s", cases[i].host);
+    assert_true(kl_listen_loopback("127.0.0.1:80") && kl_listen_loopback("unix:/run/x.sock"));
+    assert_false(kl_listen_loopback(NULL) || kl_listen_loopback("0.0.0.0:80"));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
-KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request),
-    CASE(sends_a_large_body_that_it_took), CASE(refuses_a_body_above_the_ceiling_announced_or_not),
-    CASE(forgets_a_body_whose_sender_has_gone), CASE(hangs_up_on_a_request_that_does_not_come_on),
-    CASE(hangs_up_on_a_request_that_comes_in_drops), CASE(hangs_up_on_who_does_not_read_its_answer),
-    CASE(hangs_up_on_who_reads_its_answer_in_drops), CASE(gives_an_answer_time_by_its_length),
-    CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted),
-    CASE(refuses_a_path_that_would_be_cut), CASE(an_answer_that_was_given_leaves_before_the_end),
-    CASE(streams_what_any_thread_writes), CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
+KL_TESTS(CASE(the_names_of_this_machine_are_few), CASE(answers_with_what_was_asked),
+    CASE(keeps_a_connection_for_the_next_request), CASE(sends_a_large_body_that_it_took),
+    CASE(refuses_a_body_above_the_ceiling_announced_or_not), CASE(forgets_a_body_whose_sender_has_gone),
+    CASE(hangs_up_on_a_request_that_does_not_come_on), CASE(hangs_up_on_a_request_that_comes_in_drops),
+    CASE(hangs_up_on_who_does_not_read_its_answer), CASE(hangs_up_on_who_reads_its_answer_in_drops),
+    CASE(gives_an_answer_time_by_its_length), CASE(takes_no_more_of_bodies_than_it_has_room_for),
+    CASE(takes_no_body_where_none_is_wanted), CASE(refuses_a_path_that_would_be_cut),
+    CASE(an_answer_that_was_given_leaves_before_the_end), CASE(streams_what_any_thread_writes),
+    CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
     CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent), CASE(gives_up_a_peer_that_never_reads),
     CASE(answers_a_parked_request_from_another_thread),
     CASE(stops_with_waiting_streams_busy_writers_and_owed_replies),

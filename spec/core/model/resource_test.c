@@ -168,6 +168,22 @@ static void names_follow_their_grammar(void **state)
         {kl_name_env_var, "A_B", "1A"},
         {kl_name_percent, "25%", "%"},
         {kl_name_path_segment, "a b", "a/b"},
+        {kl_name_annotation_key, "Example.COM/My_Name.1", "a/b/c"},
+        {kl_name_ip, "10.9.8.7", "10.9.8"},
+        {kl_name_ip, "0.0.0.0", "10.9.8.07"},
+        {kl_name_ip, "2001:db8::ffff", "::ffff:10.9.8.7"},
+        {kl_name_ip, "::10.9.8.7", "fe80::1%eth0"},
+        {kl_name_cidr, "10.9.8.0/24", "10.9.8.0"},
+        {kl_name_cidr, "10.128.0.0/9", "10.128.0.0/8"},
+        {kl_name_cidr, "10.9.8.7/32", "10.9.8.7/33"},
+        {kl_name_cidr, "0.0.0.0/0", "0.0.0.0/00"},
+        {kl_name_cidr, "10.0.0.0/8", "10.0.0.0/08"},
+        {kl_name_cidr, "2001:db8::/64", "2001:db8::/"},
+        {kl_name_cidr, "2001:db8::1/128", "2001:db8::1/129"},
+        {kl_name_cidr, "::/100", "::/1000"},
+        {kl_name_cidr, "::10.9.8.0/120", "::ffff:10.9.8.0/120"},
+        {kl_name_cidr, "1111:2222:3333:4444:5555:6666:10.9.8.7/128",
+            "1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa/128"},
     };
     size_t i;
 
@@ -176,6 +192,14 @@ static void names_follow_their_grammar(void **state)
         assert_null(cases[i].check(cases[i].good));
         assert_non_null(cases[i].check(cases[i].bad));
     }
+}
+
+static void grammars_have_names(void **state)
+{
+    (void)state;
+    assert_ptr_equal(kl_name_rule("dns1123_label"), kl_name_dns1123_label);
+    assert_ptr_equal(kl_name_rule("cidr"), kl_name_cidr);
+    assert_null(kl_name_rule("dns"));
 }
 
 static void lengths_count(void **state)
@@ -222,7 +246,7 @@ KL_TESTS(cmocka_unit_test(a_kind_is_read_with_or_without_group_and_version),
     cmocka_unit_test(api_versions_are_split_and_joined), cmocka_unit_test(paths_of_core_and_named_groups),
     cmocka_unit_test(names_that_would_change_the_path_never_leave_the_process),
     cmocka_unit_test(a_copy_lives_on_its_own), cmocka_unit_test(escapes_are_undone_or_refused),
-    cmocka_unit_test(names_follow_their_grammar), cmocka_unit_test(lengths_count),
-    cmocka_unit_test(generated_names_fit_into_a_label))
+    cmocka_unit_test(names_follow_their_grammar), cmocka_unit_test(grammars_have_names),
+    cmocka_unit_test(lengths_count), cmocka_unit_test(generated_names_fit_into_a_label))
 
 /* not in tsan: it starts no thread */

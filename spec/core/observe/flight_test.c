@@ -77,6 +77,8 @@ static void a_run_is_told_with_what_woke_it_and_what_it_did(void **state)
         "{\"discovery\":\"example.com/v1/"
         "Thing\",\"code\":0,\"took\":0},{\"sleep\":5,\"code\":0,\"took\":5}]");
     assert_last(f, "ns/a", "took", "5.003");
+    rig_advance(&r, KL_SECONDS(2));
+    assert_last(f, "ns/a", "ago", "7.003");
     assert_last(f, "ns/a", "attempt", "1");
     assert_last(f, "ns/a", "result", "\"error\"");
     assert_last(f, "ns/a", "message", "\"boom\"");

@@ -456,6 +456,7 @@ static void it_ends_in_time_and_is_told_and_counted(void **state)
     assert_non_null(strstr(kl_buf_str(&text), "kubelua_own_writes_waits_total{controller=\"ctl\"} 1\n"));
     assert_non_null(strstr(kl_buf_str(&text), "kubelua_own_writes_timeouts_total{controller=\"ctl\"} 1\n"));
     kl_buf_fini(&text);
+    assert_null(kl_own_writes_why(w.o, "ns/key"));
     teardown(&w);
 }
 

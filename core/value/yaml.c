@@ -1,5 +1,4 @@
-/* yaml.c - the only door to libyaml: YAML documents as values. Long texts that a tool printed take another
- * way.
+/* yaml.c - the only door to libyaml: YAML documents as values.
  *
  * libyaml's events become values as they come; containers gather on a stack as in the decoder. An alias is
  * one more reference on a value, so "a billion laughs" cost nothing here, but would for whoever walks
@@ -14,7 +13,6 @@
 #include "base/mem.h"
 #include "value/intern.h"
 #include "value/scalar.h"
-#include "value/yaml_block.h"
 
 #define ALIASED_NODES_MAX 400000u /* the maximum number of nodes that all aliases of a stream stand for */
 
@@ -408,31 +406,11 @@ static kl_status read_all(reader *r, const char *text, size_t n, doc_fn *doc, vo
     return st;
 }
 
-/* Texts of that size come from a server; they are worth a reader of their own (yaml_block.h). */
-#define BLOCK_MIN ((size_t)64 << 10)
-
-static kl_status deliver(kl__stack *documents, doc_fn *doc, void *arg, kl_err *err)
-{
-    kl_status st = KL_OK;
-    for (size_t i = 0; i < documents->len; i++) {
-        if (st)
-            kl_value_unref(documents->v[i]);
-        else
-            st = doc(arg, documents->v[i], err);
-    }
-    documents->len = 0;
-    kl__stack_fini(documents);
-    return st;
-}
-
 kl_status kl_yaml_each(const char *name, const char *text, size_t n, doc_fn *doc, void *arg, kl_err *err)
 {
     const kl_value *v;
-    kl__stack all = {0};
     if (try_json(text, n, &v))
         return doc(arg, v, err);
-    if (n >= BLOCK_MIN && kl__yaml_block(text, n, &all))
-        return deliver(&all, doc, arg, err);
     reader r = {.name = name ? name : "yaml", .err = err};
     return read_all(&r, text, n, doc, arg);
 }

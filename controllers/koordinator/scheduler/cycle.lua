@@ -27,8 +27,8 @@
 -- at more than that and the one node says so in its prefilter: cycle.unlike = true.
 
 local affinity = require "scheduler.affinity"
+local alike = require "scheduler.alike"
 local deviceshare = require "scheduler.deviceshare"
-local fields = require "fields"
 local fit = require "scheduler.fit"
 local kube = require "kubelua"
 local lists = require "lib.lists"
@@ -100,19 +100,6 @@ end
 
 -- ---------------------------------------------------------------- pods that are alike
 
-local function said_by(x) return kube.is_view(x) and x or kube.object(fields.copy(x) or {}) end
-
--- The volume with a pod's token has a name of its own in each pod.
-local TOKEN = '"name":"kube%-api%-access%-%w%w%w%w%w"'
-
--- A text that is equal for two pods exactly when they are alike.
-local function likeness(pod)
-  local meta, owners = pod.metadata, {}
-  for i, owner in ipairs(meta.ownerReferences or {}) do owners[i] = said_by(owner) end
-  return kube.encode { meta.namespace or "", said_by(meta.labels), said_by(meta.annotations),
-    kube.array(owners), pod.reserves or false } .. kube.encode(said_by(pod.spec)):gsub(TOKEN, '"name":""')
-end
-
 -- The plugins that score the pod: { plain, stretched }; the latter normalize the scores of all nodes.
 local function scorers(pod, cycle)
   local out, args = { plain = {}, stretched = {} }, cycle.args
@@ -162,21 +149,23 @@ local function remember(state, key, kin)
 end
 
 -- What is known of pods like this one, { cycle, now, asked = the state in which plugins were asked about
--- nodes last, said = of the nodes `of`, in their order, what `look` gives, or false }, and why no node will
--- do. A Reservation may be for one pod alone, so where there are some no two pods are alike.
+-- nodes last, said = of the nodes `of`, in their order, what `look` gives, or false, fitting = those that fit
+-- now }, and why no node will do. A Reservation may be for one pod alone, so where there are some no two pods
+-- are alike.
 local function kin_of(pod, state, args)
   local alone = next(state.reservations_on or {}) ~= nil
-  local key = not alone and likeness(pod)
+  local key = not alone and alike.text(pod)
   local kin = key and state.kin and state.kin[key]
   if kin and kin.now == state.now and kin.cycle.args == args then
     kin.cycle.infos = state.infos_of
     local why = prefilter(pod, kin.cycle)
     if not kin.cycle.unlike then return kin, why end
   end
-  kin = { now = state.now, said = {}, cycle = { state = state, args = args, on = {}, infos = state.infos_of,
-    request = lists.of(kube.requests(pod)) } }
-  local why = prefilter(pod, kin.cycle)
-  if key then remember(state, key, not kin.cycle.unlike and kin or nil) end
+  local cycle = { state = state, args = args, on = {}, infos = state.infos_of,
+    request = lists.of(kube.requests(pod)) }
+  kin = { now = state.now, said = {}, fitting = {}, cycle = cycle }
+  local why = prefilter(pod, cycle)
+  if key then remember(state, key, not cycle.unlike and kin or nil) end
   return kin, why
 end
 
@@ -200,14 +189,14 @@ end
 -- Whether the pod fits the node in the current state.
 function M.fits(pod, info, state, args) return tried(pod, info, state, args) ~= nil end
 
--- What the plugins say of a node: { name, stamp, refused } or { name, stamp, by = { [plugin] = its score },
--- sum = of the plain ones }.
-local function look(pod, info, kin)
-  local cycle = kin.cycle
+-- What the plugins say of a node: { name, stamp, refused, or by = { [plugin] = its score }, sum = of the
+-- plain ones }, in the table of what they said of it before, if there is one.
+local function look(pod, info, kin, before)
+  local cycle, said = kin.cycle, before or { name = info.name, by = {} }
   cycle.on[info.name] = {}
-  local said = { name = info.name, stamp = info.stamp, refused = refusal(pod, info, cycle) }
+  said.stamp, said.refused = info.stamp, refusal(pod, info, cycle)
   if not said.refused then
-    said.by, said.sum = {}, 0
+    said.sum = 0
     for _, one in ipairs(cycle.scorers.plain) do
       local n = one.plugin.score(pod, info, cycle)
       said.by[one.name], said.sum = n, said.sum + one.weight * n
@@ -259,10 +248,12 @@ end
 -- The name of the node with the best score; the first of several.
 local function best_of(fitting, cycle, stretched)
   local best, most, others = nil, nil, cycle.scorers.stretched
-  for _, said in ipairs(fitting) do
+  local n_others = #others
+  for i = 1, #fitting do
+    local said = fitting[i]
     local total = said.sum
-    for i = 1, #others do
-      local one = others[i]
+    for k = 1, n_others do
+      local one = others[k]
       total = total + one.weight * stretched[one.name][said.name]
     end
     if not best or total > most or total == most and said.name < best then best, most = said.name, total end
@@ -288,7 +279,7 @@ end
 -- What was said of the nodes that fit, until there are enough; the next pod begins with the node after the
 -- last. What was said of a node that did not change since is still so.
 local function find(pod, all, kin, result)
-  local said, fitting, counts, state = said_of(kin, all), {}, {}, kin.cycle.state
+  local said, fitting, counts, state = said_of(kin, all), kin.fitting, {}, kin.cycle.state
   local n, n_fitting = #all, 0
   local wanted, from = enough(n, kin.cycle.args.percentage), state.begin_at or 0
   if wanted == n then from = 0 end
@@ -296,7 +287,7 @@ local function find(pod, all, kin, result)
     local at = i <= n and i or i - n
     local one, info = said[at], all[at]
     if not one or one.stamp ~= info.stamp then
-      one = look(pod, info, kin)
+      one = look(pod, info, kin, one)
       said[at] = one
     end
     if one.refused then
@@ -311,6 +302,7 @@ local function find(pod, all, kin, result)
       end
     end
   end
+  for i = #fitting, n_fitting + 1, -1 do fitting[i] = nil end
   return fitting, counts
 end
 

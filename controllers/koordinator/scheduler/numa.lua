@@ -39,6 +39,8 @@ local STRATEGY = "node.koordinator.sh/numa-allocate-strategy"
 local FULL, SPREAD = "FullPCPUs", "SpreadByPCPUs"
 local OF_NODE = { FullPCPUsOnly = FULL, SpreadByPCPUs = SPREAD }
 local MILLI = 1000
+local PLAIN = { request = { cpu = MILLI }, n = 1, bind = false, numa_policy = "" } -- of a pod without wishes
+local NOTHING = { cpus = {}, zones = {} }
 local INTEGER = "the requested CPUs must be integer"
 local NOT_IN_ROOM = "pod has a nominated reservation but cannot be allocated within its NUMA scope"
 
@@ -141,6 +143,7 @@ function M.prefilter(pod, cycle)
     if want.policy and asked % MILLI ~= 0 then return INTEGER end
     want.bind, want.exclusive = want.policy ~= nil, want.policy and spec.preferredCPUExclusivePolicy
   end
+  want.nothing = not want.bind and want.numa_policy == "" and not pod.preallocates
   cycle.numa = want
   return nil
 end
@@ -168,6 +171,20 @@ local function together_on(info, known, want)
   if policy ~= "" and want.numa_policy ~= "" and policy ~= want.numa_policy then return nil end
   return policy ~= "" and policy or want.numa_policy
 end
+
+-- Whether the node has no policy and no amplified cpu, cached for as long as its objects are the same.
+local function is_plain(info, cycle)
+  if info.numa_plain == nil then
+    local known = known_of(info, cycle)
+    local ratios, why = topology.ratios(info.node)
+    info.numa_plain = not why and (ratios and ratios.cpu or 0) <= 1 and together_on(info, known, PLAIN) == ""
+      and bind_on(info, known, PLAIN) == PLAIN
+  end
+  return info.numa_plain
+end
+
+-- Whether neither the pod nor the node has a wish: most pods, on most nodes.
+local function is_free(info, cycle) return cycle.numa.nothing and is_plain(info, cycle) end
 
 -- ---------------------------------------------------------------- scores
 
@@ -313,6 +330,7 @@ end
 -- The pod's share on the node, or nil and the reasons. nil without this plugin's prefilter.
 function M.allocate(pod, info, cycle)
   if not cycle.numa then return nil end
+  if is_free(info, cycle) then return NOTHING end
   local mine = cycle.on[info.name]
   if not mine.numa then
     local out, reasons, mask = decide(pod, info, cycle)
@@ -348,6 +366,10 @@ end
 -- The free part of the pod's NUMA nodes. For a pod without NUMA nodes, and under BestEffort, where upstream
 -- allocates after scoring, that of the whole node.
 function M.score(pod, info, cycle)
+  if is_free(info, cycle) then
+    return score_of(cycle.args.numa.scoringStrategy, reservation.taken(pod, info, cycle), cycle.request,
+      info.allocatable)
+  end
   local known, got = known_of(info, cycle), M.allocate(pod, info, cycle)
   local view = known and view_of(known, reservation.nominate(pod, info, cycle), info, cycle)
   local policy, ratio = together_on(info, known, cycle.numa), view and view.ratio

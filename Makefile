@@ -1,9 +1,10 @@
-# kubelua's build. `make help` explains the targets; files are found by pattern, so a new file needs no change here.
+# kubelua's build. `make help` explains the targets; files are found by pattern, so a new file needs no change
+# here.
 #
 #   build/            VARIANT=release          build/kubelua  build/libkubelua.a  build/lua/kubelua/core.so
-#   build/asan, tsan  VARIANT=asan|tsan        the same under a sanitizer, and lua-host, an interpreter built with it
+#   build/asan, tsan  VARIANT=asan|tsan        the same under a sanitizer; lua-host, an interpreter with it
 #   build/fuzz        VARIANT=fuzz             clang and libFuzzer
-#   build/arm64       ARCH=arm64               the first three for another architecture of Debian, cross compiled
+#   build/arm64       ARCH=arm64               the first three for another architecture of Debian
 #
 # What is missing on the machine is installed on the way (.ci/deps says what).
 
@@ -43,16 +44,18 @@ endif
 CC := gcc
 CXX := g++
 AR := ar
-# Sanitizers come from gcc: its runtimes are shared libraries, so that lua-host can load an instrumented module.
+# Sanitizers come from gcc: its runtimes are shared libraries, so lua-host can load an instrumented module.
 VARIANTS := release asan tsan fuzz
 ifeq ($(filter $(VARIANT),$(VARIANTS)),)
 $(error VARIANT=$(VARIANT) is unknown; it is one of: $(VARIANTS))
 endif
 OPT_release := -O2 -D_FORTIFY_SOURCE=2
-OPT_asan    := -O1 -DKL_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPT_asan    := -O1 -DKL_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+               -fno-omit-frame-pointer
 OPT_tsan    := -O1 -DKL_DEBUG -fsanitize=thread -fno-omit-frame-pointer
 # NULL + 0 is what an empty slice is; clang calls it an overflow, C2y and gcc do not.
-OPT_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPT_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=pointer-overflow \
+               -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ifeq ($(VARIANT),fuzz)
 CC := clang
 CXX := clang++
@@ -64,10 +67,12 @@ CONFIG := $(if $(CROSS),$(B),build)/config.mk
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 include $(CONFIG)
 endif
+CORE_PACKAGES := libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3
+OTHER_LIBS := -lwslay -lre2 -lstdc++ -lpthread -lm
 define config
-@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3)"; \
+@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl $(CORE_PACKAGES))"; \
    echo "CURL_LIBS := $$(pkg-config --libs libcurl)"; \
-   echo "CORE_LIBS := $$(pkg-config --libs libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib sqlite3) -lwslay -lre2 -lstdc++ -lpthread -lm"; \
+   echo "CORE_LIBS := $$(pkg-config --libs $(CORE_PACKAGES)) $(OTHER_LIBS)"; \
    echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
    echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
    echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } >> $@.new && mv $@.new $@
@@ -77,7 +82,8 @@ build/config.mk: .ci/deps Makefile
 	@mkdir -p build && rm -f $@.new
 	$(config)
 ifneq ($(CROSS),)
-# The compiler is the machine's; headers and libraries are Debian's for the other architecture, in a directory.
+# The compiler is the machine's; headers and libraries are Debian's for the other architecture, in a
+# directory.
 $(B)/config.mk: export PKG_CONFIG_SYSROOT_DIR = $(SYSROOT)
 $(B)/config.mk: export PKG_CONFIG_LIBDIR = $(SYSROOT)/usr/lib/$(TRIPLET)/pkgconfig
 $(B)/config.mk: SYSROOT = $(shell deploy/sysroot.sh $(ARCH))
@@ -98,12 +104,15 @@ build/.deps-%: .ci/deps
 	@.ci/deps $*
 	@mkdir -p build && touch $@
 
-# A cut text is what snprintf is for. The release build is the judge of warnings: a sanitizer's instrumentation confuses what gcc knows about values.
-WARN   := $(if $(filter release,$(VARIANT)),-Wall -Wextra -Wno-format-truncation -Wno-missing-field-initializers $(WERROR),-w)
+# snprintf may cut texts on purpose. Only the release build warns: a sanitizer's instrumentation confuses the
+# analysis of values in gcc.
+WARN   := $(if $(filter release,$(VARIANT)),-Wall -Wextra -Wno-format-truncation \
+            -Wno-missing-field-initializers $(WERROR),-w)
 # One code for library and module. No interposition: the compiler may inline our own functions.
 # Lines are enough for a sanitizer's report, and a sixth faster to compile.
 CFLAGS ?= $(if $(filter release,$(VARIANT)),-g,-g1)
-ALL_CFLAGS = -std=gnu11 -fPIC -fno-semantic-interposition -D_GNU_SOURCE $(OPT_$(VARIANT)) $(CFLAGS) $(WARN) -Icore -MMD -MP
+ALL_CFLAGS = -std=gnu11 -fPIC -fno-semantic-interposition -D_GNU_SOURCE $(OPT_$(VARIANT)) $(CFLAGS) $(WARN) \
+             -Icore -MMD -MP
 LDFLAGS_VARIANT = $(filter -fsanitize=%,$(subst fuzzer-no-link,fuzzer,$(OPT_$(VARIANT))))
 
 CORE_C := $(sort $(wildcard core/*/*.c core/*.c))
@@ -133,24 +142,31 @@ PROGS  := $(patsubst spec/programs/%.c,$(B)/spec/%,$(PROG_C))
 ORACLE := $(B)/oracle
 HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
-OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
+ALL_C  := $(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C)
+OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(ALL_C))
 
-.PHONY: all site check test soak asan tsan spec specs programs versions demo fixtures oracle generate bench bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man module install-module deb dist clean help picture
+.PHONY: all site check test soak asan tsan spec specs programs versions demo fixtures oracle generate bench \
+  bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man module \
+  install-module deb dist clean help picture
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
-all: $(LIB) $(if $(BIND_C),$(MODULE)) $(if $(MAIN_C),$(BIN)) ## the library, the Lua module and build/kubelua (VARIANT=asan|tsan: under a sanitizer)
+all: ## the library, the Lua module and build/kubelua (VARIANT=asan|tsan: under a sanitizer)
+all: $(LIB) $(if $(BIND_C),$(MODULE)) $(if $(MAIN_C),$(BIN))
 
 $(LIB): $(call obj,$(CORE_C)) $(CORE_CC:%.cc=$(B)/obj/%.o) $(B)/obj/gen/definitions.o
 	@rm -f $@
 	$(call say,AR  )$(AR) rcs $@ $^
 
-# No API call of ours may outlive its code: threads join at state close, and nodelete keeps the pages for their last steps.
+# Our threads must not outlive their code: they join at state close, and nodelete keeps the pages for their
+# last steps.
 $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/state/core.map
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/state/core.map $(CORE_LIBS) -Wl,--no-as-needed $(CURL_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now \
+	  -Wl,--version-script=bindings/state/core.map $(CORE_LIBS) -Wl,--no-as-needed $(CURL_LIBS) $(LDFLAGS)
 
-$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(B)/obj/gen/pages.o $(B)/obj/gen/annotations.o $(LONGJMP) $(LIB)
+GENERATED := lualib pages annotations
+$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(GENERATED:%=$(B)/obj/gen/%.o) $(LONGJMP) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(MAIN_LIBS) $(LDFLAGS)
 
 $(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA) $(SIM_LUA)
@@ -180,7 +196,8 @@ $(B)/obj/core/%.o: core/%.c $(CONFIG)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) $(CORE_CFLAGS) -c -o $@ $<
 $(CORE_CC:%.cc=$(B)/obj/%.o): $(B)/obj/%.o: %.cc $(CONFIG)
 	@mkdir -p $(@D)
-	$(call say,CXX )$(CXX) -std=c++17 $(filter-out -std=gnu11 -Wno-missing-field-initializers,$(ALL_CFLAGS)) -fno-exceptions -fno-rtti -c -o $@ $<
+	$(call say,CXX )$(CXX) -std=c++17 $(filter-out -std=gnu11 -Wno-missing-field-initializers,$(ALL_CFLAGS)) \
+	  -fno-exceptions -fno-rtti -c -o $@ $<
 $(B)/obj/bindings/%.o: bindings/%.c $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<
@@ -209,7 +226,8 @@ $(CHILD): spec/support/child.c
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -o $@ $<
 # Without libFuzzer a target replays its seeds, as a spec.
-$(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o $(if $(filter fuzz,$(VARIANT)),,$(B)/obj/spec/support/replay.o) $(LIB)
+$(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o \
+  $(if $(filter fuzz,$(VARIANT)),,$(B)/obj/spec/support/replay.o) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LUA_LIBS) $(LDFLAGS)
 
@@ -226,33 +244,31 @@ RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT) $(if $(JOBS)
 
 $(TESTS) $(PROGS) $(HUNTER) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
 # What specs run that this variant leaves out (spec/README.md: "not in tsan") is built only if F names them.
-LEFT_OUT = $(filter-out $(F:./%=%),$(shell grep -lE '^[-/* ]+not in [a-z, ]*$(VARIANT)' $(TEST_C) spec/oracle_spec.lua spec/fuzz_spec.lua))
+LEFT_OUT = $(filter-out $(F:./%=%),$(shell grep -lE '^[-/* ]+not in [a-z, ]*$(VARIANT)' \
+  $(TEST_C) spec/oracle_spec.lua spec/fuzz_spec.lua))
 programs: all $(PROGS) $(HUNTER) $(CHILD) build/.deps-test $(if $(filter asan tsan,$(VARIANT)),$(HOST))
 specs: programs \
   $(filter-out $(LEFT_OUT:spec/%.c=$(B)/spec/%),$(TESTS)) \
-  $(if $(filter spec/oracle_spec.lua,$(LEFT_OUT)),,$(ORACLE)) $(if $(filter spec/fuzz_spec.lua,$(LEFT_OUT)),,$(FUZZERS))
+  $(if $(filter spec/oracle_spec.lua,$(LEFT_OUT)),,$(ORACLE)) \
+  $(if $(filter spec/fuzz_spec.lua,$(LEFT_OUT)),,$(FUZZERS))
 
-assets: build/.deps-test ## kube-apiserver, kubectl and etcd in build/assets, built by Go (minutes, once per machine)
+assets: build/.deps-test ## kube-apiserver, kubectl and etcd in build/assets, built by Go (minutes, once)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || sh spec/realserver/build.sh build/assets || \
 	  echo "kubelua: no real API server here: the specs that need it are skipped" >&2
 
-versions: assets ## the oldest and newest kube-apiserver that README promises, for spec/e2e/versions_spec.lua (minutes each)
-	@for v in oldest newest; do sh spec/realserver/build.sh build/assets/$$v $$v || echo "kubelua: no $$v API server here: its specs are skipped" >&2; done
-	@sh spec/realserver/build.sh build/assets/helm helm || echo "kubelua: no helm here: the chart's specs are skipped" >&2
-	@sh spec/realserver/build.sh build/assets/clients clients || echo "kubelua: no programs of client-go here: their specs are skipped" >&2
-	@sh spec/realserver/build.sh build/assets/rust rust || echo "kubelua: no programs of kube-rs here: their spec is skipped" >&2
-	@sh spec/realserver/build.sh build/assets/python python || echo "kubelua: no Python client here: its spec is skipped" >&2
-	@sh spec/realserver/build.sh build/assets/definitions definitions || echo "kubelua: no sets of definitions here: their spec is skipped" >&2
-	@sh spec/realserver/build.sh build/assets/celspec celspec || echo "kubelua: no conformance tests of CEL here: theirs is skipped" >&2
-	@sh spec/realserver/build.sh build/assets/koordinator koordinator || echo "kubelua: none of Koordinator's functions here: ours are not held against them" >&2
+versions: assets ## the programs of other projects that specs run beside ours, built once (minutes each)
+	@for what in oldest newest helm clients rust python definitions celspec koordinator; do \
+	  sh spec/realserver/build.sh build/assets/$$what $$what || \
+	    echo "kubelua: spec/realserver/build.sh cannot make \"$$what\" here; its specs are skipped" >&2; \
+	done
 
 check: specs ## the fast part of the specs, below a minute: no real API server
 	@$(RUN) --fast $(F)
 
-test: specs assets ## every spec, minutes: the real API server included (F="spec/a_spec.lua ..." for some, JOBS=4 side by side)
+test: specs assets ## every spec, minutes: with the real API server (F="spec/a_spec.lua ...": some; JOBS=4)
 	@$(RUN) --again $(F)
 
-soak: specs assets ## the long form of the specs that have one: 200 freezes, 1,000 reloads, 10,000 objects behind faults
+soak: specs assets ## the specs' long forms: 200 freezes, 1,000 reloads, 10,000 objects behind faults
 	@$(RUN) --long $(F)
 
 asan: ## the specs under AddressSanitizer, LeakSanitizer and UBSan, but those that say why not
@@ -264,14 +280,16 @@ tsan: ## the specs under ThreadSanitizer, but those that say why not
 spec: specs ## some specs, whole output: make spec F=spec/layers_spec.lua
 	@$(RUN) --verbose $(F)
 
+WITH_MODULE = LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" \
+  LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA)
 fixtures: all ## Koordinator's cases through the policies' functions (DIR=your own cases)
-	@LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) spec/support/fixtures.lua $(or $(DIR),spec/fixtures/koordinator)
+	@$(WITH_MODULE) spec/support/fixtures.lua $(or $(DIR),spec/fixtures/koordinator)
 
 oracle: $(ORACLE) ## the Go libraries' answers against ours (DIR=another set of tables)
 	@$(ORACLE) $(or $(DIR),spec/fixtures/oracle)
 
-generate: specs assets ## make the committed data again (built-in kinds of the embedded server, protobuf tables), from the API server that Go builds
-	@LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) spec/support/generate.lua
+generate: specs assets ## make the committed data of kinds and protobuf again, from the real API server
+	@$(WITH_MODULE) spec/support/generate.lua
 
 leak: ## valgrind: `kubelua run` frees everything after a signal
 	@$(MAKE) --no-print-directory spec F=spec/leak_spec.lua
@@ -283,13 +301,15 @@ fuzz-run: build/.deps-lint $(FUZZERS)
 	@set -e; for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $(B)/corpus/$$n; echo "fuzz: $$n"; \
 	  seeds=spec/fuzz/seeds/$$n; [ -d $$seeds ] || seeds=; \
 	  dict=spec/fuzz/$$n.dict; [ -f $$dict ] && dict=-dict=$$dict || dict=; \
-	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -print_final_stats=1 -artifact_prefix=$(B)/ $$dict $(B)/corpus/$$n $$seeds; done
+	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -print_final_stats=1 -artifact_prefix=$(B)/ $$dict \
+	    $(B)/corpus/$$n $$seeds; done
 
-hunt: specs ## hostile scripts, made by chance: N=1000000 programs from SEED=1; what fails is shown, made smaller
+hunt: specs ## hostile scripts, made by chance: N=1000000 programs from SEED=1; shows what fails, made smaller
 	@nice -n 10 $(HUNTER) --seed $(or $(SEED),1) --programs $(or $(N),100000) --keep $(B)
 
-mutants: specs ## small changes of meaning, and whether the specs notice: N=200 from SEED=1, MINUTES=60 at most
-	@nice -n 15 $(LUA) spec/support/mutants.lua --n $(or $(N),200) --seed $(or $(SEED),1) $(if $(MINUTES),--minutes $(MINUTES))
+mutants: specs ## small changes of meaning, and whether specs notice: N=200 from SEED=1, MINUTES=60 at most
+	@nice -n 15 $(LUA) spec/support/mutants.lua --n $(or $(N),200) --seed $(or $(SEED),1) \
+	  $(if $(MINUTES),--minutes $(MINUTES))
 
 # Generated tables keep the shape that their generators give them.
 FORMATTED = $(shell git ls-files '*.c' '*.h' | grep -v '_data\.c$$')
@@ -297,11 +317,13 @@ format: build/.deps-lint ## C as .clang-format has it
 	@clang-format -i $(FORMATTED)
 
 # gcc knows no lock contracts (KL_GUARDED_BY, KL_REQUIRES): clang holds the code to them.
-CLANG = clang -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Icore $(CORE_CFLAGS) -Wno-everything -Wthread-safety -Werror
+CLANG = clang -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Icore $(CORE_CFLAGS) -Wno-everything -Wthread-safety \
+  -Werror
 LINT := luacheck format rules annotations
 LINT_C := $(CORE_C:%=lint/%) $(BIND_C:%=lint/%) $(MAIN_C:%=lint/%)
 .PHONY: $(LINT:%=lint-%) $(LINT_C)
-lint: $(LINT:%=lint-%) $(LINT_C) ## luacheck, layers, lock contracts (clang), annotations (cargo), every exported function documented
+lint: ## luacheck, layers, lock contracts (clang), annotations (cargo), every exported function documented
+lint: $(LINT:%=lint-%) $(LINT_C)
 	@echo "lint: clean"
 $(LINT:%=lint-%) $(LINT_C): | build/.deps-lint build/.deps-test
 lint-luacheck:
@@ -319,10 +341,10 @@ $(BIND_C:%=lint/%) $(MAIN_C:%=lint/%): lint/%:
 
 # ---------------------------------------------------------------- people
 
-site: ## the documentation as a site in build/site, with search and reference (pip brings mkdocs-material, once)
+site: ## the documentation as a site in build/site, with search (pip brings mkdocs-material, once)
 	@$(LUA) docs/site/build.lua build/site
 
-picture: all build/.deps-test ## README's pictures anew, and those of the examples: sessions in a terminal, recorded and drawn, and the dashboard
+picture: all build/.deps-test ## draw the pictures of README and the examples again: terminals, the dashboard
 	@$(LUA) docs/picture/record.lua readme docs/picture/session.cast
 	@$(LUA) docs/picture/draw.lua docs/picture/session.cast docs/picture.svg
 	@set -e; for name in $(notdir $(patsubst %/,%,$(wildcard examples/*/))); do \
@@ -338,7 +360,7 @@ demo: all ## a Koordinator cluster and its policies (nodes, webhook, quota, migr
 	  --simulate=deployments,replicasets,pods --log-level warn \
 	  --crds build/demo/koordinator/crds --load build/demo/demo --play build/demo/demo/show.lua
 
-bench: all build/.deps-bench ## ours beside the peers, with ratios and goals (QUICK=1: a few minutes; SECTIONS=sync,wq; RUNS=5; PORT=18080)
+bench: all build/.deps-bench ## ours beside the peers (QUICK=1: minutes; SECTIONS=sync,wq; RUNS=5; PORT=18080)
 	@$(MAKE) --no-print-directory -C bench all
 
 bench-docs: ## the figures of the last `make bench` into docs/performance.md
@@ -356,22 +378,27 @@ deps: ## install what building, testing and measuring need (apt)
 	@.ci/deps lint
 	@.ci/deps bench
 
-install: all man ## to PREFIX=/usr/local: binary, man pages, completion, library, headers, pkg-config file, Lua module
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/lua/5.4/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4 $(DESTDIR)$(PREFIX)/include/kubelua
-	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 $(MODULE) $(DESTDIR)$(PREFIX)/lib/lua/5.4/kubelua/
-	cp -R lua/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4/
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -m 644 $(B)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kubelua
-	install -m 644 $(B)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kubelua
-	install -m 644 $(B)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kubelua.fish
-	cd core && find . -name '*.h' ! -name '*_impl.h' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/include/kubelua/{} \;
-	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; echo "Version: $$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)"; \
+TO = $(DESTDIR)$(PREFIX)
+install: all man ## to PREFIX=/usr/local: binary, manual, completion, library, headers, Lua module
+	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/lib/lua/5.4/kubelua $(TO)/share/lua/5.4 $(TO)/include/kubelua
+	install -m 755 $(BIN) $(TO)/bin/
+	install -m 644 $(LIB) $(TO)/lib/
+	install -m 644 $(MODULE) $(TO)/lib/lua/5.4/kubelua/
+	cp -R lua/kubelua $(TO)/share/lua/5.4/
+	install -d $(TO)/share/man/man1 $(TO)/share/bash-completion/completions $(TO)/share/zsh/site-functions \
+	  $(TO)/share/fish/vendor_completions.d
+	install -m 644 $(B)/man/*.1 $(TO)/share/man/man1/
+	install -m 644 $(B)/completion/bash $(TO)/share/bash-completion/completions/kubelua
+	install -m 644 $(B)/completion/zsh $(TO)/share/zsh/site-functions/_kubelua
+	install -m 644 $(B)/completion/fish $(TO)/share/fish/vendor_completions.d/kubelua.fish
+	cd core && find . -name '*.h' ! -name '*_impl.h' \
+	  -exec install -D -m 644 {} $(abspath $(TO))/include/kubelua/{} \;
+	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; \
+	   echo "Version: $$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)"; \
 	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib"; \
-	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lwslay -lre2 -lstdc++ -lpthread -lm"; } \
-	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kubelua.pc
+	   echo "Cflags: -I\$${prefix}/include/kubelua"; \
+	   echo "Libs: -L\$${prefix}/lib -lkubelua $(OTHER_LIBS)"; } \
+	  > $(TO)/lib/pkgconfig/kubelua.pc
 
 # Both are the binary's own words; it runs once for each command.
 man: $(B)/man/kubelua.1 ## man pages and completion of shells, in build/man and build/completion
@@ -383,7 +410,8 @@ else
 $(B)/man/kubelua.1: $(BIN)
 	@rm -rf $(B)/man $(B)/completion && mkdir -p $(B)/man $(B)/completion
 	@set -e; for shell in bash zsh fish; do $(BIN) completion $$shell > $(B)/completion/$$shell; done
-	@set -e; $(BIN) __complete "" | sed -n 's/\t.*//p' | while read -r c; do $(BIN) help "$$c" -o man > $(B)/man/kubelua-$$c.1; done
+	@set -e; $(BIN) __complete "" | sed -n 's/\t.*//p' | \
+	  while read -r c; do $(BIN) help "$$c" -o man > $(B)/man/kubelua-$$c.1; done
 	$(call say,MAN )$(BIN) help -o man > $@
 endif
 
@@ -406,9 +434,10 @@ deb: ## a Debian package in build/deb
 # For another architecture than the machine's it is cross compiled, into build/ARCH.
 DIST_ARCHS := amd64 arm64
 deb_of = $(if $(filter $(MACHINE),$(1)),build,build/$(1))/deb
-dist: ## what a release consists of, in build/dist: packages, tarballs, images, chart, SBOMs, checksums, for amd64 and arm64
+dist: ## a release in build/dist: packages, tarballs, images, chart, SBOMs, checksums, for amd64 and arm64
 	@set -e; for arch in $(DIST_ARCHS); do $(MAKE) --no-print-directory ARCH=$$arch deb; done
-	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) $(B)/dist $(foreach a,$(DIST_ARCHS),$(a)=$(call deb_of,$(a)))
+	@$(LUA) deploy/dist.lua $(VERSION) $(VERSION_DATE) $(B)/dist \
+	  $(foreach a,$(DIST_ARCHS),$(a)=$(call deb_of,$(a)))
 
 clean: ## remove build/
 	rm -rf build

@@ -1,8 +1,10 @@
-"""apiservers.py - the embedded API server beside kube-apiserver with etcd: start, memory, requests, lists, watchers.
+"""apiservers.py - the embedded API server beside kube-apiserver with etcd: start, memory, requests, lists,
+watchers.
 
-One run takes one server through all of it and gives one line: every figure of the tables is a key of that line. The server
-has one processor, bin/load the other one. Processor time of the server is next to every rate: on a machine that others use,
-rates and percentiles are of the machine, and processor time is of the server."""
+One run takes one server through all of it and gives one line: every figure of the tables is a key of that
+line. The server has one processor, bin/load the other one. Processor time of the server is next to every
+rate: on a machine that others use, rates and percentiles are of the machine, and processor time is of the
+server."""
 import json
 import os
 import shutil
@@ -18,7 +20,8 @@ from replayed import await_quiet, last_line
 from tables import OURS, Column, Goal, Ratio, goal_table, judge, number, table, times, verdict
 
 KUBELUA = os.path.join('..', 'build', 'kubelua')
-LIKE_THEIRS = 'kubelua, TLS and RBAC'      # what a kube-apiserver does as well: the row that its rates are held against
+# what a kube-apiserver does as well: the row that its rates are held against
+LIKE_THEIRS = 'kubelua, TLS and RBAC'
 REAL = 'kube-apiserver + etcd'
 COLLECTION = '/api/v1/namespaces/bench/configmaps'
 CLIENTS = (1, 8, 64)
@@ -57,7 +60,9 @@ class Embedded:
     def start(self):
         began = time.perf_counter()
         log = open(os.path.join(self.dir, 'log'), 'w')
-        self.process = subprocess.Popen([KUBELUA, 'apiserver', '--listen', f'127.0.0.1:{self.port}', *self.words], stdout=log, stderr=log)
+        self.process = subprocess.Popen(
+            [KUBELUA, 'apiserver', '--listen', f'127.0.0.1:{self.port}', *self.words], stdout=log, stderr=log
+        )
         os.sched_setaffinity(self.process.pid, {0})
         while not ready(self.port, self.secure):
             if self.process.poll() is not None or time.perf_counter() - began > 60:
@@ -80,7 +85,11 @@ class Embedded:
                 self.stop()
             took.append(self.start())
         self.start_ms = min(took)
-        ask(self.url, '/api/v1/namespaces', {'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': 'bench'}})
+        ask(
+            self.url,
+            '/api/v1/namespaces',
+            {'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': 'bench'}},
+        )
         return self
 
     def pids(self):
@@ -96,7 +105,12 @@ def ready(port, secure):
     try:
         with socket.create_connection(('127.0.0.1', port), timeout=60) as plain:
             s = ANY_CERTIFICATE.wrap_socket(plain) if secure else plain
-            s.sendall(f'GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {realserver.TOKEN}\r\n\r\n'.encode())
+            s.sendall(
+                (
+                    'GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n'
+                    f'Authorization: Bearer {realserver.TOKEN}\r\n\r\n'
+                ).encode()
+            )
             return s.recv(64).startswith(b'HTTP/1.1 200')
     except OSError:
         time.sleep(.00025)
@@ -114,7 +128,9 @@ def load(server, **options):
     """One run of bin/load: what it says."""
     words = [w for key, value in options.items() for w in ('--' + key, str(value))]
     pids = ','.join(str(p) for p in server.pids())
-    line, why = last_line(['bin/load', '--server', server.url, '--token', realserver.TOKEN, '--pids', pids, *words], 300)
+    line, why = last_line(
+        ['bin/load', '--server', server.url, '--token', realserver.TOKEN, '--pids', pids, *words], 300
+    )
     if not line:
         raise RuntimeError(f'bin/load --mode {options["mode"]}: {why}')
     return line
@@ -132,10 +148,18 @@ def measure(server, sizes):
     out = {'start_ms': server.start_ms, 'empty_mb': sum(of_process(p, 'VmRSS') for p in server.pids()) / 1024}
     first = 0
     for clients, requests in sizes.create.items():
-        out |= figures(f'create_{clients}', load(server, mode='create', clients=clients, requests=requests, first=first), RATE)
+        out |= figures(
+            f'create_{clients}',
+            load(server, mode='create', clients=clients, requests=requests, first=first),
+            RATE,
+        )
         first += requests
     for clients, requests in sizes.get.items():
-        out |= figures(f'get_{clients}', load(server, mode='get', clients=clients, requests=requests, objects=sizes.objects), RATE)
+        out |= figures(
+            f'get_{clients}',
+            load(server, mode='get', clients=clients, requests=requests, objects=sizes.objects),
+            RATE,
+        )
     out['full_mb'] = sum(of_process(p, 'VmRSS') for p in server.pids()) / 1024
     for limit, requests in sizes.lists.items():
         out |= figures(f'list_{limit}', load(server, mode='list', limit=limit, requests=requests), RATE)
@@ -178,8 +202,13 @@ def brief(line):
 
 
 def columns(prefix):
-    return [Column('requests/s', f'{prefix}_per_s', more_is_better=True), Column('p50 us', f'{prefix}_p50_us'), Column('p99 us', f'{prefix}_p99_us'),
-            Column('CPU us of the server', f'{prefix}_cpu_us'), Column("load's share of its processor", f'{prefix}_busy')]
+    return [
+        Column('requests/s', f'{prefix}_per_s', more_is_better=True),
+        Column('p50 us', f'{prefix}_p50_us'),
+        Column('p99 us', f'{prefix}_p99_us'),
+        Column('CPU us of the server', f'{prefix}_cpu_us'),
+        Column("load's share of its processor", f'{prefix}_busy'),
+    ]
 
 
 def faster(results, verb, clients):
@@ -189,27 +218,57 @@ def faster(results, verb, clients):
     what = f'{verb}s a second, {clients} client{"s" if clients > 1 else ""}, TLS and RBAC'
     if not mine or not theirs:
         return (what, f'{FASTER} times {REAL}', '-', 'not run')
-    return (what, f'{FASTER} times {REAL} ({number(theirs)})',
-            f'{number(mine)}, {times(mine / theirs)} times; '
-            f'{times(results.best(REAL, cpu) / results.best(LIKE_THEIRS, cpu))} times in a second of its processor', verdict(mine, FASTER * theirs, True))
+    return (
+        what,
+        f'{FASTER} times {REAL} ({number(theirs)})',
+        f'{number(mine)}, {times(mine / theirs)} times; '
+        f'{times(results.best(REAL, cpu) / results.best(LIKE_THEIRS, cpu))} times in a second of its '
+        'processor',
+        verdict(mine, FASTER * theirs, True),
+    )
 
 
 def text(results, sizes):
     full = f'RSS MB with {sizes.objects:,}'
     memory = [Column('ms to ready', 'start_ms'), Column('RSS MB empty', 'empty_mb'), Column(full, 'full_mb')]
-    watch = [Column('events/s, all watchers', 'watch_events_per_s', more_is_better=True), Column('s until all have all', 'watch_wall_s'),
-             Column('p50 ms', 'watch_p50_us', .001), Column('p99 ms', 'watch_p99_us', .001), Column('CPU us of the server for each', 'watch_cpu_us'),
-             Column("load's share of its processor", 'watch_busy')]
-    out = [f'ConfigMaps of 1 KB, no two alike. The server has one processor, the load generator the other; each HTTP/1.1 client has one request in flight. {REAL} uses TLS, '
-           'a token and RBAC; as under envtest, etcd does not wait for the disk, unless the row says fsync.', table(results, memory, 'server')]
-    ways = [(f'{verb}, {n} client{"s" if n > 1 else ""}', f'{verb}_{n}') for verb in ('create', 'get') for n in CLIENTS]
+    watch = [
+        Column('events/s, all watchers', 'watch_events_per_s', more_is_better=True),
+        Column('s until all have all', 'watch_wall_s'),
+        Column('p50 ms', 'watch_p50_us', 0.001),
+        Column('p99 ms', 'watch_p99_us', 0.001),
+        Column('CPU us of the server for each', 'watch_cpu_us'),
+        Column("load's share of its processor", 'watch_busy'),
+    ]
+    out = [
+        'ConfigMaps of 1 KB, no two alike. The server has one processor, the load generator the other; each '
+        f'HTTP/1.1 client has one request in flight. {REAL} uses TLS, '
+        'a token and RBAC; as under envtest, etcd does not wait for the disk, unless the row says fsync.',
+        table(results, memory, 'server'),
+    ]
+    ways = [
+        (f'{verb}, {n} client{"s" if n > 1 else ""}', f'{verb}_{n}')
+        for verb in ('create', 'get')
+        for n in CLIENTS
+    ]
     ways += [(f'list of {n:,}', f'list_{n}') for n in sizes.lists]
     *figures, busy = zip(*(columns(prefix) for _, prefix in ways))
     for figure in figures:                                 # one table per figure, one column per way
-        out.append(table(results, [replace(c, title=way) for c, (way, _) in zip(figure, ways)], figure[0].title))
+        out.append(
+            table(results, [replace(c, title=way) for c, (way, _) in zip(figure, ways)], figure[0].title)
+        )
     shares = [v[1] for c in busy for name in results.lines if (v := results.values(name, c))]
     if shares:
         out.append(f'The load generator kept at most {100 * max(shares):.0f} % of its processor busy.')
-    out.append(f'{WATCHERS} watchers of {sizes.events:,} changes, which {WRITERS} clients make as fast as they can; from the request to the event:\n\n' + table(results, watch, 'server'))
-    goals = judge(results, memory, [Goal('start_ms', 15), Goal('empty_mb', 12), Ratio('full_mb', (REAL,), SMALLER, 'theirs')])
-    return '\n\n'.join(out + [goal_table(goals + [faster(results, verb, n) for verb in ('create', 'get') for n in CLIENTS])])
+    out.append(
+        f'{WATCHERS} watchers of {sizes.events:,} changes, which {WRITERS} clients make as fast as they can; '
+        'from the request to the event:\n\n'
+        + table(results, watch, 'server')
+    )
+    goals = judge(
+        results,
+        memory,
+        [Goal('start_ms', 15), Goal('empty_mb', 12), Ratio('full_mb', (REAL,), SMALLER, 'theirs')],
+    )
+    return '\n\n'.join(
+        out + [goal_table(goals + [faster(results, verb, n) for verb in ('create', 'get') for n in CLIENTS])]
+    )

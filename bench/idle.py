@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""idle.py - what a process costs that has nothing to do, and how long it takes to its first reconcile; a line of JSON each.
+"""idle.py - what an idle process costs, and how long a process takes to its first reconcile; a line of JSON
+each.
 
-idle   ten controllers (ours), or one client on 1,000 pods (ours and the peers), after everything was reconciled: resident
-       memory, and how often its threads woke up in WATCHED seconds (the clients of the measurement look at their counters 50
-       times a second; that is theirs, not their libraries').
-start  from exec to the first reconcile on a warm server with one object: the smallest and the median of STARTS.
+idle   ten controllers (ours), or one client on 1,000 pods (ours and the peers), after everything was
+       reconciled: resident memory, and how often the threads woke up in WATCHED seconds (the clients of the
+       measurement look at their counters 50 times a second; that is theirs, not their libraries').
+start  from exec to the first reconcile on a warm server with one object: the smallest and the median of
+       STARTS.
 
-Ours runs against its own API server (build/kubelua apiserver), and as bench/client beside the peers against the replay
-server. A peer whose program is missing is left out."""
+Ours runs against its own API server (build/kubelua apiserver), and as bench/client beside the peers against
+the replay server. A peer whose program is missing is left out."""
+
 import argparse
 import json
 import os
@@ -26,8 +29,13 @@ SETTLING = 4           # seconds from the start until a process is called idle
 WATCHED = 30           # seconds in which wake-ups are counted
 STARTS = 15
 FEW = 1000
-PEERS = [('kubelua', 'bin/client', ['bin/client', '--lua', 'pods.lua']), ('kubelua-c', 'bin/client', ['bin/client']),
-         ('client-go', 'bin/cg', ['bin/cg']), ('controller-runtime', 'bin/cr', ['bin/cr']), ('kube-rs', 'bin/bench-rs', ['bin/bench-rs'])]
+PEERS = [
+    ('kubelua', 'bin/client', ['bin/client', '--lua', 'pods.lua']),
+    ('kubelua-c', 'bin/client', ['bin/client']),
+    ('client-go', 'bin/cg', ['bin/cg']),
+    ('controller-runtime', 'bin/cr', ['bin/cr']),
+    ('kube-rs', 'bin/bench-rs', ['bin/bench-rs']),
+]
 
 LOOKS_PER_S = 50        # of every client at its own counters
 IDLE = '''return require("kubelua").controller { name = "idle-%d", resource = "v1/ConfigMap",
@@ -45,8 +53,10 @@ def say(**figures):
 def memory_mb(pid):
     with open(f'/proc/{pid}/status') as f:
         fields = dict(line.split(':', 1) for line in f)
-    return {key: round(int(fields[name].split()[0]) / 1024, 1) for key, name in
-            (('rss_mb', 'VmRSS'), ('anon_mb', 'RssAnon'), ('file_mb', 'RssFile'))} | {'threads': int(fields['Threads'])}
+    return {
+        key: round(int(fields[name].split()[0]) / 1024, 1)
+        for key, name in (('rss_mb', 'VmRSS'), ('anon_mb', 'RssAnon'), ('file_mb', 'RssFile'))
+    } | {'threads': int(fields['Threads'])}
 
 
 def switches(pid):
@@ -71,7 +81,10 @@ def watch_idle(pid, seconds):
     slept, cpu, began = switches(pid), cpu_s(pid), time.time()
     time.sleep(seconds)
     took = time.time() - began
-    return {'wakeups_per_s': round((switches(pid) - slept) / took, 2), 'cpu_ms_per_s': round(1000 * (cpu_s(pid) - cpu) / took, 2)} | memory_mb(pid)
+    return {
+        'wakeups_per_s': round((switches(pid) - slept) / took, 2),
+        'cpu_ms_per_s': round(1000 * (cpu_s(pid) - cpu) / took, 2),
+    } | memory_mb(pid)
 
 
 def stop(process):
@@ -83,14 +96,29 @@ class Server:
     """Our own API server with one ConfigMap, and a kubeconfig for it."""
 
     def __init__(self, directory, port):
-        self.process = subprocess.Popen([KUBELUA, 'apiserver', '--listen', f'127.0.0.1:{port}'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [KUBELUA, 'apiserver', '--listen', f'127.0.0.1:{port}'],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.url = f'http://127.0.0.1:{port}'
         self.kubeconfig = os.path.join(directory, 'kubeconfig')
         with open(self.kubeconfig, 'w') as f:
-            json.dump({'apiVersion': 'v1', 'kind': 'Config', 'current-context': 'c', 'clusters': [{'name': 'c', 'cluster': {'server': self.url}}],
-                       'contexts': [{'name': 'c', 'context': {'cluster': 'c', 'user': 'u'}}], 'users': [{'name': 'u', 'user': {}}]}, f)
+            json.dump(
+                {
+                    'apiVersion': 'v1',
+                    'kind': 'Config',
+                    'current-context': 'c',
+                    'clusters': [{'name': 'c', 'cluster': {'server': self.url}}],
+                    'contexts': [{'name': 'c', 'context': {'cluster': 'c', 'user': 'u'}}],
+                    'users': [{'name': 'u', 'user': {}}],
+                },
+                f,
+            )
         body = json.dumps({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'one'}}).encode()
-        request = urllib.request.Request(self.url + '/api/v1/namespaces/default/configmaps', body, {'Content-Type': 'application/json'})
+        request = urllib.request.Request(
+            self.url + '/api/v1/namespaces/default/configmaps', body, {'Content-Type': 'application/json'}
+        )
         for attempt in range(100):
             try:
                 urllib.request.urlopen(request, timeout=5).close()
@@ -101,7 +129,9 @@ class Server:
                 time.sleep(.05)
 
     def run(self, scripts, log):
-        return subprocess.Popen([KUBELUA, 'run', *scripts, '--kubeconfig', self.kubeconfig], stdout=subprocess.DEVNULL, stderr=log)
+        return subprocess.Popen(
+            [KUBELUA, 'run', *scripts, '--kubeconfig', self.kubeconfig], stdout=subprocess.DEVNULL, stderr=log
+        )
 
 
 def ours_idle(server, directory, seconds):
@@ -130,11 +160,19 @@ def ours_start(server, directory, starts):
         p.terminate()
         p.stderr.read()
         p.wait()
-    say(figure='start', peer='kubelua run', controllers=1, objects=1, first_reconcile_ms=round(min(took), 1), median_ms=round(statistics.median(took), 1))
+    say(
+        figure='start',
+        peer='kubelua run',
+        controllers=1,
+        objects=1,
+        first_reconcile_ms=round(min(took), 1),
+        median_ms=round(statistics.median(took), 1),
+    )
 
 
 def beside_the_peers(port, seconds):
-    """Each client syncs 1,000 pods, reconciles them and then waits for a burst that brings nothing while we look."""
+    """Each client syncs 1,000 pods, reconciles them and then waits for a burst that brings nothing while we
+    look."""
     from replayed import Replay
     data = f'data/{FEW}.json'
     if not os.path.exists(data):
@@ -146,10 +184,32 @@ def beside_the_peers(port, seconds):
                 continue
             server.ask('/control/reset', b'')
             # A burst of one event in a thousand seconds: the client stays until we end it.
-            p = subprocess.Popen(command + ['--server', server.url, '--workers', '1', '--mode', 'burst', '--events', '1', '--rate', '0.001'],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            p = subprocess.Popen(
+                command
+                + [
+                    '--server',
+                    server.url,
+                    '--workers',
+                    '1',
+                    '--mode',
+                    'burst',
+                    '--events',
+                    '1',
+                    '--rate',
+                    '0.001',
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             time.sleep(SETTLING)
-            say(figure='idle beside 1,000 pods', peer=name, controllers=1, objects=FEW, **watch_idle(p.pid, seconds), own_looks_per_s=LOOKS_PER_S)
+            say(
+                figure='idle beside 1,000 pods',
+                peer=name,
+                controllers=1,
+                objects=FEW,
+                **watch_idle(p.pid, seconds),
+                own_looks_per_s=LOOKS_PER_S,
+            )
             p.kill()
             p.wait()
     finally:

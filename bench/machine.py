@@ -42,7 +42,11 @@ def versions():
     """What was measured against what, as far as it is here."""
     crate = r'name = "%s"\nversion = "(.*)"'
     found = [
-        ('kubelua', said(['git', 'describe', '--always', '--dirty', '--tags']) or read('../core/base/version.h', r'KL_VERSION "(.*)"')),
+        (
+            'kubelua',
+            said(['git', 'describe', '--always', '--dirty', '--tags'])
+            or read('../core/base/version.h', r'KL_VERSION "(.*)"'),
+        ),
         ('gcc', said(['gcc', '-dumpfullversion'])),
         ('Lua', said(['lua5.4', '-v'], r'Lua (\S+)')),
         ('libcurl', said(['curl-config', '--version'], r'libcurl (\S+)')),
@@ -63,8 +67,12 @@ def versions():
 
 def head(command, runs):
     load = ' '.join(f'{x:.2f}' for x in os.getloadavg())
-    return '\n'.join([
-        f'`{command}`, {time.strftime("%d %b %Y %H:%M", time.gmtime())} UTC, {runs} run{"s" if runs != 1 else ""} of each, the peers in turn.',
-        f'Machine: {system()}. Before it began the load was {load}, and {busy_share():.2f} cores were busy.',
-        f'Versions: {versions()}.',
-    ])
+    return '\n'.join(
+        [
+            f'`{command}`, {time.strftime("%d %b %Y %H:%M", time.gmtime())} UTC, {runs} '
+            f'run{"s" if runs != 1 else ""} of each, the peers in turn.',
+            f'Machine: {system()}. Before it began the load was {load}, and {busy_share():.2f} cores were '
+            'busy.',
+            f'Versions: {versions()}.',
+        ]
+    )

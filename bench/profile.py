@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""profile.py - where the time goes: `perf` on our client while it syncs N pods (and takes a burst), summed up by part of the source.
+"""profile.py - where the time goes: `perf` on our client while it syncs N pods (and takes a burst), summed up
+by part of the source.
 
   make -C bench profile [N=20000] [ARGS="--mode burst --events 20000"] [PORT=18080]
 
-A function belongs to the file whose object defines it; what is not ours is the kernel's or a library's. Needs perf (Debian:
-linux-perf). The whole record stays in results/perf.data, for `perf report`."""
+A function belongs to the file whose object defines it; what is not ours is the kernel's or a library's. Needs
+perf (Debian: linux-perf). The whole record stays in results/perf.data, for `perf report`."""
 import argparse
 import collections
 import glob
@@ -28,7 +29,9 @@ def arguments():
     a.add_argument('--events', type=int, default=Task.events)
     a.add_argument('--rate', type=float, default=Task.rate)
     a.add_argument('--port', type=int, default=18080)
-    a.add_argument('--peer', default='./client.sh', help='./client.sh: the reconciler in Lua; bin/client: in C')
+    a.add_argument(
+        '--peer', default='./client.sh', help='./client.sh: the reconciler in Lua; bin/client: in C'
+    )
     a.add_argument('--json', action='store_true', help='one line, for a program')
     a.add_argument('--functions', type=int, default=3, help='named per part')
     return a.parse_args()
@@ -37,9 +40,13 @@ def arguments():
 def owners():
     """function -> file of the source that defines it."""
     found = {}
-    for path in glob.glob('../build/obj/core/**/*.o', recursive=True) + glob.glob('../build/obj/bindings/**/*.o', recursive=True):
+    for path in glob.glob('../build/obj/core/**/*.o', recursive=True) + glob.glob(
+        '../build/obj/bindings/**/*.o', recursive=True
+    ):
         source = os.path.relpath(path, '../build/obj')[:-2] + '.c'
-        names = subprocess.run(['nm', '--defined-only', path], capture_output=True, text=True, check=True).stdout
+        names = subprocess.run(
+            ['nm', '--defined-only', path], capture_output=True, text=True, check=True
+        ).stdout
         for line in names.splitlines():
             _, kind, name = line.split(None, 2)
             if kind in 'tT':
@@ -54,14 +61,33 @@ def part_of(dso, symbol, owner):
         return 'libc'
     name = symbol.split('.')[0]                      # gcc's .part.0, .constprop.0
     if dso == 'client':
-        return owner.get(name) or owner.get(symbol) or ('libgcc' if name.startswith('__') else 'bench/client.c')
+        return (
+            owner.get(name) or owner.get(symbol) or ('libgcc' if name.startswith('__') else 'bench/client.c')
+        )
     return re.sub(r'-?[0-9.]*\.so.*', '', os.path.basename(dso))
 
 
 def shares():
     """(share, dso, function), largest first."""
-    report = subprocess.run(['perf', 'report', '-i', RECORD, '--stdio', '--no-children', '-g', 'none', '-F', 'overhead,dso,sym', '-w', '0,0,0'],
-                            capture_output=True, text=True, check=True).stdout
+    report = subprocess.run(
+        [
+            'perf',
+            'report',
+            '-i',
+            RECORD,
+            '--stdio',
+            '--no-children',
+            '-g',
+            'none',
+            '-F',
+            'overhead,dso,sym',
+            '-w',
+            '0,0,0',
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     for line in report.splitlines():
         found = re.match(r'\s*([0-9.]+)%\s+(\S+)\s+\[(.)\]\s+(.*\S)', line)
         if found:
@@ -75,7 +101,9 @@ def main():
     os.makedirs('results', exist_ok=True)
     subprocess.run(['make', '-s', f'data/{args.n}.json'], check=True)
     server = Replay(f'data/{args.n}.json', args.port)
-    record = ['perf', 'record', '-q', '-F', '5000', '-g', '-o', RECORD, '--'] + args.peer.split() + ['--profile']
+    record = (
+        ['perf', 'record', '-q', '-F', '5000', '-g', '-o', RECORD, '--'] + args.peer.split() + ['--profile']
+    )
     task = Task(mode=args.mode, events=args.events, rate=args.rate)
     try:
         line, why = server.run('kubelua', record, task)
@@ -89,10 +117,24 @@ def main():
         part = part_of(dso, symbol, owner)
         parts[part] += share
         names[part].append(f'{symbol} {share:.1f}')
-    head = (f'{args.n:,} pods: {line["all_reconciled_cpu_s"]:.2f} CPU s until all were reconciled'
-            + (f', and {args.events:,} events at {1000 * line["cpu_s_per_1k_events"]:.0f} us each' if args.mode == 'burst' else '') + '.')
+    head = (
+        f'{args.n:,} pods: {line["all_reconciled_cpu_s"]:.2f} CPU s until all were reconciled'
+        + (
+            f', and {args.events:,} events at {1000 * line["cpu_s_per_1k_events"]:.0f} us each'
+            if args.mode == 'burst'
+            else ''
+        )
+        + '.'
+    )
     if args.json:
-        return print(json.dumps({'head': head, 'parts': {p: (share, names[p][:args.functions]) for p, share in parts.items()}}))
+        return print(
+            json.dumps(
+                {
+                    'head': head,
+                    'parts': {p: (share, names[p][: args.functions]) for p, share in parts.items()},
+                }
+            )
+        )
     print(head + ' perf itself takes its part.\n')
     print('| part | % | of it |\n| --- | --- | --- |')
     for part, share in parts.most_common():

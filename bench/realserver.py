@@ -37,7 +37,9 @@ class Server:
         return os.path.join(self.dir, name)
 
     def sh(self, text):
-        subprocess.run(text, shell=True, check=True, cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            text, shell=True, check=True, cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
 
     def spawn(self, program, *words):
         pin = ['taskset', '-c', str(self.cpu)] if self.cpu is not None else []
@@ -53,7 +55,12 @@ class Server:
         return path
 
     def kubectl(self, *words, text=None):
-        p = subprocess.run([os.path.join(ASSETS, 'kubectl'), '--kubeconfig', self.kubeconfig, *words], input=text, capture_output=True, text=True)
+        p = subprocess.run(
+            [os.path.join(ASSETS, 'kubectl'), '--kubeconfig', self.kubeconfig, *words],
+            input=text,
+            capture_output=True,
+            text=True,
+        )
         if p.returncode:
             raise RuntimeError(f'kubectl {" ".join(words)}: {p.stderr.strip()}')
         return p.stdout
@@ -65,22 +72,70 @@ class Server:
         key = 'openssl ecparam -name prime256v1 -genkey -noout -out '
         with open(self.path('server.cnf'), 'w') as f:
             f.write('subjectAltName=DNS:kubernetes.default,DNS:localhost,IP:127.0.0.1\n')
-        self.sh(f'{key}ca.key && openssl req -x509 -new -key ca.key -subj /CN=bench-ca -days 30 -out ca.crt && {key}server.key && '
-                'openssl req -new -key server.key -subj /CN=kube-apiserver -out server.csr && openssl x509 -req -in server.csr -CA ca.crt '
-                '-CAkey ca.key -CAcreateserial -days 30 -extfile server.cnf -out server.crt && openssl genrsa -out sa.key 2048')
+        self.sh(
+            f'{key}ca.key && openssl req -x509 -new -key ca.key -subj /CN=bench-ca -days 30 -out ca.crt && '
+            f'{key}server.key && '
+            'openssl req -new -key server.key -subj /CN=kube-apiserver -out server.csr && openssl x509 -req '
+            '-in server.csr -CA ca.crt '
+            '-CAkey ca.key -CAcreateserial -days 30 -extfile server.cnf -out server.crt && openssl genrsa '
+            '-out sa.key 2048'
+        )
         with open(self.path('tokens.csv'), 'w') as f:
             f.write(f'{TOKEN},admin,admin,"system:masters"\n')
         etcd = f'http://127.0.0.1:{self.port + 1}'
         self.start_ms, began = None, time.perf_counter()
-        self.spawn('etcd', '--data-dir', self.path('etcd'), '--listen-client-urls', etcd, '--advertise-client-urls', etcd,
-                   '--listen-peer-urls', f'http://127.0.0.1:{self.port + 2}', '--log-level', 'error', '--quota-backend-bytes', str(4 << 30),
-                   *([] if self.fsync else ['--unsafe-no-fsync']))
-        api = self.spawn('kube-apiserver', '--etcd-servers', etcd, '--bind-address', '127.0.0.1', '--secure-port', str(self.port),
-                         '--tls-cert-file', self.path('server.crt'), '--tls-private-key-file', self.path('server.key'), '--token-auth-file', self.path('tokens.csv'),
-                         '--client-ca-file', self.path('ca.crt'), '--authorization-mode', 'RBAC', '--service-account-key-file', self.path('sa.key'),
-                         '--service-account-signing-key-file', self.path('sa.key'), '--service-account-issuer', 'https://kubernetes.default.svc',
-                         '--service-cluster-ip-range', '10.0.0.0/24', '--disable-admission-plugins', 'ServiceAccount', '--enable-priority-and-fairness=false',
-                         '--max-requests-inflight', '4000', '--max-mutating-requests-inflight', '4000', '--cert-dir', self.dir)
+        self.spawn(
+            'etcd',
+            '--data-dir',
+            self.path('etcd'),
+            '--listen-client-urls',
+            etcd,
+            '--advertise-client-urls',
+            etcd,
+            '--listen-peer-urls',
+            f'http://127.0.0.1:{self.port + 2}',
+            '--log-level',
+            'error',
+            '--quota-backend-bytes',
+            str(4 << 30),
+            *([] if self.fsync else ['--unsafe-no-fsync']),
+        )
+        api = self.spawn(
+            'kube-apiserver',
+            '--etcd-servers',
+            etcd,
+            '--bind-address',
+            '127.0.0.1',
+            '--secure-port',
+            str(self.port),
+            '--tls-cert-file',
+            self.path('server.crt'),
+            '--tls-private-key-file',
+            self.path('server.key'),
+            '--token-auth-file',
+            self.path('tokens.csv'),
+            '--client-ca-file',
+            self.path('ca.crt'),
+            '--authorization-mode',
+            'RBAC',
+            '--service-account-key-file',
+            self.path('sa.key'),
+            '--service-account-signing-key-file',
+            self.path('sa.key'),
+            '--service-account-issuer',
+            'https://kubernetes.default.svc',
+            '--service-cluster-ip-range',
+            '10.0.0.0/24',
+            '--disable-admission-plugins',
+            'ServiceAccount',
+            '--enable-priority-and-fairness=false',
+            '--max-requests-inflight',
+            '4000',
+            '--max-mutating-requests-inflight',
+            '4000',
+            '--cert-dir',
+            self.dir,
+        )
         self.kubeconfig = self.write_kubeconfig('kubeconfig', f'{{token: {TOKEN}}}')
         for _ in range(600):
             if api.poll() is not None:

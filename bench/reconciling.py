@@ -1,6 +1,8 @@
-"""reconciling.py - a controller that writes each object once, on a real API server: how many writes a second, how long from a create to its write, at what cost.
+"""reconciling.py - a controller that writes each object once, on a real API server: how many writes a second,
+how long from a create to its write, at what cost.
 
-bin/observe makes the objects and watches for the writes, the same for every peer; CPU and memory are the kernel's figures for the controller's process."""
+bin/observe makes the objects and watches for the writes, the same for every peer; CPU and memory are the
+kernel's figures for the controller's process."""
 import json
 import os
 import signal
@@ -29,9 +31,14 @@ def ours(in_flight):
 
 
 def peers(kubeconfig, in_flight):
-    return [('kubelua', ours(in_flight) + [kubeconfig]),
-            ('controller-runtime', ['bin/recon', '--in-flight', str(in_flight), '--bench-kubeconfig', kubeconfig]),
-            ('kube-rs', ['bin/recon-rs', '--in-flight', str(in_flight), '--kubeconfig', kubeconfig])]
+    return [
+        ('kubelua', ours(in_flight) + [kubeconfig]),
+        (
+            'controller-runtime',
+            ['bin/recon', '--in-flight', str(in_flight), '--bench-kubeconfig', kubeconfig],
+        ),
+        ('kube-rs', ['bin/recon-rs', '--in-flight', str(in_flight), '--kubeconfig', kubeconfig]),
+    ]
 
 
 def measure(server, command, first, then, rate):
@@ -40,8 +47,22 @@ def measure(server, command, first, then, rate):
         return None, f'{command[0]} could not be built here'
     if not os.path.exists('bin/observe'):
         return None, 'bin/observe could not be built here'
-    eyes = subprocess.Popen(['bin/observe', '--kubeconfig', server.kubeconfig, '--first', str(first), '--then', str(then), '--rate', str(rate)],
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    eyes = subprocess.Popen(
+        [
+            'bin/observe',
+            '--kubeconfig',
+            server.kubeconfig,
+            '--first',
+            str(first),
+            '--then',
+            str(then),
+            '--rate',
+            str(rate),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     controller = None
     try:
         if eyes.stdout.readline().strip() != 'ready':
@@ -50,7 +71,11 @@ def measure(server, command, first, then, rate):
             controller = subprocess.Popen(command, stdout=log, stderr=log)
         if eyes.stdout.readline().strip() != 'first':
             with open('results/recon.log') as f:
-                return None, 'not all objects were written: ' + (f.read().strip().splitlines() or ['it said nothing'])[-1]
+                return (
+                    None,
+                    'not all objects were written: '
+                    + (f.read().strip().splitlines() or ['it said nothing'])[-1],
+                )
         used, memory = cpu(controller.pid), rss(controller.pid)
         eyes.stdin.write('\n')
         eyes.stdin.flush()

@@ -1,4 +1,5 @@
-"""reloading.py - from a saved file to the first reconcile on the new logic; beside it a process that is started anew for it, caches and all."""
+"""reloading.py - from a saved file to the first reconcile on the new logic; beside it a process that is
+started anew for it, caches and all."""
 import os
 import statistics
 import subprocess
@@ -21,7 +22,13 @@ KUBELUA = '../build/kubelua'
 def objects(path, n):
     with open(path, 'w') as f:
         f.write('{"apiVersion": "v1", "kind": "List", "items": [')
-        f.write(','.join('{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "bench", "name": "map-%d"}, "data": {"a": "b"}}' % i for i in range(n)))
+        f.write(
+            ','.join(
+                '{"apiVersion": "v1", "kind": "ConfigMap", '
+                '"metadata": {"namespace": "bench", "name": "map-%d"}, "data": {"a": "b"}}' % i
+                for i in range(n)
+            )
+        )
         f.write(']}')
 
 
@@ -39,7 +46,12 @@ def until(pipe, text):
 
 
 def controller(path, kubeconfig):
-    return subprocess.Popen([KUBELUA, 'run', path, '--kubeconfig', kubeconfig, '--rollback-window', '0s'], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    return subprocess.Popen(
+        [KUBELUA, 'run', path, '--kubeconfig', kubeconfig, '--rollback-window', '0s'],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
 
 
 def end(process):
@@ -50,7 +62,10 @@ def end(process):
 
 def line(seconds):
     seconds.sort()
-    return {'p50_ms': statistics.median(seconds) * 1e3, 'p99_ms': seconds[min(len(seconds) - 1, len(seconds) * 99 // 100)] * 1e3}
+    return {
+        'p50_ms': statistics.median(seconds) * 1e3,
+        'p99_ms': seconds[min(len(seconds) - 1, len(seconds) * 99 // 100)] * 1e3,
+    }
 
 
 def measure(n, saves, restarts):
@@ -58,8 +73,20 @@ def measure(n, saves, restarts):
     with tempfile.TemporaryDirectory() as home:
         kubeconfig, script, load = f'{home}/config', f'{home}/bench.lua', f'{home}/objects.json'
         objects(load, n)
-        server = subprocess.Popen([KUBELUA, 'apiserver', '--listen', '127.0.0.1:0', '--load', load, '--write-kubeconfig', kubeconfig], stderr=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            [
+                KUBELUA,
+                'apiserver',
+                '--listen',
+                '127.0.0.1:0',
+                '--load',
+                load,
+                '--write-kubeconfig',
+                kubeconfig,
+            ],
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         try:
             deadline = time.monotonic() + 60
             while not os.path.exists(kubeconfig) and time.monotonic() < deadline:

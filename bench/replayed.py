@@ -1,6 +1,7 @@
 """replayed.py - one list of pods, a replay server that serves it, and one peer at a time on that server.
 
-The server runs on cpu 0, the peer on cpu 1. A peer's result is its line of JSON (README.md) or the reason why there is none."""
+The server runs on cpu 0, the peer on cpu 1. A peer's result is its line of JSON (README.md) or the reason why
+there is none."""
 import json
 import os
 import shutil
@@ -11,7 +12,8 @@ import time
 import urllib.request
 from dataclasses import dataclass
 
-QUIET_SHARE = 0.6      # of one core: other work above this distorts wall times, so we wait a little for it to end
+# of one core: other work above this distorts wall times, so we wait a little for it to end
+QUIET_SHARE = 0.6
 QUIET_WAIT = 12        # seconds at most
 
 
@@ -28,7 +30,8 @@ class Task:
 
 
 def read_peers(wanted, n, timeout=Task.timeout):
-    """Peers of peers.txt as (name, command), and those that cannot run as (name, why). `wanted`: names, or None for all."""
+    """Peers of peers.txt as (name, command), and those that cannot run as (name, why). `wanted`: names, or
+    None for all."""
     peers, absent = [], []
     with open('peers.txt') as f:
         for line in f:
@@ -87,7 +90,11 @@ def last_line(command, timeout=Task.timeout, cwd=None):
         return None, f'not done within {timeout} s'
     lines = [x for x in out.splitlines() if x.startswith('{')]
     if p.returncode or not lines:
-        return None, f'it ended with status {p.returncode} and {"a" if lines else "no"} result; results/stderr.log says why'
+        return (
+            None,
+            f'it ended with status {p.returncode} and {"a" if lines else "no"} result; results/stderr.log '
+            'says why',
+        )
     return json.loads(lines[-1]), None
 
 
@@ -101,7 +108,23 @@ class Replay:
         self.ca = os.path.abspath('ca.pem')
         with open('replay.log', 'w') as log:
             self.process = subprocess.Popen(
-                pinned(0, ['bin/replay', '-q', '-data', data, '-addr', self.url[7:], '-tls', self.tls, '-ca-out', self.ca]), stderr=log)
+                pinned(
+                    0,
+                    [
+                        'bin/replay',
+                        '-q',
+                        '-data',
+                        data,
+                        '-addr',
+                        self.url[7:],
+                        '-tls',
+                        self.tls,
+                        '-ca-out',
+                        self.ca,
+                    ],
+                ),
+                stderr=log,
+            )
         deadline = time.time() + 60
         while True:
             try:
@@ -119,7 +142,10 @@ class Replay:
             with socket.socket() as s:
                 s.settimeout(1)
                 if s.connect_ex(('127.0.0.1', port)) == 0:
-                    sys.exit(f'bench: port {port} is taken, perhaps by another measurement; end it, or choose one with --port (make bench PORT=)')
+                    sys.exit(
+                        f'bench: port {port} is taken, perhaps by another measurement; end it, or choose one '
+                        'with --port (make bench PORT=)'
+                    )
 
     def ask(self, path, body=None):
         with urllib.request.urlopen(self.url + path, data=body, timeout=60) as r:
@@ -130,8 +156,18 @@ class Replay:
         busy = await_quiet()
         self.ask('/control/reset', b'')
         before = self.ask('/control/info')['cpu_s']
-        words = command + ['--server', f'https://{self.tls}' if task.tls else self.url, '--workers', str(task.workers),
-                           '--mode', task.mode, '--events', str(task.events), '--rate', f'{task.rate:g}']
+        words = command + [
+            '--server',
+            f'https://{self.tls}' if task.tls else self.url,
+            '--workers',
+            str(task.workers),
+            '--mode',
+            task.mode,
+            '--events',
+            str(task.events),
+            '--rate',
+            f'{task.rate:g}',
+        ]
         if task.strip:
             words.append('--strip')
         if task.tls:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """run.py - one list of pods, one replay server, every peer in turn; prints a table with ratios.
 
-Each peer syncs N pods, reconciles each once, then receives EVENTS watch events at RATE per second. Medians over RUNS; raw
-lines go to results/. A peer whose program is missing is "not run". measure.py has every section and the goals."""
+Each peer syncs N pods, reconciles each once, then receives EVENTS watch events at RATE per second. Medians
+over RUNS; raw lines go to results/. A peer whose program is missing is "not run". measure.py has every
+section and the goals."""
 import argparse
 import json
 import os
@@ -15,10 +16,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # column in the table, key in the peer's line
 COLUMNS = [
-    ('synced wall s', 'sync_wall_s'), ('synced cpu s', 'sync_cpu_s'),
+    ('synced wall s', 'sync_wall_s'),
+    ('synced cpu s', 'sync_cpu_s'),
     ('all reconciled cpu s', 'all_reconciled_cpu_s'),
-    ('RSS MB', 'rss_mb_after_sync'), ('peak RSS MB', 'hwm_mb'),
-    ('cpu s / 1k events', 'cpu_s_per_1k_events'), ('event->reconcile p50 us', 'lat_p50_us'), ('p99 us', 'lat_p99_us'),
+    ('RSS MB', 'rss_mb_after_sync'),
+    ('peak RSS MB', 'hwm_mb'),
+    ('cpu s / 1k events', 'cpu_s_per_1k_events'),
+    ('event->reconcile p50 us', 'lat_p50_us'),
+    ('p99 us', 'lat_p99_us'),
 ]
 
 
@@ -50,11 +55,18 @@ def cell(value, base):
 
 def table(results, absent, info):
     columns = COLUMNS if ARGS.mode == 'burst' else COLUMNS[:5]
-    median = {name: {key: statistics.median(x.get(key, float('nan')) for x in lines) for _, key in columns} for name, lines in results.items()}
+    median = {
+        name: {key: statistics.median(x.get(key, float('nan')) for x in lines) for _, key in columns}
+        for name, lines in results.items()
+    }
     base = median.get(ARGS.base)
-    print(f'\nN={ARGS.n} pods ({info["bytes"] / 1e6:.1f} MB)  workers={ARGS.workers}  strip={ARGS.strip}  tls={ARGS.tls}'
-          + (f'  events={ARGS.events} at {ARGS.rate:g}/s' if ARGS.mode == 'burst' else '') + f'  runs={ARGS.runs}, medians'
-          + (f'; (xR) is the ratio to {ARGS.base}' if base else ''))
+    print(
+        f'\nN={ARGS.n} pods ({info["bytes"] / 1e6:.1f} MB)  workers={ARGS.workers}  strip={ARGS.strip}  '
+        f'tls={ARGS.tls}'
+        + (f'  events={ARGS.events} at {ARGS.rate:g}/s' if ARGS.mode == 'burst' else '')
+        + f'  runs={ARGS.runs}, medians'
+        + (f'; (xR) is the ratio to {ARGS.base}' if base else '')
+    )
     print('| peer | ' + ' | '.join(title for title, _ in columns) + ' |\n|' + '---|' * (len(columns) + 1))
     for name, m in median.items():
         cells = [cell(m[key], base and base[key]) for _, key in columns]
@@ -62,7 +74,11 @@ def table(results, absent, info):
     for name, why in absent:
         print(f'| {name} | not run: {why} |' + ' |' * (len(columns) - 1))
     checks = {x.get('check') for lines in results.values() for x in lines}
-    print('every peer saw the same objects' if len(checks) == 1 else f'THE PEERS DISAGREE about what they read: {checks}')
+    print(
+        'every peer saw the same objects'
+        if len(checks) == 1
+        else f'THE PEERS DISAGREE about what they read: {checks}'
+    )
 
 
 def main():
@@ -70,7 +86,15 @@ def main():
     peers, absent = read_peers(ARGS.peers and ARGS.peers.split(','), ARGS.n, ARGS.timeout)
     if not os.path.exists('bin/replay'):
         sys.exit('bench: not run: the replay server needs Go to be built (https://go.dev/dl)')
-    task = Task(mode=ARGS.mode, events=ARGS.events, rate=ARGS.rate, workers=ARGS.workers, strip=ARGS.strip, tls=ARGS.tls, timeout=ARGS.timeout)
+    task = Task(
+        mode=ARGS.mode,
+        events=ARGS.events,
+        rate=ARGS.rate,
+        workers=ARGS.workers,
+        strip=ARGS.strip,
+        tls=ARGS.tls,
+        timeout=ARGS.timeout,
+    )
     server = Replay(f'data/{ARGS.n}.json', ARGS.port)
     results = {}
     failed = {}
@@ -86,8 +110,12 @@ def main():
                     raw.write(json.dumps(line) + '\n')
                     raw.flush()
                     results.setdefault(name, []).append(line)
-                    print(f'run {i + 1}  {name}: synced in {line["sync_wall_s"]:.2f} s, {line["sync_cpu_s"]:.2f} s of cpu, {line["rss_mb_after_sync"]} MB'
-                          + (f'; p50 {line["lat_p50_us"]:g} us' if ARGS.mode == 'burst' else ''), file=sys.stderr)
+                    print(
+                        f'run {i + 1}  {name}: synced in {line["sync_wall_s"]:.2f} s, '
+                        f'{line["sync_cpu_s"]:.2f} s of cpu, {line["rss_mb_after_sync"]} MB'
+                        + (f'; p50 {line["lat_p50_us"]:g} us' if ARGS.mode == 'burst' else ''),
+                        file=sys.stderr,
+                    )
     finally:
         server.stop()
     if not results:

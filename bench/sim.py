@@ -3,9 +3,10 @@
 
   make bench-sim [QUICK=1] [RUNS=3]
 
-Work of the goal's size takes too long to be simulated whole: a part of it is, and the time of the whole follows from what
-the part took. Both are shown. What a process takes to start is measured and taken off, and for the first row the start of
-the cluster, too. Times are of the processor, so that a busy machine does not count for us."""
+Work of the goal's size takes too long to be simulated whole: a part of it is, and the time of the whole
+follows from what the part took. Both are shown. What a process takes to start is measured and taken off, and
+for the first row the start of the cluster, too. Times are of the processor, so that a busy machine does not
+count for us."""
 import argparse
 import math
 import os
@@ -32,11 +33,30 @@ SPARSE_JOBS = '''return { at = { ["0s"] = function(s)
 end } }
 '''
 # Workloads of Kueue's performance suite: count, creation interval, class, runtime, priority, request
-WORKLOADS = ((350, 100, 'small', 200, 50, 1), (100, 500, 'medium', 500, 100, 5), (50, 1200, 'large', 1000, 200, 20))
+WORKLOADS = (
+    (350, 100, 'small', 200, 50, 1),
+    (100, 500, 'medium', 500, 100, 5),
+    (50, 1200, 'large', 1000, 200, 20),
+)
 # Of openb: nodes by model and number of GPUs; pods: a share of all, cpu, GPUs, thousandths of each
-GPU_NODES = ((549, 'G2', 8), (387, 'T4', 2), (131, 'P100', 2), (39, 'G3', 8), (28, 'V100M16', 4), (21, 'V100M32', 8),
-             (19, 'V100M16', 1), (17, 'T4', 4), (22, 'V100M32', 4))
-GPU_PODS = ((0.13, 8000, 0, 0), (0.38, 6000, 1, 0), (0.47, 10000, 1, 1000), (0.01, 24000, 2, 1000), (0.01, 64000, 8, 1000))
+GPU_NODES = (
+    (549, 'G2', 8),
+    (387, 'T4', 2),
+    (131, 'P100', 2),
+    (39, 'G3', 8),
+    (28, 'V100M16', 4),
+    (21, 'V100M32', 8),
+    (19, 'V100M16', 1),
+    (17, 'T4', 4),
+    (22, 'V100M32', 4),
+)
+GPU_PODS = (
+    (0.13, 8000, 0, 0),
+    (0.38, 6000, 1, 0),
+    (0.47, 10000, 1, 1000),
+    (0.01, 24000, 2, 1000),
+    (0.01, 64000, 8, 1000),
+)
 GPU_RUNS = 1020
 DAY = 24 * 60
 NOISE = 0.3                                    # of a run's time, on a machine that others use
@@ -68,8 +88,9 @@ def policy(nodes, minutes):
 
 
 def of_node_minute(nodes, minutes, runs):
-    """ms of a node and a minute, MiB, seconds of the start: of the shortest start and the shortest whole of some
-    runs, since a difference of two single runs has the noise of both. nan ms: what is left is not above that."""
+    """ms of a node and a minute, MiB, seconds of the start: of the shortest start and the shortest whole of
+    some runs, since a difference of two single runs has the noise of both. nan ms: what is left is not above
+    that."""
     start, _ = least(policy(nodes, 1), runs)
     whole, mib = least(policy(nodes, 1 + minutes), runs)
     passed = whole - start
@@ -79,7 +100,11 @@ def of_node_minute(nodes, minutes, runs):
 def span(seconds):
     if math.isnan(seconds):
         return 'within the noise'
-    return f'{seconds:.1f} s' if seconds < 120 else f'{seconds / 60:.0f} min' if seconds < 7200 else f'{seconds / 3600:.1f} h'
+    return (
+        f'{seconds:.1f} s'
+        if seconds < 120
+        else f'{seconds / 60:.0f} min' if seconds < 7200 else f'{seconds / 3600:.1f} h'
+    )
 
 
 def of_snapshot(nodes, form, runs):
@@ -92,12 +117,26 @@ def of_snapshot(nodes, form, runs):
 
 def of_queues(cohorts, queues, share, runs):
     """Seconds for workloads in queues of cohorts; share: how many of each set there are."""
-    lines = ['cohorts:', '- className: cohort', f'  count: {cohorts}', '  queuesSets:', '  - className: cq', f'    count: {queues}',
-             '    nominalQuota: 20', '    borrowingLimit: 100', '    reclaimWithinCohort: Any',
-             '    withinClusterQueue: LowerPriority', '    workloadsSets:']
+    lines = [
+        'cohorts:',
+        '- className: cohort',
+        f'  count: {cohorts}',
+        '  queuesSets:',
+        '  - className: cq',
+        f'    count: {queues}',
+        '    nominalQuota: 20',
+        '    borrowingLimit: 100',
+        '    reclaimWithinCohort: Any',
+        '    withinClusterQueue: LowerPriority',
+        '    workloadsSets:',
+    ]
     for count, interval, name, runtime, priority, request in WORKLOADS:
-        lines += [f'    - count: {count * share // 100}', f'      creationIntervalMs: {interval}', '      workloads:',
-                  f'      - {{className: {name}, runtimeMs: {runtime}, priority: {priority}, request: {request}}}']
+        lines += [
+            f'    - count: {count * share // 100}',
+            f'      creationIntervalMs: {interval}',
+            '      workloads:',
+            f'      - {{className: {name}, runtimeMs: {runtime}, priority: {priority}, request: {request}}}',
+        ]
     with tempfile.TemporaryDirectory() as dir:
         path = os.path.join(dir, 'queues.yaml')
         with open(path, 'w') as f:
@@ -129,19 +168,24 @@ def of_sparse(nodes, runs):
         path = os.path.join(dir, 'jobs.lua')
         with open(path, 'w') as f:
             f.write(SPARSE_JOBS % (nodes * 2.5 // 50))
-        return least(['--generate', f'nodes={nodes},{SPARSE}', '--scenario', path, '--for', f'{SPARSE_MINUTES}m'], runs)
+        return least(
+            ['--generate', f'nodes={nodes},{SPARSE}', '--scenario', path, '--for', f'{SPARSE_MINUTES}m'], runs
+        )
 
 
 def growth(runs):
-    """How a node and a minute grow with the cluster: more minutes where nodes are few, so that the start does not hide
-    them."""
+    """How a node and a minute grow with the cluster: more minutes where nodes are few, so that the start does
+    not hide them."""
     print('\n| nodes | goal, ms a node and minute | reached | start, ms a node | goal, MiB | reached |')
     print('| --- | --- | --- | --- | --- | --- |')
     for nodes, minutes in ((100, 40), (1000, 20), (5000, 20)):
         ms, mib, start = of_node_minute(nodes, minutes, runs)
         reached = 'within the noise' if math.isnan(ms) else f'{ms:.2f}'
         goal_mib = '1536' if nodes == 5000 else ''
-        print(f'| {nodes} | {GOAL_MS:.4f} | {reached} | {1000 * start / nodes:.1f} | {goal_mib} | {mib:.0f} |', flush=True)
+        print(
+            f'| {nodes} | {GOAL_MS:.4f} | {reached} | {1000 * start / nodes:.1f} | {goal_mib} | {mib:.0f} |',
+            flush=True,
+        )
 
 
 def rows(quick, runs):
@@ -149,30 +193,53 @@ def rows(quick, runs):
     nodes, minutes = (20, 5) if quick else (200, 20)
     nothing, _ = least(['--generate', 'nodes=1', '--for', '1m'], runs)
     ms, mib, _ = of_node_minute(nodes, minutes, runs)
-    yield (f'24 h of 5,000 nodes and 150,000 pods ({minutes} min of {nodes} nodes measured, {ms:.2f} ms a node and minute, {mib:.0f} MiB)',
-           '60 s', span(ms / 1000 * 5000 * DAY))
+    yield (
+        '24 h of 5,000 nodes and 150,000 pods '
+        f'({minutes} min of {nodes} nodes measured, {ms:.2f} ms a node and minute, {mib:.0f} MiB)',
+        '60 s',
+        span(ms / 1000 * 5000 * DAY),
+    )
     yield ('100 settings of 24 h of 1,000 nodes, on two cores (from the same)', '10 min',
            span(ms / 1000 * 1000 * DAY * 100 / 2))
     yield ("Kueue's performance suites: 15,000 workloads; 50,000 over 1,000 queues", '1 s; 5 s',
            f'{span(of_queues(5, 6, 100, runs))}; {span(of_queues(10, 100, 10, runs))}')
     took = of_gpus(runs)
-    yield (f'1,020 runs of the GPU fragmentation study over a trace of openb\'s size, on two cores (1 run measured, {took:.1f} s)',
-           '30 min', span(took * GPU_RUNS / 2))
+    yield (
+        '1,020 runs of the GPU fragmentation study over a trace of openb\'s size, on two cores '
+        f'(1 run measured, {took:.1f} s)',
+        '30 min',
+        span(took * GPU_RUNS / 2),
+    )
     many = 2000 if quick else 20000
     took, mib = of_sparse(many, runs)
-    yield (f'20,000 nodes, 40,000 long and 50,000 batch pods to completion, without a policy ({many:,} nodes measured, {took:.1f} s, {mib:.0f} MiB)',
-           '10 s', span(nothing + (took - nothing) / many * 20000))
+    yield (
+        '20,000 nodes, 40,000 long and 50,000 batch pods to completion, without a policy '
+        f'({many:,} nodes measured, {took:.1f} s, {mib:.0f} MiB)',
+        '10 s',
+        span(nothing + (took - nothing) / many * 20000),
+    )
     machines = 40 if quick else 200
     took, _ = least(['--predictors', '--generate', f'nodes={machines},prod=0.75'], runs)
-    yield (f'all predictors and the oracle, 10,000 machines, 7 days, on two cores ({machines} machines measured, {took:.1f} s)',
-           '2 min', span(took / machines * 10000 / 2))
+    yield (
+        'all predictors and the oracle, 10,000 machines, 7 days, on two cores '
+        f'({machines} machines measured, {took:.1f} s)',
+        '2 min',
+        span(took / machines * 10000 / 2),
+    )
     for form in ('json', 'yaml'):
         few = 20 if quick else 150
         n, took = of_snapshot(few, form, runs)
-        yield (f'1 GB snapshot in {form.upper()}, to the figures of the first minute ({n / 1e6:.1f} MB of {few} nodes measured, {took:.1f} s)',
-               '30 s', span((took - nothing) / n * 1e9))
-        yield (f'the same, and an hour of the policy on its {few / n * 1e9:,.0f} nodes (from the first row)', '30 s',
-               span((took - nothing) / n * 1e9 + ms / 1000 * few / n * 1e9 * 59))
+        yield (
+            f'1 GB snapshot in {form.upper()}, to the figures of the first minute '
+            f'({n / 1e6:.1f} MB of {few} nodes measured, {took:.1f} s)',
+            '30 s',
+            span((took - nothing) / n * 1e9),
+        )
+        yield (
+            f'the same, and an hour of the policy on its {few / n * 1e9:,.0f} nodes (from the first row)',
+            '30 s',
+            span((took - nothing) / n * 1e9 + ms / 1000 * few / n * 1e9 * 59),
+        )
 
 
 def main():

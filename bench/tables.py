@@ -46,7 +46,11 @@ class Results:
 
     def values(self, name, column):
         """Smallest and largest, as shown; None when no run has it. The better one comes first."""
-        found = [x[column.key] * column.scale for x in self.lines.get(name, []) if x.get(column.key) is not None and x[column.key] >= 0]
+        found = [
+            x[column.key] * column.scale
+            for x in self.lines.get(name, [])
+            if x.get(column.key) is not None and x[column.key] >= 0
+        ]
         if not found:
             return None
         return (max(found), min(found)) if column.more_is_better else (min(found), max(found))
@@ -60,7 +64,11 @@ def number(x):
     """Three digits that count, and no exponents; small counts as they are."""
     if isinstance(x, int):
         return f'{x:,}'
-    return f'{x:,.0f}' if abs(x) >= 100 else f'{x:.1f}' if abs(x) >= 10 else f'{x:.2f}' if abs(x) >= 1 else f'{x:.3f}'
+    return (
+        f'{x:,.0f}'
+        if abs(x) >= 100
+        else f'{x:.1f}' if abs(x) >= 10 else f'{x:.2f}' if abs(x) >= 1 else f'{x:.3f}'
+    )
 
 
 def times(x):
@@ -79,7 +87,9 @@ def table(results, columns, first='', ours=OURS):
     """One row per peer; (xR) says how many times ours it is."""
     out = [f'| {first} | ' + ' | '.join(c.title for c in columns) + ' |', '|' + ' --- |' * (len(columns) + 1)]
     for name in results.lines:
-        cells = [cell(results.values(name, c), None if name == ours else results.best(ours, c)) for c in columns]
+        cells = [
+            cell(results.values(name, c), None if name == ours else results.best(ours, c)) for c in columns
+        ]
         out.append(f'| {"**" + name + "**" if name == ours else name} | ' + ' | '.join(cells) + ' |')
     for name, why in results.absent.items():
         out.append(f'| {name} | not run: {why} |' + ' |' * (len(columns) - 1))
@@ -87,7 +97,8 @@ def table(results, columns, first='', ours=OURS):
 
 
 def pivoted(groups, column):
-    """One figure of several measurements side by side: a row per peer, a column per group. `groups`: (label, Results)."""
+    """One figure of several measurements side by side: a row per peer, a column per group. `groups`: (label,
+    Results)."""
     results = Results()
     for label, group in groups:
         for name, lines in group.lines.items():
@@ -108,10 +119,18 @@ def pivot(groups, column):
 def verdict(value, limit, more_is_better):
     share = value / limit
     if more_is_better:
-        return f'met, {100 * (share - 1):.0f} % above' if share >= 1 else f'**not met**, {100 * (1 - share):.0f} % short'
+        return (
+            f'met, {100 * (share - 1):.0f} % above'
+            if share >= 1
+            else f'**not met**, {100 * (1 - share):.0f} % short'
+        )
     if share <= 1:
         return f'met, {100 * (1 - share):.0f} % below'
-    return f'**not met**, {100 * (share - 1):.0f} % above' if share < 2 else f'**not met**, {times(share)} times as much'
+    return (
+        f'**not met**, {100 * (share - 1):.0f} % above'
+        if share < 2
+        else f'**not met**, {times(share)} times as much'
+    )
 
 
 def judge(results, columns, goals):
@@ -124,7 +143,11 @@ def judge(results, columns, goals):
         what = c.title if who == OURS else f'{c.title}, {who}'
         if isinstance(g, Goal):
             goal = f'{"at least" if c.more_is_better else "at most"} {number(g.limit)}'
-            rows.append((what, goal, number(value), verdict(value, g.limit, c.more_is_better)) if value is not None else (what, goal, '-', 'not run'))
+            rows.append(
+                (what, goal, number(value), verdict(value, g.limit, c.more_is_better))
+                if value is not None
+                else (what, goal, '-', 'not run')
+            )
             continue
         goal = f'at most 1/{1 / g.fraction:.0f} of {g.who}'
         peers = {n: results.best(n, c) for n in results.lines if n.startswith(g.begins)}
@@ -133,7 +156,14 @@ def judge(results, columns, goals):
             rows.append((what, goal, '-', 'not run'))
             continue
         best = min(peers, key=peers.get)
-        rows.append((what, f'{goal} ({best}, {number(peers[best])})', f'1/{times(peers[best] / value)}', verdict(value, peers[best] * g.fraction, False)))
+        rows.append(
+            (
+                what,
+                f'{goal} ({best}, {number(peers[best])})',
+                f'1/{times(peers[best] / value)}',
+                verdict(value, peers[best] * g.fraction, False),
+            )
+        )
     return rows
 
 
@@ -142,9 +172,16 @@ def goal_grid(rows):
     labels = list(dict.fromkeys(label for _, _, found in rows for label in found))
     out = [f'| goal for | goal | {" | ".join(labels)} |', '|' + ' --- |' * (len(labels) + 2)]
     for what, goal, found in rows:
-        out.append(f'| {what} | {goal} | ' + ' | '.join(': '.join(found[x]) if x in found else '-' for x in labels) + ' |')
+        out.append(
+            f'| {what} | {goal} | '
+            + ' | '.join(': '.join(found[x]) if x in found else '-' for x in labels)
+            + ' |'
+        )
     return '\n'.join(out)
 
 
 def goal_table(rows):
-    return '\n'.join(['| goal for | goal | ours | |', '| --- | --- | --- | --- |'] + ['| ' + ' | '.join(r) + ' |' for r in rows])
+    return '\n'.join(
+        ['| goal for | goal | ours | |', '| --- | --- | --- | --- |']
+        + ['| ' + ' | '.join(r) + ' |' for r in rows]
+    )

@@ -1,9 +1,11 @@
 #!/bin/sh
-# deploy/sysroot.sh ARCH - prints a directory with what kubelua needs of another architecture: Debian's packages of
-# .ci/deps and those that they need, unpacked. The machine's own packages, their lists and apt's sources stay as they
-# are. The directory is kept (KUBELUA_CACHE, by default ~/.cache/kubelua) until the machine's libraries change.
+# deploy/sysroot.sh ARCH - prints a directory with the libraries and headers that kubelua needs for another
+# architecture: Debian's packages of .ci/deps and their dependencies, unpacked. The machine's own packages,
+# their lists and apt's sources do not change. The directory is kept (KUBELUA_CACHE, by default
+# ~/.cache/kubelua) until the machine's libraries change.
 #
-# var/lib/dpkg in it is a database of dpkg: `dpkg-query --admindir` knows which package has a file, by its whole path.
+# Its var/lib/dpkg is a database of dpkg: `dpkg-query --admindir` tells which package has a file, by its whole
+# path.
 set -eu
 
 arch=${1:?usage: sysroot.sh ARCH}
@@ -29,7 +31,10 @@ sources() {
 		'Created-By: Packages' 'Origin: Debian' 'Component: main' | sort -u
 }
 sources >"$work/sources.list"
-[ -s "$work/sources.list" ] || { echo "kubelua: apt knows no package of Debian; apt-get update brings its lists" >&2; exit 1; }
+[ -s "$work/sources.list" ] || {
+	echo "kubelua: apt knows no package of Debian; run apt-get update" >&2
+	exit 1
+}
 fetch() {
 	apt-get -qq -o APT::Architecture="$arch" -o APT::Architectures::="$arch" -o APT::Sandbox::User="$(id -un)" \
 		-o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null \

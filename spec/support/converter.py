@@ -1,8 +1,9 @@
-"""converter.py CERT KEY - an HTTPS server of this machine that converts Gizmos between v1 and v2; prints its port, then for each call the
-version that is wanted and the names of the objects.
+"""converter.py CERT KEY - an HTTPS server of this machine that converts Gizmos between v1 and v2; prints its
+port, then for each call the wanted version and the names of the objects.
 
-v1 has spec.size ("3x4", "3x4x5"), v2 spec.width, spec.height and spec.depth; a label "converted" says to which version it was made.
-What an object's annotation `do` says happens on its way to v2: something goes wrong, or it loses its labels ("bare")."""
+v1 has spec.size ("3x4", "3x4x5"), v2 spec.width, spec.height and spec.depth; a label "converted" names the
+version to which an object was converted. The annotation `do` names what happens to an object on its way to
+v2: an error, or the loss of its labels ("bare")."""
 import json, ssl, sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 

@@ -1,9 +1,11 @@
-"""faults.py LISTEN TARGET FAULTS SEED - a TCP proxy between ports of this machine that breaks FAULTS of its connections.
+"""faults.py LISTEN TARGET FAULTS SEED - a TCP proxy between ports of this machine that breaks FAULTS of its
+connections.
 
-Nothing breaks before the first byte has passed. Then the faults come one after the other, each when some bytes have passed since the
-one before (so that it hits work, not silence) and a random moment is over. Connections that lie still are hit as well. Standard output
-has a line per fault and "all faults are over" at the end; from then on it only forwards. What happens, and how much passes between,
-depends on SEED; to whom it happens also on what is open at that moment."""
+Nothing breaks before the first byte has passed. Then the faults come one after the other. Each comes when
+some bytes have passed since the previous one, so that it hits work, and after a random delay; it may also hit
+an idle connection. Standard output has a line per fault and "all faults are over" at the end; from then on
+the proxy only forwards. SEED decides the kinds of the faults and the bytes between them; the connection that
+a fault hits also depends on which are open then."""
 import asyncio, random, socket, struct, sys
 
 listen, target, faults, seed = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -70,7 +72,9 @@ class Link:
     async def run(self):
         links.add(self)
         try:
-            await asyncio.gather(self.pump(self.client[0], self.server[1]), self.pump(self.server[0], self.client[1]))
+            await asyncio.gather(
+                self.pump(self.client[0], self.server[1]), self.pump(self.server[0], self.client[1])
+            )
         finally:
             links.discard(self)
             self.close()
@@ -113,8 +117,16 @@ def hit(link, what):
         asyncio.ensure_future(stall(link, what.split()[-1]))
 
 
-WHAT = ["cut", "reset", "torn piece", "half close to the client", "half close to the server", "all reset, next refused",
-        "stall then on", "stall then reset"]
+WHAT = [
+    "cut",
+    "reset",
+    "torn piece",
+    "half close to the client",
+    "half close to the server",
+    "all reset, next refused",
+    "stall then on",
+    "stall then reset",
+]
 
 
 async def trouble():

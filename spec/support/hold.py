@@ -1,7 +1,8 @@
-"""hold.py LISTEN TARGET BYTES - a TCP proxy between ports of this machine that lets a connection bring BYTES and no more.
+"""hold.py LISTEN TARGET BYTES - a TCP proxy between ports of this machine that lets each connection receive
+BYTES.
 
-What a connection of the target brought beyond that waits, until SIGUSR1 comes; from then on everything passes. Standard output has the
-line "holding" when the first one waits."""
+It holds further bytes from the target until SIGUSR1; from then on it passes everything. It prints "holding"
+when the first bytes are held."""
 import asyncio, signal, sys
 
 listen, target, limit = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

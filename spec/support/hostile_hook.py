@@ -1,6 +1,6 @@
-"""hostile_hook.py CERT KEY - a webhook of admission and conversion that answers what none should.
+"""hostile_hook.py CERT KEY - a webhook for admission and conversion that gives invalid answers.
 
-Prints its port. What the annotation `do` of the (first) object says happens."""
+Prints its port. The annotation `do` of the (first) object names the answer."""
 import base64, json, socketserver, ssl, sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -40,7 +40,9 @@ def answer(do, uid):
         return b'{"response":"' + b"x" * (20 << 20) + b'"}'
     elif do == "types":
         return b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":[{"uid":1}]}'
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).encode()
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    ).encode()
 
 
 def converted(do, request):

@@ -1,6 +1,6 @@
-"""hostile_http2.py CERT KEY TRICK... - for each trick a server of HTTP/2 that plays it on every request.
+"""hostile_http2.py CERT KEY TRICK... - for each trick an HTTP/2 server that plays it on every request.
 
-Prints "port N TRICK" for each. Frames are made by hand, so that they can be as no library would send them."""
+Prints "port N TRICK" for each. It makes frames by hand, because no library sends such frames."""
 import socket, ssl, struct, sys, threading, time, zlib
 
 DATA, HEADERS, PRIORITY, RESET, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)

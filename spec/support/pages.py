@@ -1,7 +1,9 @@
-"""pages.py LISTEN TARGET [CERT KEY] - a proxy before an API server that can turn into a load balancer without a backend.
+"""pages.py LISTEN TARGET [CERT KEY] - a proxy before an API server that can turn into a load balancer without
+a backend.
 
-HUP: it forwards (at first, too). USR1: it cuts what is open and answers each request with 404 and a page of HTML. USR2: likewise, but
-/api and /apis with 200 and nothing. Standard output has a line for each. With CERT and KEY both sides are TLS."""
+HUP: it forwards (also at first). USR1: it closes open connections and answers each request with 404 and a
+page of HTML. USR2: likewise, but /api and /apis with 200 and an empty body. It prints a line for each signal.
+With CERT and KEY both sides are TLS."""
 import asyncio, signal, ssl, sys
 
 listen, target = int(sys.argv[1]), int(sys.argv[2])
@@ -30,7 +32,10 @@ async def page(reader, writer):
         empty = mode == "mixed" and path in (b"/api", b"/apis")
         body = b"" if empty else PAGE
         status = b"200 OK" if empty else b"404 Not Found"
-        writer.write(b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body))
+        writer.write(
+            b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s"
+            % (status, len(body), body)
+        )
         await writer.drain()
 
 

@@ -1,7 +1,8 @@
-"""recorder.py LISTEN TARGET HEADER [CERT KEY CA] - an HTTP/1.1 proxy between ports of this machine that says what passes.
+"""recorder.py LISTEN TARGET HEADER [CERT KEY CA] - an HTTP/1.1 proxy between ports of this machine that
+prints the requests.
 
-Standard output has a line per request: METHOD PATH VALUE, of the named header ("-": it has none). With CERT and KEY it speaks TLS on both
-sides; CA vouches for the target."""
+Standard output has a line per request: METHOD PATH VALUE, the value of the named header ("-": none). With
+CERT and KEY both sides are TLS; CA verifies the target."""
 import asyncio, ssl, sys
 
 listen, target, header = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].lower().encode()

@@ -1,8 +1,8 @@
-"""terminal.py SECONDS COMMAND... - plays a dialogue with a command that believes to have a terminal.
+"""terminal.py SECONDS COMMAND... - has a dialogue with a command on a pseudo-terminal.
 
-Standard input has one JSON list per line, [expect, send]: what the terminal must show (a regular expression, searched in what came
-since the step before), and what is typed then. Prints what is shown, as it comes; the status is the command's, 97 when something
-was not shown in time."""
+Standard input has one JSON list per line, [expect, send]: a regular expression that must match the output
+since the previous step, and the text to type then. Prints the output as it comes. Exits with the command's
+status, or 97 when an expected output did not come in time."""
 import json, os, pty, re, select, signal, sys, time
 
 seconds, command = float(sys.argv[1]), sys.argv[2:]

@@ -1,8 +1,10 @@
-"""web.py [CERT KEY [CLIENT_CA]] - an HTTP/1.1 server of this machine for ctx.http; prints its port, then a line for each request.
+"""web.py [CERT KEY [CLIENT_CA]] - an HTTP/1.1 server of this machine for ctx.http; prints its port, then a
+line for each request.
 
-Paths: /echo answers what it was asked, /status/N with that code, /to?URL with a redirect there, /big/N with N bytes, /text, /gaps, /bytes and
-/broken with bodies that are no JSON, /hang with nothing, /lines/N with N lines
-one by one, /flow with bytes without end, /half with half an answer, /open with a line and then nothing. A line has the method, the path with its query, and the body."""
+/echo answers with the request, /status/N with that code, /to?URL with a redirect to the URL, /big/N with N
+bytes; /text, /gaps, /bytes and /broken have bodies that are not JSON; /hang never answers; /lines/N has N
+lines, one by one, and /flow bytes without end; /half sends half an answer, /open a line and no end. A printed
+line has the method, the path with its query, and the body."""
 import json, ssl, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
@@ -60,8 +62,13 @@ class Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         word, _, rest = path[1:].partition("/")
         if word == "echo":
-            said = {"method": self.command, "path": self.path, "peer": self.client_address[1], "body": body.decode(errors="replace"),
-                    "headers": {k.lower(): v for k, v in self.headers.items()}}
+            said = {
+                "method": self.command,
+                "path": self.path,
+                "peer": self.client_address[1],
+                "body": body.decode(errors="replace"),
+                "headers": {k.lower(): v for k, v in self.headers.items()},
+            }
             self.answer(200, "application/json", json.dumps(said).encode(), [("X-Two", "a"), ("X-Two", "b")])
         elif word == "status":
             told = self.headers.get("Authorization", "")

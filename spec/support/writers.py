@@ -1,5 +1,6 @@
-"""Several connections create ConfigMaps, patch and delete every third one, until the server is gone. A line is
-written for each write after it was acknowledged: "put NAME RESOURCEVERSION" or "cut NAME"."""
+"""writers.py URL FILE - creates ConfigMaps over several connections, and patches and deletes every third one,
+until the server is gone. Writes a line for each acknowledged write: "put NAME RESOURCEVERSION" or "cut
+NAME"."""
 import http.client
 import json
 import sys

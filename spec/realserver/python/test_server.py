@@ -1,4 +1,5 @@
-"""A test in Python: the official client against a server of its own. Run by spec/e2e/python_client_spec.lua."""
+"""A test in Python: the official client against a server of its own. Run by
+spec/e2e/python_client_spec.lua."""
 
 import os
 import subprocess

@@ -126,7 +126,7 @@ void kl__check_qualified_id(kl__causes *c, const char *name, const kl__place *at
         kl__say_required(c, at, "name required");
     else if (!slash)
         check_id(c, name, at);
-    else if (!strchr(slash + 1, '/')) { /* kube-apiserver says nothing of more */
+    else if (!strchr(slash + 1, '/')) { /* kube-apiserver reports no fault for more than one slash */
         char *domain = kl_strndup(name, (size_t)(slash - name));
         if (*domain)
             kl__check_driver(c, domain, at);
@@ -169,7 +169,7 @@ static void check_toleration(const kl__claim_look *look, const kl_value *t, cons
     kl__check_word(c, t, at, "effect", false, "NoExecute NoSchedule");
 }
 
-/* What an exact request and an alternative have in common. */
+/* Checks the common fields of an exact request and an alternative. */
 static void check_wanted(const kl__claim_look *look, const kl_value *request, const kl__place *at)
 {
     kl__check_present(look->c, request, at, "deviceClassName");
@@ -319,7 +319,7 @@ void kl__check_admin(
     }
 }
 
-/* kube-apiserver checks a changed object as a new one, and once more. */
+/* kube-apiserver checks a changed object twice: once as a new one. */
 static int times(const kl__write *w) { return w->old ? 2 : 1; }
 
 static void check_unchanged(const kl__write *w, const kl_value *shown)

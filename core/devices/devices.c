@@ -1,4 +1,4 @@
-/* devices.c - the table of kinds; what is filled in and cut. */
+/* devices.c - the table of kinds; their defaults, and fields that are dropped. */
 #include "devices/devices.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define GROUP "resource.k8s.io/"
 
-/* Fields of features that are off in Kubernetes 1.34. */
+/* Drops fields of features that are off in Kubernetes 1.34. */
 static void cut(const kl_value **o, const char *const *members)
 {
     for (; *members; members++)
@@ -79,7 +79,7 @@ static void class_spec(const kl_value **spec)
 }
 static void class(const kl_value **o) { kl__inside(o, "spec", class_spec); }
 
-/* Capacities lose their policies. */
+/* Removes the policies of capacities. */
 static void capacities(const kl_value **map)
 {
     static const char *const off[] = {"requestPolicy", NULL};

@@ -1,5 +1,5 @@
 /* selector.c - CEL expressions that select devices (k8s.io/dynamic-resource-allocation/cel): their variable
- * `device`, and what such an expression may cost. */
+ * `device`, and the limit of their cost. */
 #include <string.h>
 
 #include "base/err.h"

@@ -25,7 +25,7 @@ static const char *number(const char *s)
     return !n || (n > 1 && *s == '0') ? NULL : s + n;
 }
 
-/* Identifiers with dots between them. `numbers`: those of digits alone have no leading zeros. */
+/* Identifiers separated by dots. `numbers`: one that has only digits has no leading zeros. */
 static const char *identifiers(const char *s, bool numbers)
 {
     for (;;) {
@@ -57,7 +57,7 @@ static bool semantic(const char *s)
 
 /* ------------------------------------------------------------------ devices */
 
-/* A key as a complaint shows it: a long one is cut in its middle. The caller's buffer. */
+/* A key for a complaint, in the caller's buffer: a long one is cut in its middle. */
 static const char *cut_key(const char *key, size_t *n, char out[KEY_MAX + 1])
 {
     if (*n <= KEY_MAX)
@@ -146,7 +146,7 @@ static void check_node_terms(kl__causes *c, const kl_value *selector, const kl__
     kl_value_unref(shown);
 }
 
-/* Exactly one of the fields says where the devices are. */
+/* Exactly one of the fields must name the nodes of the devices. */
 static void check_nodes(kl__causes *c, const kl_value *spec)
 {
     const kl_value *name = kl_value_get(spec, "nodeName"), *selector = kl_value_get(spec, "nodeSelector"),

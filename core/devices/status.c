@@ -1,4 +1,4 @@
-/* status.c - the status of a ResourceClaim: what was allocated, for whom, and what drivers report. */
+/* status.c - the status of a ResourceClaim: the allocation, its users, and the reports of drivers. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -56,7 +56,7 @@ static void check_condition(const kl__claim_look *look, const kl_value *o, const
         kl__say_too_long(c, KL_IN(at, "message"), MESSAGE_MAX);
 }
 
-/* A type that comes twice is told before the fault of its condition. */
+/* A repeated type is reported before the faults of its condition. */
 static void check_conditions(kl__causes *c, const kl_value *list, const kl__place *at)
 {
     kl__claim_look look = {.c = c};
@@ -72,7 +72,7 @@ static void check_conditions(kl__causes *c, const kl_value *list, const kl__plac
     kl_finder_fini(&types);
 }
 
-/* ------------------------------------------------------------------ what drivers report */
+/* ------------------------------------------------------------------ reports of drivers */
 
 static void check_interface(const kl__claim_look *look, const kl_value *ip, const kl__place *at)
 {
@@ -97,7 +97,7 @@ static void check_device_id(kl__causes *c, const kl_value *o, const kl__place *a
     kl__check_form(c, KL_IN(at, "device"), kl__text(o, "device"), KL_DNS_LABEL);
 }
 
-/* Go prints no parts of an id. */
+/* Go prints the parts of an id as empty structs. */
 static const kl_value *id_as_go(void) { return kl__as_go(NULL, "Driver{} Pool{} Device{} ShareID{}"); }
 
 static void check_reports(
@@ -125,7 +125,7 @@ static void check_reports(
     kl_finder_fini(&allocated);
 }
 
-/* ------------------------------------------------------------------ what was allocated */
+/* ------------------------------------------------------------------ the allocation */
 
 static void check_consumer(const kl__claim_look *look, const kl_value *ref, const kl__place *at)
 {

@@ -1,4 +1,4 @@
-/* admit.c - from a request to its user, and to yes or no.
+/* admit.c - finds the user of a request, and decides whether it is served.
  *
  *   token or certificate --> user --impersonation, if allowed--> user --core/rbac--> served, or 403 */
 #include "server/admit.h"
@@ -17,7 +17,7 @@
 
 #define AUTHENTICATED "system:authenticated"
 
-/* ------------------------------------------------------------------ who asks */
+/* ------------------------------------------------------------------ the user */
 
 /* The user of a request, a new reference; NULL: its token is unknown. */
 static const kl_value *who(const kl_server *s, kl_httpd_request *http)
@@ -78,7 +78,7 @@ static kl_status check(kl_server *s, const kl_value *user, const kl_rbac_request
     return st;
 }
 
-/* ------------------------------------------------------------------ may he? */
+/* ------------------------------------------------------------------ the decision */
 
 typedef struct checking {
     kl_server *s;

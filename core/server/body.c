@@ -1,4 +1,5 @@
-/* body.c - what a request sends: an object as JSON, YAML or protobuf, a patch, options of a deletion. */
+/* body.c - reads the bodies of requests: an object as JSON, YAML or protobuf, a patch, options of a
+ * deletion. */
 #include "server/body.h"
 
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static kl_status protobuf_body(const char *text, size_t n, const kl_value **out,
 
 #define BODY_SHOWN 30
 
-/* The body as kube-apiserver shows it in a failure: text where it looks like JSON, else hexadecimal. */
+/* The body as kube-apiserver shows it in a failure: as text if it looks like JSON, else in hexadecimal. */
 static char *shown(const char *text, size_t n)
 {
     kl_buf out = KL_BUF_INIT;
@@ -164,7 +165,7 @@ kl_status kl__read_patch(
               : parse_body(text, n, yaml, yaml ? "error decoding YAML" : "error decoding patch", out, err);
 }
 
-/* The body of a delete. What has other types is answered with 500 and Go's words, as by kube-apiserver. */
+/* The body of a delete. A member of a wrong type fails with 500 and Go's message, as in kube-apiserver. */
 static kl_status read_options(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     const kl_value *body = NULL;

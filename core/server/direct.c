@@ -1,4 +1,4 @@
-/* direct.c - verbs, for callers who need no HTTP. */
+/* direct.c - verbs for callers in this process, without HTTP. */
 #include "server/direct.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* durable.c - keeps memory and disk in step.
  *
- * A write changes memory under the lock, its answer waits for the disk outside of it. A watch may therefore
- * see a change one fsync before it is safe. If the process ends in between, the change is lost: its version
- * is in the gap between the last version on disk and the first one of the next process, and a watch from
- * there gets 410. A watch from a version on disk continues if the resource has no changes in the gap. */
+ * A write changes memory under the lock; its answer waits for the disk without the lock. A watch may
+ * therefore see a change one fsync before it is safe. If the process ends in between, the change is lost: its
+ * version is in the gap between the last version on disk and the first one of the next process, and a watch
+ * from there gets 410. A watch from a version on disk continues if the resource has no changes in the gap. */
 #include "server/durable.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "server/reply.h"
 #include "owners/owners.h"
 
-/* More versions than a process gives before any reaches the disk; needed only if the clock went back. */
+/* More versions than a process assigns before one reaches the disk; needed only if the clock was set back. */
 #define LEAP 1000000
 
 static bool is_definition(const char *group, const char *plural)

@@ -1,7 +1,7 @@
-/* health.c - what a probe, a scraper and a verifier of tokens ask: /healthz, /livez, /readyz, /metrics,
- * /metrics/slis, and the OpenID paths. Whoever gets an answer reaches a server that has started, so one check
- * alone can fail: while objects are loaded, it is not in sync. There are no profiles: /debug/pprof is not
- * found, as with --profiling=false. */
+/* health.c - the paths for probes, scrapers and verifiers of tokens: /healthz, /livez, /readyz, /metrics,
+ * /metrics/slis, and the OpenID paths. A server that answers has started, so only one check can fail: while
+ * objects are loaded, it is not in sync. There are no profiles: /debug/pprof is not found, as with
+ * --profiling=false. */
 #include "server/rest.h"
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@
 #define TEXT "text/plain; charset=utf-8"
 #define NOSNIFF "X-Content-Type-Options: nosniff\r\n"
 
-/* kube-apiserver's checks, in its order: what their names stand for has happened when this server answers.
- * Some are of /readyz alone. */
+/* kube-apiserver's checks, in its order. When this server answers, the work that they name is done. Some are
+ * only in /readyz. */
 static const struct check {
     const char *name;
     bool ready;
@@ -63,7 +63,7 @@ static const struct endpoint {
 } endpoints[] = {{"healthz", false}, {"livez", false}, {"readyz", true}};
 #define ENDPOINTS (sizeof endpoints / sizeof *endpoints)
 
-/* How often each check of each endpoint ran. A check that is asked for by its name does not count, as in
+/* How often each check of each endpoint ran. A check that a request names does not count, as in
  * kube-apiserver. */
 struct kl__probed {
     uint64_t n[ENDPOINTS][CHECKS];
@@ -100,7 +100,7 @@ static void reply_checks(kl_server *s, const struct endpoint *endpoint, kl_httpd
     kl_httpd_query_each(http, "exclude", exclude, &e);
     if (!s->probed)
         s->probed = kl_new(struct kl__probed);
-    bool loading = s->loading, failed = false; /* one moment's, for the whole answer */
+    bool loading = s->loading, failed = false; /* one value for the whole answer */
     for (size_t i = 0; i < CHECKS; i++) {
         bool asked = has_check(endpoint, i) && !e.check[i];
         s->probed->n[endpoint - endpoints][i] += asked && !fails(loading, i);
@@ -190,7 +190,7 @@ static int by_check(const void *a, const void *b)
     return strcmp(checks[*(const size_t *)a].name, checks[*(const size_t *)b].name);
 }
 
-/* Answers with the results of the checks that ran: the last one, and how many there were. */
+/* Answers with the last result of each check that ran, and the number of its runs. */
 static void reply_slis(const kl_server *s, kl_httpd_request *http)
 {
     kl_buf text = KL_BUF_INIT, counts = KL_BUF_INIT;

@@ -1,5 +1,5 @@
-/* keep.c - a state of the server to come back to: every object that is there now, by reference. Going back
- * costs what has changed. */
+/* keep.c - saves a state of the server and restores it later. A saved state is a reference to every object;
+ * the cost of a restore grows with the changes. */
 #include <string.h>
 
 #include "base/map.h"
@@ -66,7 +66,7 @@ static kept_object *kept(kl_server *s, const kl__bucket *b, const char *key)
     return o;
 }
 
-/* Objects of these are kinds. */
+/* Whether the bucket's objects define kinds. */
 static bool defines(const kl__bucket *b)
 {
     return !strcmp(b->group, "apiextensions.k8s.io") || !strcmp(b->group, "apiregistration.k8s.io");

@@ -1,7 +1,7 @@
 /* list.c - collections: lists, their pages, watches, and deletion of all that match.
  *
- * A continue token carries the resource version of the first page and the last key given, so that all
- * pages show one snapshot (see kl__bucket_picture). */
+ * A continue token has the resource version of the first page and the last key sent, so that all pages show
+ * one snapshot (see kl__bucket_picture). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -286,8 +286,8 @@ static void watch(kl__request *r, const kl_show_form *form, const struct options
         kl_err_fini(&err);
         return;
     }
-    /* A client with a later version than ours knew this server before a restart that began its versions anew.
-     * It would never get an event. */
+    /* A client that has a later version than ours got it before a restart that reset the versions. It would
+     * never get an event. */
     if (w.rv > kl__store_rv(c->w->store)) {
         kl__fail_expired(&err, "resource version %" PRIu64 " is not of this server, which is at %" PRIu64,
             o->rv, kl__store_rv(c->w->store));
@@ -298,7 +298,7 @@ static void watch(kl__request *r, const kl_show_form *form, const struct options
     kl__watch_start(r->s, c->kind, f, &w, stream);
 }
 
-/* Answers for a list whose snapshot is forgotten, with a token to continue without it. */
+/* The answer when a list's snapshot is no longer known, with a token to continue without it. */
 static void reply_expired(const char *token, const kl_err *err, kl_httpd_request *http)
 {
     const kl_value *status = kl__status_of(err);

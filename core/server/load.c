@@ -1,8 +1,8 @@
-/* load.c - objects from files into the server, before or while it serves: what is needed comes first.
+/* load.c - loads objects from files into the server, before or while it serves, prerequisites first.
  *
- * Definitions before their objects, namespaces before their content; a namespace that nobody defines is
- * made. All objects of the files are decoded first, so that they can be sorted, but the text of a file is
- * read piece by piece: a dump costs what the server will hold of it. */
+ * Definitions come before their objects, namespaces before their contents; a namespace that is not in the
+ * files is created. All objects are decoded first, so that they can be sorted. The text of a file is read
+ * piece by piece, so a dump needs only the memory of its objects. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
     return st;
 }
 
-/* The object without fields that belong to the server and may be in a dump. The uid stays, since Jobs name it
- * in their selectors. */
+/* The object without fields that belong to the server and may be in a dump. The uid stays, because Jobs name
+ * it in their selectors. */
 static const kl_value *without_system_fields(const kl_value *object)
 {
     static const char *const system[] = {
@@ -60,7 +60,7 @@ static const kl_value *without_system_fields(const kl_value *object)
 }
 
 /* Keeps uid and managers of an object from a live cluster: other objects refer to its uid, and managers own
- * its fields. *stored: the object as the server made it, then as it is stored. */
+ * its fields. *stored: the object as the server made it; replaced by the one to store. */
 static void keep_identity(kl_server *s, const kl__kind *k, const kl_value *object, const kl_value **stored)
 {
     static const char *const kept[] = {"uid", "creationTimestamp", "generation", "managedFields"};
@@ -235,7 +235,7 @@ static kl_status read_whole(const char *path, struct batch *b, kl_err *err)
     return st;
 }
 
-/* A file that is read piece by piece; the first piece is looked at before it is read. */
+/* A file that is read piece by piece; the first piece can be inspected before it is read. */
 struct pieces {
     kl_file *file;
     char first[1 << 16];
@@ -260,8 +260,8 @@ static kl_status keep_item(void *arg, const kl_value *object, kl_err *err)
     return KL_OK;
 }
 
-/* Reads the items of a list in JSON. *is: whether the text is one, whole, and not empty; if it is none,
- * nothing is taken. */
+/* Reads the items of a list in JSON. *is: whether the text is such a list, complete and not empty; if not, no
+ * item is taken. */
 static kl_status read_list(struct pieces *p, struct batch *b, bool *is, kl_err *err)
 {
     struct batch items = {.file = b->file};

@@ -1,8 +1,8 @@
-/* openapi.c - /openapi/v3 and /openapi/v2: which document is asked for, in which form, and how long a client
- * may keep it. The documents are made in core/openapi.
+/* openapi.c - /openapi/v3 and /openapi/v2: find the requested document and its form, and tell how long a
+ * client may cache it. core/openapi makes the documents.
  *
- * The index names each document with a hash, under which it never changes: who asks with that hash may keep
- * the answer for ever, and who asks with an old one is sent to the new. */
+ * The index gives the URL of each document with a hash of its contents. A client that requests this hash may
+ * cache the answer for ever; a request with an old hash is redirected to the new one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +50,8 @@ static void index_page(kl_server *s, kl_httpd_request *http)
     kl_buf_fini(&body);
 }
 
-/* Clients ask for "...spec.v3@v1.0+protobuf" and get "...spec.v3.v1.0+protobuf"; the first type that can be
- * had counts. */
+/* Clients accept "...spec.v3@v1.0+protobuf" and get "...spec.v3.v1.0+protobuf"; the first available type
+ * counts. */
 static bool prefers_protobuf(const char *accept)
 {
     const char *protobuf = accept ? strstr(accept, "application/com.github.proto-openapi.spec.v3") : NULL,
@@ -59,7 +59,7 @@ static bool prefers_protobuf(const char *accept)
     return protobuf && (!json || protobuf < json);
 }
 
-/* Whether the client takes JSON; without an Accept it does. */
+/* Whether the client accepts JSON, as it does without an Accept header. */
 static bool accepts_json(kl_httpd_request *http)
 {
     const char *accept = kl_httpd_header(http, "Accept");
@@ -72,8 +72,7 @@ static void not_acceptable(kl_httpd_request *http)
     kl_httpd_reply(http, 406, NULL, "Vary: Accept\r\n", "", 0);
 }
 
-/* Answers with one document of v3, under the hash that the client knows or none. False: there is no such
- * document. */
+/* Answers with one document of v3, requested with a hash or without. False: there is no such document. */
 static bool v3(kl_server *s, const char *name, const char *path, kl_httpd_request *http)
 {
     const char *asked = kl_httpd_query(http, "hash"), *known = kl_httpd_header(http, "If-None-Match"),
@@ -109,7 +108,7 @@ static bool v3(kl_server *s, const char *name, const char *path, kl_httpd_reques
     return true;
 }
 
-/* Clients ask for "...spec.v2@v1.0+protobuf" and get "...spec.v2.v1.0+protobuf". */
+/* Clients accept "...spec.v2@v1.0+protobuf" and get "...spec.v2.v1.0+protobuf". */
 static void v2(kl_server *s, kl_httpd_request *http)
 {
     const char *accept = kl_httpd_header(http, "Accept");

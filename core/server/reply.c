@@ -1,4 +1,4 @@
-/* reply.c - answers in the form that the client asked for: media type, indentation, compression, ETag. */
+/* reply.c - answers in the form that the client accepts: media type, indentation, compression, ETag. */
 #include "server/reply.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "schema/status.h"
 #include "show/answer.h"
 
-/* Larger answers are packed for clients that take that, as kube-apiserver does. */
+/* Larger answers are compressed for clients that accept it, as in kube-apiserver. */
 #define GZIP_ABOVE (128 * 1024)
 
 static bool takes_gzip(kl_httpd_request *http)

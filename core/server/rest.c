@@ -1,9 +1,9 @@
-/* rest.c - a request becomes a call: path to resource, body (body.c) to value, verb to function, and its
- * result a reply (reply.c).
+/* rest.c - turns a request into a call: path to resource, body (body.c) to value, verb to function; and its
+ * result into a reply (reply.c).
  *
  *   /api/v1/... and /apis/GROUP/VERSION/...:  [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
  *
- * The lock is held from routing to reply: nothing in between waits. */
+ * The lock is held from routing to reply; nothing in between waits. */
 #include "server/rest.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static size_t split(char *path, char *words[SEGMENTS_MAX + 1])
     return n;
 }
 
-/* Fills in kind, namespace, name and subresource; false for a path that leads nowhere. */
+/* Fills in kind, namespace, name and subresource; false for an unknown path. */
 static bool find(kl_server *s, char **w, size_t n, kl__call *c)
 {
     const char *group = "", *version;
@@ -157,7 +157,7 @@ static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out
     return st;
 }
 
-/* A call of NAME/scale, which speaks Scale whatever the kind. */
+/* A call of NAME/scale, whose objects are Scales for every kind. */
 static kl_status run_scale(
     kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
@@ -179,7 +179,7 @@ static kl_status run_scale(
     return st;
 }
 
-/* A POST below an object, which speaks a kind of its own. */
+/* A POST below an object, whose body has its own kind. */
 static kl_status run_create_below(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     const kl_value *body = NULL;
@@ -192,8 +192,8 @@ static kl_status run_create_below(kl__call *c, kl_httpd_request *http, const kl_
     return st;
 }
 
-/* Runs a call of a subresource that has a kind of its own. False: it is no such one. *code: the HTTP status
- * of a success. */
+/* Runs a call of a subresource that has its own kind. False: any other call. *code: the HTTP status of a
+ * success. */
 static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, int *code,
     kl_status *st, kl_err *err)
 {
@@ -266,7 +266,7 @@ static kl_show_what what_of(const char *verb, kl_httpd_request *http)
 
 static bool writes(const char *verb) { return strcmp(verb, "get") && strcmp(verb, "list"); }
 
-/* The answers of webhooks to a call. They stay with the request while it begins again. */
+/* The answers of webhooks to a call. The request keeps them when it begins again. */
 static kl__admission *admission_of(kl__request *r, const char *verb)
 {
     kl__call *c = &r->call;
@@ -328,7 +328,7 @@ static bool serve_objects(kl__request *r)
 
 /* ------------------------------------------------------------------ everything else */
 
-/* Whether a path that leads nowhere is below an API of built-in kinds. */
+/* Whether an unknown path is below an API of built-in kinds. */
 static bool in_builtin_api(const kl_server *s, const char *path)
 {
     if (!strncmp(path, "/api/", 5))
@@ -371,7 +371,7 @@ static void refuse_foreign(kl_httpd_request *http, const char *header)
     kl_err_fini(&err);
 }
 
-/* Applies the switchboard to the request. KL_EAGAIN: the request is held. */
+/* Applies the fault rules to the request. KL_EAGAIN: the request is held. */
 static kl_status meet_faults(kl__request *r, bool found, kl_err *err)
 {
     const kl__call *c = &r->call;
@@ -430,7 +430,7 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         refuse_foreign(http, foreign);
         return;
     }
-    /* making the key takes long, and the lock is everybody's */
+    /* making the key takes long, and all requests need the lock */
     if (needs_key(kl_httpd_method(http), path) && !kl__issuer_await(s->world.issuer, begin_again, http))
         return;
     kl__admission *record = kl_httpd_user(http);

@@ -1,5 +1,6 @@
-/* review.c - without --authorization-mode RBAC everybody may do everything; a server that has tokens of users
- * says so of system:masters alone, as it is asked about others. With it answers are those of core/rbac. */
+/* review.c - answers reviews. Without --authorization-mode RBAC every user may do everything; but a server
+ * with a file of tokens says so only of system:masters, because its reviews may be about other users. With
+ * RBAC, core/rbac answers. */
 #include "server/review.h"
 
 #include <string.h>
@@ -49,7 +50,7 @@ static void token_status(kl_builder *b, const kl__world *w, const kl_value *spec
     kl_value_unref(user);
 }
 
-/* ------------------------------------------------------------------ may somebody do this? */
+/* ------------------------------------------------------------------ access reviews */
 
 static kl_rbac_request asked(const kl_value *spec)
 {
@@ -69,7 +70,7 @@ static kl_rbac_request asked(const kl_value *spec)
         .name = kl_value_str_at(r, "name", NULL)};
 }
 
-/* The user that a review asks about; a new reference. */
+/* The user whom a review is about; a new reference. */
 static const kl_value *asked_about(const kl__call *c, const kl_value *spec)
 {
     if (!strncmp(c->kind->plural, "self", 4))
@@ -120,7 +121,7 @@ static const kl_value *shown_path(const kl_value *p)
     return kl_builder_done(b);
 }
 
-/* The namespace of a LocalSubjectAccessReview, which only its own resources may be in. */
+/* Checks the namespace of a LocalSubjectAccessReview: it must be that of the resource. */
 static void check_local(const kl__call *c, const kl_value *spec, const kl_value *path, kl__causes *causes)
 {
     const kl_value *r = kl_value_get(spec, "resourceAttributes");
@@ -131,7 +132,7 @@ static void check_local(const kl__call *c, const kl_value *spec, const kl_value 
         kl__cause_invalid(causes, "spec.nonResourceAttributes", path, "disallowed on this kind of request");
 }
 
-/* Metadata that a review must not have, as kube-apiserver's check sees it: with the fields' manager, which is
+/* Metadata that a review must not have, as kube-apiserver checks it: including the field manager, which is
  * not shown here. */
 static void check_metadata(const kl__call *c, const kl_value *body, kl__causes *causes)
 {
@@ -169,7 +170,7 @@ static kl_status check_access(const kl__call *c, const kl_value *body, kl_err *e
     return kl__fail_causes(err, c->kind->group, "", "", &causes); /* kube-apiserver names no kind */
 }
 
-/* ------------------------------------------------------------------ what may I do? */
+/* ------------------------------------------------------------------ rules reviews */
 
 static void put_rules(kl_builder *b, const kl_value *rules, const char *key, bool resources)
 {

@@ -150,7 +150,8 @@ static kl_status begin_users(kl_server *s, const kl_server_options *o, kl_err *e
     return KL_OK;
 }
 
-/* A server that does not authenticate lets every client do everything. */
+/* Refuses to listen beyond this machine without authentication, because every client could then do
+ * everything. */
 static kl_status check_reach(const kl_server *s, const kl_server_options *o, const char *listen, kl_err *err)
 {
     if (s->loopback || s->world.rbac || o->insecure_anywhere || !strncmp(listen, "unix:", 5))
@@ -206,7 +207,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->faults = kl_faults_new(clock, faults_changed, s);
     begin_world(s, o, clock);
     s->started = kl_clock_wall(clock);
-    /* from the clock: versions of two processes never overlap, since a server writes less than a million
+    /* from the clock: versions of two processes never overlap, because a server writes less than a million
      * times a second */
     uint64_t birth = clock == kl_clock_real() ? (uint64_t)(kl_clock_wall(clock) / KL_MICROSECONDS(1)) : 0;
     kl_status st = o->data ? kl__durable_open(s, o->data, &birth, err) : KL_OK;

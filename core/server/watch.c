@@ -28,10 +28,10 @@
 /* kube-apiserver sends the first bookmark soon after the initial state and one shortly before the end. */
 #define FIRST_BOOKMARK KL_SECONDS(1)
 #define LAST_BOOKMARK KL_SECONDS(2)
-/* How often streams are looked at whose reader may have hung up silently. */
+/* How often to check streams for readers that hung up silently. */
 #define LOOK_AGAIN KL_SECONDS(5)
-/* The bytes of news that may wait for a reader, beside the initial ones. A watch with more is cut, as
- * kube-apiserver cuts one whose buffer is full. It may begin again from its last version. */
+/* The bytes of events that may wait for a reader, beside the initial ones. A watch with more is ended, as
+ * kube-apiserver ends one whose buffer is full. The client may begin again from its last version. */
 #define BACKLOG ((size_t)4 << 20)
 
 typedef struct watch {
@@ -52,7 +52,7 @@ typedef struct watch {
 
 /* The receiver of a conversion webhook's answers, which may come after the end of the server. */
 struct kl_hub {
-    kl_mutex mu;  /* held while an answer is taken in, before the server's */
+    kl_mutex mu;  /* held while an answer is processed; taken before the server's lock */
     kl_server *s; /* NULL: the server is gone */
     atomic_size_t refs;
 };
@@ -98,7 +98,7 @@ static void watch_end(watch *w)
     kl_free(w);
 }
 
-/* Queues an event. A reader that is too slow is cut. */
+/* Queues an event. Ends the watch if its reader is too slow. */
 static bool put_now(void *arg, const kl_buf *text)
 {
     watch *w = arg;
@@ -150,7 +150,7 @@ static const kl_value *at_rv(const kl_value *o, uint64_t rv)
     return o;
 }
 
-/* What a filter makes of a change: the type and the object to tell (a new reference). False: nothing. */
+/* A change as a filter sees it: the type and the object of the event (a new reference). False: no event. */
 static bool seen_as(const kl__filter *f, const kl__change *c, const char **type, const kl_value **object)
 {
     bool before = c->old && kl__filter_matches(f, c->old),
@@ -174,7 +174,7 @@ static bool bookmark(watch *w, uint64_t rv, bool initial_end)
     return ok;
 }
 
-/* Tells a test which version the watch has heard of. Faults do not hold this back. */
+/* Sends a mark that tells a test which version the watch has reached. Faults do not delay it. */
 static bool mark(watch *w, uint64_t rv)
 {
     kl_buf text = KL_BUF_INIT;
@@ -214,7 +214,7 @@ static bool tell_queued(kl_server *s, watch *w)
 void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
 {
     kl_server *s = server;
-    kl_buf shared = KL_BUF_INIT; /* the last whole encoding, and what it was made for */
+    kl_buf shared = KL_BUF_INIT; /* the last complete encoding, and the kind and form that it is for */
     const kl__kind *made_for = NULL;
     kl_show_media made_in = KL_MEDIA_JSON;
     const kl_value *made_of = NULL;

@@ -1,5 +1,5 @@
 /* addresses.c - IPAddresses and ServiceCIDRs (pkg/apis/networking/validation). Services get their addresses
- * from builtin/allot.c, whatever is written here. */
+ * from builtin/allot.c, independent of these objects. */
 #include "serving/parts.h"
 
 #include <string.h>

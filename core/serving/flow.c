@@ -17,7 +17,7 @@
 #define VERBS "create delete deletecollection get list patch proxy update watch"
 #define PRESERVED "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 
-/* Go's structs do not know an absent number from 0. */
+/* In Go's structs an absent number is 0. */
 static void put_unless_set(const kl_value **o, const char *member, int64_t n)
 {
     if (!kl_value_int_at(*o, 0, member, NULL))
@@ -72,7 +72,7 @@ static void check_conditions(const kl__write *w)
 
 /* ------------------------------------------------------------------ rules of a FlowSchema */
 
-/* The members of a subject, by its kind, and what is said when another kind has one. */
+/* The members of a subject, by its kind, and the complaint when another kind has one. */
 static const struct {
     const char *kind, *member, *missing, *forbidden;
 } subjects[] = {
@@ -156,7 +156,7 @@ static void check_resource_rule(kl__causes *c, const kl_value *rule, const kl__p
     }
 }
 
-/* NULL, or what is wrong with the path of a URL. Static. */
+/* NULL, or the fault of a URL's path. Static. */
 static const char *url_fault(const char *path)
 {
     const char *star = strchr(path, '*');
@@ -208,7 +208,7 @@ static void check_rule(kl__causes *c, const kl_value *rule, const kl__place *at)
     }
 }
 
-/* ------------------------------------------------------------------ what may not change */
+/* ------------------------------------------------------------------ fields that may not change */
 
 #define SCHEMA_AS_GO                                                                                         \
     "PriorityLevelConfiguration{Name} MatchingPrecedence# DistinguisherMethod?{Type} Rules[Subjects[Kind "   \

@@ -1,9 +1,9 @@
--- facts.lua - what is kept of the caches between two decisions: what was read of each version of a pod, the
--- objects of a kind by name, and in `touched` the nodes that are not what they were at the last look.
+-- facts.lua - the scheduler's memory of the caches between two decisions: facts read from each version of a
+-- pod, the objects of a kind by name, and in `touched` the nodes that have changed since the last look.
 --
 --   local memory = facts.new()
---   facts.look(memory)                              each decision begins with that
---   facts.by_name(memory, ctx, kind, of_nodes)      of_nodes: its objects have the names of nodes
+--   facts.look(memory)                              begins each decision
+--   facts.by_name(memory, ctx, kind, of_nodes)      of_nodes: its objects are named after nodes
 --   facts.pods(memory, ctx, bound)
 --   memory.touched                                  { [node name] = true }
 
@@ -24,7 +24,7 @@ local function touch(memory, node)
   if node then memory.touched[node] = true end
 end
 
--- The objects of a kind by name, the same table as long as none changed; and the list of them.
+-- The objects of a kind by name, which are the same table until one changes; and their list.
 function M.by_name(memory, ctx, kind, of_nodes)
   local list, known = ctx:list(kind), memory.kinds[kind] or { objects = {}, versions = {} }
   if known.list == list then return known.objects, list end
@@ -46,10 +46,10 @@ function M.by_name(memory, ctx, kind, of_nodes)
   return now.objects, list
 end
 
--- What is read of a version of a pod once:
+-- The facts of a version of a pod, read once:
 --   { pod, key, version, node = its name, scheduler, waits = whether it could be bound, gang, claims =
 --     whether it has some, quota = members.read_pod, nil for one that has ended }
--- on: where it counts, by what was decided if the pod does not say it yet. The scheduler keeps more in it.
+-- M.pods adds `on`: the pod's node or, until it has one, the decided node. The scheduler adds more.
 local function read(pod, version)
   local node = pod("spec.nodeName") or ""
   return {
@@ -65,7 +65,7 @@ local function read(pod, version)
   }
 end
 
--- What is known of each pod, in their order. bound: what was decided of pods, by their keys (decided.pods).
+-- The facts of each pod, in the order of pods. bound: decisions by the pods' keys (decided.pods).
 function M.pods(memory, ctx, bound)
   local list, before, now, out = ctx:list(decided.POD), memory.pods, {}, {}
   local uids, versions = kube.columns(list, "metadata.uid", "metadata.resourceVersion")

@@ -103,7 +103,7 @@ static int begin(lua_State *L)
     kl_op op;
     lkl_op_from_table(L, 2, &op);
     if (op.verb == KL_WATCH)
-        return luaL_argerror(L, 2, "a watch is begun with core.watch");
+        return luaL_argerror(L, 2, "start a watch with core.watch");
     lkl_box *box = lkl__post_box(L, &lkl__call_class);
     lkl_post *p = lkl__post_new(h);
     box->ptr = p;

@@ -50,7 +50,7 @@ static recorder *self(lua_State *L)
 {
     recorder *w = lkl_box_check(L, 1, &recorder_class);
     if (!w->r)
-        luaL_argerror(L, 1, "its client has been closed");
+        luaL_argerror(L, 1, "the recorder's client was closed");
     return w;
 }
 

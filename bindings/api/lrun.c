@@ -85,7 +85,7 @@ static void must_wait(lua_State *L, const char *what, const char *kind)
         lkl__error(L,
             "%s%s%s cannot wait inside a function that a library function calls (a comparator of table.sort, "
             "a replacement of string.gsub, a message handler of xpcall, a metamethod that tostring calls): "
-            "call it before that, and use there what it gave",
+            "call it earlier, and use its result there",
             what, kind ? " " : "", kind ? kind : "");
 }
 

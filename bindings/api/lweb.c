@@ -17,7 +17,7 @@ static int begin(lua_State *L)
     kl_op op;
     lkl_op_from_table(L, 2, &op);
     if (op.verb != KL_HTTP)
-        return luaL_argerror(L, 2, "a request to another server expected");
+        return luaL_argerror(L, 2, "expected a request to another server");
     op.http = kl_web_anywhere;
     lua_createtable(L, 0, 1);
     lua_pushstring(L, op.subresource);

@@ -49,7 +49,8 @@ static kl_time timeout(lua_State *L)
 {
     kl_time t = lkl_check_duration(L, lua_gettop(L), "timeout");
     if (t < 0)
-        lkl__error(L, "`timeout` is negative: it is how long the call may take, \"30s\" or 30");
+        lkl__error(
+            L, "`timeout` must not be negative: it limits the time of the call, such as \"30s\" or 30");
     return t;
 }
 

@@ -183,7 +183,8 @@ static int check_options(apiserver *a)
         return 2;
     if (!strcmp(a->clock, "virtual") && o->data)
         return cli_fail(2, "apiserver",
-            "--data keeps objects over restarts, and a virtual clock begins anew with each: leave one out");
+            "--data keeps objects across restarts, but a virtual clock starts again with each: use only one "
+            "of them");
     if (!o->tls_cert != !o->tls_key)
         return cli_fail(2, "apiserver", "--tls-cert-file and --tls-private-key-file go together");
     if (o->audit_policy && !o->audit_log)

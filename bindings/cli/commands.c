@@ -198,7 +198,7 @@ const cli_command cli_commands[] = {
         .examples = "kubelua sim noderesource.lua --generate nodes=50 --for 24h --out whatif\n"
                     "kubelua sim noderesource.lua --set "
                     "colocation.cpuReclaimThresholdPercent=50..80/10 --seeds 3",
-        .exits = "0 when it ran, 1 when it failed or nothing keeps the budget, 2 for a mistake on the "
+        .exits = "0 when it ran, 1 when it failed or no setting keeps the budget, 2 for a mistake on the "
                  "command line.",
         .words = "scripts",
         .run = cli_lua,

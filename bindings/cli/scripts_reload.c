@@ -84,7 +84,7 @@ static void tell_unknown(cli_scripts *s)
     kl_err err = KL_ERR_INIT;
     kl_status st = cli__scripts_params_known(s, &err);
     if (st && (!s->unknown || strcmp(s->unknown, kl_err_message(&err))))
-        kl_warn("a given param is declared by no script", "why=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_warn("no script declares a given param", "why=%s", kl_log_quoted(kl_err_message(&err)));
     kl_free(s->unknown);
     s->unknown = st ? kl_strdup(kl_err_message(&err)) : NULL;
     kl_err_fini(&err);

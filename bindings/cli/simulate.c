@@ -98,7 +98,7 @@ static void tell(const cli_simulate_options *o)
         kl_err_fini(&err);
     for (size_t i = 0; i < n; i++)
         kl_buf_printf(&text, "%s%s", i ? ", " : "", names[i]);
-    kl_info("stand-ins play a cluster", "parts=%s nodes=%ld", kl_log_quoted(kl_buf_str(&text)), o->nodes);
+    kl_info("stand-ins simulate a cluster", "parts=%s nodes=%ld", kl_log_quoted(kl_buf_str(&text)), o->nodes);
     kl_buf_fini(&text);
 }
 

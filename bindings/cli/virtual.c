@@ -90,11 +90,12 @@ static kl_status read_advance(kl_httpd_request *r, kl_time *out, kl_err *err)
         return st;
     const char *text = kl_value_str_at(v, "advance", NULL);
     if (!text || kl_value_len(v) != 1)
-        st = kl_fail(err, KL_EINVAL, "the body is {\"advance\": \"10m\"}: by how much the clock moves");
+        st = kl_fail(
+            err, KL_EINVAL, "the body must be {\"advance\": \"10m\"}, the time by which the clock moves");
     else
         st = kl_duration_parse(text, out, err);
     if (!st && (*out < 0 || *out > ADVANCE_MOST))
-        st = kl_fail(err, KL_EINVAL, "advance: time runs forward, by ten years at most, not by %s", text);
+        st = kl_fail(err, KL_EINVAL, "advance: expected a duration from 0 to ten years, got %s", text);
     kl_value_unref(v);
     return st;
 }

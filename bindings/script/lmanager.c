@@ -98,9 +98,9 @@ static manager *running(lua_State *L)
 {
     manager *w = self(L);
     if (!w->m)
-        luaL_argerror(L, 1, "it has stopped, or its client was closed");
+        luaL_argerror(L, 1, "the manager has stopped, or its client was closed");
     if (w->stopper)
-        luaL_argerror(L, 1, "it is stopping");
+        luaL_argerror(L, 1, "the manager is stopping");
     return w;
 }
 

@@ -303,8 +303,8 @@ static kl_status no_end(lkl_stage *s, kl_err *err)
             s->runs.v[i].text[2]);
     kl_unlock(&s->runs.mu);
     kl_status st = kl_fail(err, KL_ETIMEOUT,
-        "%d reconciles in one instant without an end; the last were %s: a reconcile that writes something "
-        "new each time wakes itself",
+        "%d reconciles at one time, without end; the last were %s: a reconcile whose writes differ each time "
+        "triggers itself again",
         TURNS_MAX, kl_buf_str(&last));
     kl_buf_fini(&last);
     return st;

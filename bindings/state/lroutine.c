@@ -256,8 +256,7 @@ static int yield(lua_State *L)
         return luaL_error(L, "attempt to yield from outside a coroutine");
     if (lkl__is_key(L))
         return luaL_error(L,
-            "attempt to yield from outside a coroutine: reconcile itself waits with ctx:sleep or an API "
-            "call");
+            "attempt to yield from outside a coroutine: to wait in reconcile, use ctx:sleep or an API call");
     return lua_yield(L, lua_gettop(L));
 }
 

@@ -220,10 +220,10 @@ local function tour(shown)
   if not message then return nil, "the broken edit was not refused" end
   say("Refused: %s\nGeneration %d runs on.", message, generation())
   save(policy, original)
-  if not reloaded("taken", 2) then return nil, "the mended file was not taken" end
-  say("Mended: generation %d runs.", generation())
+  if not reloaded("taken", 2) then return nil, "the repaired file was not taken" end
+  say("Repaired: generation %d runs.", generation())
   now = settled()
-  if not now then return nil, "the cluster has not settled after the mended file" end
+  if not now then return nil, "the cluster has not settled after the repair" end
   questions(now)
   return true
 end

@@ -42,9 +42,9 @@ return kube.controller {
   resource = METRIC,
   reads = { NODE },
   params = {
-    cpuUse = { type = "string", default = "20%..60%/24h", doc = "of a node that says nothing of itself" },
+    cpuUse = { type = "string", default = "20%..60%/24h", doc = "for nodes that do not set their own" },
     memoryUse = { type = "string", default = "30%..50%/24h" },
-    report = { type = "duration", default = "60s", doc = "how often, where the NodeMetric does not say" },
+    report = { type = "duration", default = "60s", doc = "the interval, unless the NodeMetric sets it" },
   },
   reconcile = function(metric, ctx)
     local node = ctx:get(NODE, metric.metadata.name)

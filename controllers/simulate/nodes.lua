@@ -87,7 +87,7 @@ local nodes = kube.controller {
   name = "simulate-nodes",
   resource = NODE,
   params = {
-    cpu = { type = "string", default = "8", doc = "what a node has that says nothing of itself" },
+    cpu = { type = "string", default = "8", doc = "the capacity of nodes that do not set it" },
     memory = { type = "string", default = "32Gi" },
     pods = { type = "integer", default = 110, min = 1 },
     heartbeat = { type = "duration", default = "10s", doc = "how often a lease is renewed" },
@@ -110,7 +110,7 @@ local cluster = kube.controller {
   selector = { fields = "metadata.name=default" },
   reads = { NODE },
   params = {
-    nodes = { type = "integer", default = 3, min = 0, max = 10000, doc = "made where there are none" },
+    nodes = { type = "integer", default = 3, min = 0, max = 10000, doc = "how many to make if none exist" },
   },
   reconcile = function(_, ctx)
     if ctx.memo.made then return end

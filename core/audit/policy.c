@@ -104,8 +104,7 @@ static kl_status check_resources(const reader *r, const kl_value *rule, const ch
         if (!st && kl_value_len(kl_value_get(one, "resourceNames"))
             && !kl_value_len(kl_value_get(one, "resources")))
             st = kl_fail(r->err, KL_EINVAL,
-                "audit policy %s: %s.resourceNames says which of resources: name resources, too", r->path,
-                at);
+                "audit policy %s: %s.resourceNames limits `resources`: name resources, too", r->path, at);
         kl_free(at);
     }
     return st;
@@ -118,15 +117,14 @@ static kl_status check_urls(const reader *r, const kl_value *rule, const char *w
     if (!st && kl_value_len(list)
         && (kl_value_len(kl_value_get(rule, "resources")) || kl_value_len(kl_value_get(rule, "namespaces"))))
         return kl_fail(r->err, KL_EINVAL,
-            "audit policy %s: %s: a rule is about resources or about nonResourceURLs: make two of it",
-            r->path, where);
+            "audit policy %s: %s: a rule has either resources or nonResourceURLs: make two rules", r->path,
+            where);
     for (size_t i = 0; i < kl_value_len(list) && !st; i++) {
         const char *url = text_of(kl_value_item(list, i)), *star = strchr(url, '*');
         if (strcmp(url, "*") && (*url != '/' || (star && star[1])))
             st = kl_fail(r->err, KL_EINVAL,
-                "audit policy %s: %s.nonResourceURLs[%zu]: \"%s\" begins with \"/\" and has a \"*\" at its "
-                "end "
-                "alone, or is \"*\"",
+                "audit policy %s: %s.nonResourceURLs[%zu]: \"%s\" must be \"*\", or begin with \"/\" and "
+                "have a \"*\" only at its end",
                 r->path, where, i, url);
     }
     return st;
@@ -167,7 +165,7 @@ static kl_status check_policy(const reader *r, const kl_value *policy)
         return st;
     if (strcmp(text_at(policy, "kind"), "Policy") || strcmp(text_at(policy, "apiVersion"), "audit.k8s.io/v1"))
         return kl_fail(r->err, KL_EINVAL,
-            "audit policy %s: it has apiVersion: audit.k8s.io/v1 and kind: Policy", r->path);
+            "audit policy %s: it must have apiVersion: audit.k8s.io/v1 and kind: Policy", r->path);
     if (kl_value_type(rules) != KL_ARRAY || !kl_value_len(rules))
         return kl_fail(r->err, KL_EINVAL,
             "audit policy %s: no rules: without one nothing is logged; \"rules: [{level: Metadata}]\" logs "

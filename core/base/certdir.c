@@ -42,7 +42,7 @@ static kl_status load(kl_certdir *c, kl_err *err)
         c->read(c->arg, !st);
     if (!st && !same) {
         if (c->shown)
-            kl_info("a new certificate is shown", "for=%s cert=%s", c->what, kl_log_quoted(c->cert));
+            kl_info("a new certificate is in use", "for=%s cert=%s", c->what, kl_log_quoted(c->cert));
         kl_free(c->shown);
         c->shown = both;
         both = NULL;

@@ -102,7 +102,7 @@ static kl_status spawn(run *x, int out, int errors, kl_err *err)
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
     if (rc == ENOENT)
-        return kl_fail(err, KL_ENOTFOUND, "%s is not there%s", o->program,
+        return kl_fail(err, KL_ENOTFOUND, "%s does not exist%s", o->program,
             strchr(o->program, '/') ? "" : " (looked for in PATH)");
     return rc ? kl_fail(err, KL_EIO, "%s cannot be started: %s", o->program, strerror(rc)) : KL_OK;
 }
@@ -163,7 +163,7 @@ static kl_status watch(run *x, int stop, kl_err *err)
             {.fd = x->err, .events = POLLIN}, {.fd = x->end, .events = POLLIN}};
         int rc = poll(fds, 4, x->end < 0 && ms > LOOK_EVERY_MS ? LOOK_EVERY_MS : ms);
         if (rc < 0 && errno != EINTR)
-            return kl_fail(err, KL_EIO, "%s cannot be followed: %s", x->o->program, strerror(errno));
+            return kl_fail(err, KL_EIO, "cannot wait for %s: %s", x->o->program, strerror(errno));
         if (fds[0].revents && rc > 0)
             return kl_fail(err, KL_ECANCELLED, "%s was stopped", x->o->program);
         /* before the pipes are read, so that they hold all that the program wrote */

@@ -71,7 +71,7 @@ static kl_status check(const char *path, const char *begins, kl_err *err)
             st = kl_fail(err, KL_EEXISTS, "%s is %s: name a file", name,
                 S_ISDIR(s.st_mode)       ? "a directory"
                     : S_ISLNK(s.st_mode) ? "a symbolic link"
-                                         : "no plain file");
+                                         : "not a regular file");
         else if (s.st_size && begins && !begins_so(name, begins))
             st = kl_fail(err, KL_EEXISTS,
                 "%s exists and is not a kubelua recording; it would be renamed: name another file", name);

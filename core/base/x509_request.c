@@ -24,7 +24,7 @@ static kl_status fail(kl_err *err, const char *what)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
     ERR_clear_error();
-    return kl_fail(err, KL_EINVAL, "%s: %s", what, reason ? reason : "OpenSSL says no");
+    return kl_fail(err, KL_EINVAL, "%s: %s", what, reason ? reason : "OpenSSL gives no reason");
 }
 
 static char *text_of(BIO *b)

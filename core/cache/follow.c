@@ -174,7 +174,7 @@ static kl_status list_check(kl__follower *f, const kl_value *envelope, kl_err *e
                *version = kl_value_str_at(envelope, "apiVersion", NULL);
     if (!is_list(kind))
         return kl_fail(err, KL_ESERVER, "listing %s returned a %s where a list was expected", f->i->resource,
-            kind ? kind : "thing without kind");
+            kind ? kind : "value without kind");
     if (!strcmp(kind, METADATA_LIST) || (is_list_of(f, kind) && !f->i->api_version))
         return KL_OK;
     if (f->i->api_version && (!version || strcmp(version, f->i->api_version)))

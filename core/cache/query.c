@@ -115,7 +115,7 @@ static kl_status term_check(const kl_index_term *t, kl_err *err)
     bool fits = is_any(t->op) ? !n : t->op == KL_SEL_IN || t->op == KL_SEL_NOTIN ? n > 0 : n == 1;
     if (t->op == KL_SEL_GT || t->op == KL_SEL_LT || !fits)
         return kl_fail(err, KL_EINVAL,
-            "index \"%s\": \"%s\" with %zu values; an index answers =, != (one value), in, notin (some) and "
+            "index \"%s\": \"%s\" with %zu values; an index supports =, != (one value), in, notin (some) and "
             "exists, ! (none)",
             t->index, kl_selector_op_text(t->op), n);
     return KL_OK;

@@ -523,7 +523,7 @@ uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *ar
     } else if (r && !st)
         st = make_checked(x, op, r);
     else if (!r && !op->kind)
-        st = kl_fail(&x->early, KL_EINVAL, "%s: say which kind, such as \"apps/v1/Deployment\"",
+        st = kl_fail(&x->early, KL_EINVAL, "%s: name the kind, such as \"apps/v1/Deployment\"",
             kl_verb_name(op->verb));
     else if (!r)
         x->op = kl__op_copy_new(op);

@@ -46,7 +46,7 @@ static kl_status check_header(const char *name, size_t n, const kl_value *v, kl_
         if (!isalnum((unsigned char)name[i]) && !memchr("!#$%&'*+-.^_`|~", name[i], 15))
             return kl_fail(err, KL_EINVAL, "a header's name has letters, digits and -, got \"%s\"", name);
     if (!n || strlen(name) != n)
-        return kl_fail(err, KL_EINVAL, "a header has a name");
+        return kl_fail(err, KL_EINVAL, "a header needs a name");
     if (is_ours(name))
         return kl_fail(err, KL_EINVAL, "the header %s cannot be set by a script", name);
     if (!text)

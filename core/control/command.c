@@ -206,7 +206,7 @@ static void say_paused(kl_manager *m, kl_control_request *q, bool pause)
         .found = pause_one,
         .arg = &pause};
     if (!s.controller) {
-        kl_control_refuse(q, 400, "say which: {\"controller\": \"NAME\"}");
+        kl_control_refuse(q, 400, "name the controller: {\"controller\": \"NAME\"}");
         return;
     }
     find(&s, m);
@@ -318,7 +318,7 @@ static void answer_run(void *arg, kl_control_request *q)
     if (!key || (!controller && !kind) || !kl_value_bool(kl_value_get(body, "dry"), false)) {
         kl_control_refuse(q, 400,
             "name the object: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\", \"dry\": true}, and "
-            "\"controller\" if several match; /v1/reconcile runs a key for good");
+            "\"controller\" if several match; /v1/reconcile runs a key and sends its writes");
         return;
     }
     char *named = kl_strdup(key); /* the request may be answered, and gone, before we return */

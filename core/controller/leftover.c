@@ -23,7 +23,7 @@ static void tell(kl_wiring *w, const kl_objects *all, const char *finalizer)
         return;
     char *key = kl_object_key(first);
     kl_warn("objects still carry the finalizer of this controller, which has no finalize: they cannot be "
-            "deleted; kubelua release-finalizers takes it away",
+            "deleted; kubelua release-finalizers removes it",
         "controller=%s resource=%s finalizer=%s objects=%zu first=%s", s->name, s->resource, finalizer, n,
         key);
     kl_free(key);

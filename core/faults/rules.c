@@ -290,7 +290,7 @@ static void fits(reader *in)
         return;
     if (!r->effects.what)
         in->st = kl_fail(in->err, KL_EINVAL,
-            "a rule says what goes wrong: latency, error, half, stale, cut, stall, lag, bookmarks, twice or "
+            "a rule needs a fault: latency, error, half, stale, cut, stall, lag, bookmarks, twice or "
             "old");
     else if ((r->effects.what & FAULT_OF_WATCHES) && !may_be(r, "watch"))
         wrong(in, "verb", "cut, stall, lag, bookmarks, twice and old apply only to watches: add \"watch\"");

@@ -122,7 +122,7 @@ void kl_dryrun_event(kl_dryrun *d, const kl_news *n)
                 object ? object : "", n->reason),
             how)) {
         char *text = quoted(note);
-        kl_info("dry run: no Event", "controller=%s kind=%s object=%s type=%s reason=%s note=%s",
+        kl_info("dry run: an Event was not sent", "controller=%s kind=%s object=%s type=%s reason=%s note=%s",
             n->component ? n->component : "", kind ? kind : "", object ? object : "", n->type, n->reason,
             text);
         kl_free(text);

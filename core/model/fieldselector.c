@@ -125,8 +125,8 @@ kl_status kl_field_selector_parse_or(const char *text, kl_field_selector **out, 
     size_t n = strlen(text), i;
     if (n > KL_SELECTOR_BYTES_MAX) {
         *wrong = kl_strndup(text, 60);
-        return kl_fail(err, KL_EINVAL, "field selector \"%.60s...\" has %zu bytes, at most %d are read", text,
-            n, KL_SELECTOR_BYTES_MAX);
+        return kl_fail(err, KL_EINVAL, "field selector \"%.60s...\" has %zu bytes, at most %d are allowed",
+            text, n, KL_SELECTOR_BYTES_MAX);
     }
     kl_field_selector *s = kl_new(kl_field_selector);
     kl_status st = KL_OK;

@@ -299,8 +299,8 @@ static kl_status parse(const char *text, size_t n, kl_selector **out, kl_selecto
     if (n > KL_SELECTOR_BYTES_MAX && fault)
         *fault = (kl_selector_fault){.want = KL_WANT_START, .found = kl_strndup(text, 60)};
     if (n > KL_SELECTOR_BYTES_MAX)
-        return kl_fail(err, KL_EINVAL, "label selector \"%.60s...\" has %zu bytes, at most %d are read", text,
-            n, KL_SELECTOR_BYTES_MAX);
+        return kl_fail(err, KL_EINVAL, "label selector \"%.60s...\" has %zu bytes, at most %d are allowed",
+            text, n, KL_SELECTOR_BYTES_MAX);
     parser p = {
         .text = text, .at = text, .end = text + n, .out = kl_new(kl_selector), .fault = fault, .err = err};
     kl_status st = read_selector(&p);

@@ -286,7 +286,7 @@ kl_status kl_server_put(kl_server *s, const kl_value *object, kl_err *err)
     if (key)
         (void)kl__store_put(s->world.store, k->bucket, key, object);
     else
-        st = kl_fail(err, KL_ENOTFOUND, "%s %s \"%s\" cannot be put: %s",
+        st = kl_fail(err, KL_ENOTFOUND, "%s %s \"%s\" cannot be stored: %s",
             kl_object_api_version(object) ? kl_object_api_version(object) : "",
             kl_object_kind(object) ? kl_object_kind(object) : "an object without a kind",
             kl_object_name(object) ? kl_object_name(object) : "",

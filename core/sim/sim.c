@@ -287,8 +287,8 @@ kl_status kl_sim_settle(kl_sim *s, kl_time *next, kl_err *err)
             i++;
         else if (++turns > most)
             return kl_fail(err, KL_ETIMEOUT,
-                "%llu reconciles at one moment, and no end of it; the last was of controller \"%s\": a "
-                "reconcile that writes something new each time wakes itself",
+                "%llu reconciles at one time, without end; the last was of controller \"%s\": a reconcile "
+                "whose writes differ each time triggers itself again",
                 (unsigned long long)turns, s->parts[i]->count.controller);
         else
             i = 0;

@@ -42,7 +42,7 @@ kl_status kl_share_of(const kl_value *v, int64_t total, bool round_up, int64_t *
         return part(s, n, total, round_up, out, err);
     if (s)
         return kl_fail(
-            err, KL_EINVAL, "\"%s\" is not a share: write a whole number and %%, such as \"25%%\"", s);
+            err, KL_EINVAL, "\"%s\" is not a percentage: write a whole number and %%, such as \"25%%\"", s);
     if (kl_value_int(v, &n) && n >= INT32_MIN && n <= INT32_MAX) {
         *out = n;
         return KL_OK;

@@ -133,7 +133,7 @@ static kl_status set(const change *c, yaml_document_t *d, kl_err *err)
     else if (!p && first)
         insert(c, at, first, *path);
     else
-        return kl_fail(err, KL_ENOTFOUND, "%s: %s cannot be set where it is", c->name, *path);
+        return kl_fail(err, KL_ENOTFOUND, "%s: %s cannot be set in place", c->name, *path);
     return kl_buf_status(c->out) ? kl_fail(err, KL_ETOOBIG, "%s is too large", c->name) : KL_OK;
 }
 

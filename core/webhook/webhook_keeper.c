@@ -203,7 +203,7 @@ static kl_status show(kl_webhook_keeper *k, kl_err *err)
     if (st)
         return st;
     if (k->shown)
-        kl_info("webhooks show a new certificate", "source=%s",
+        kl_info("webhooks use a new certificate", "source=%s",
             k->env.o->cert_dir ? k->env.o->cert_dir
                 : k->secret.ns ? k->secret.name
                                : "memory");

@@ -320,7 +320,7 @@ static bool message(writer *w, const kl__proto_msg *m, const kl_value *v, size_t
 static kl_status written(writer *w, bool ok, kl_err *err)
 {
     if (!ok)
-        return kl_fail(err, KL_EINVAL, "%s is %s, and its protobuf wants %s", w->path,
+        return kl_fail(err, KL_EINVAL, "%s is %s, but its protobuf needs %s", w->path,
             kl_value_type_name(w->got), w->wanted);
     kl_status st = kl_buf_status(w->out);
     return st ? kl_fail(err, st, "the protobuf is too large") : KL_OK;

@@ -587,8 +587,8 @@ static kl_status open_envelope(kl_stream *s, const kl_value **out, kl_err *err)
         return kl_err_prefix(err, "the list's envelope, its %zu items left out", s->objects);
     const kl_value *items = kl_value_get(v, "items");
     if (items && kl_value_type(items) != KL_ARRAY && kl_value_type(items) != KL_NULL) {
-        st = kl_fail(err, KL_ESYNTAX, "the list's items is of type %s where an array belongs",
-            kl_value_type_name(items));
+        st = kl_fail(
+            err, KL_ESYNTAX, "the list's `items` is of type %s, not an array", kl_value_type_name(items));
     } else {
         *out = kl_value_with(v, "items", NULL);
     }

@@ -16,7 +16,7 @@ end
 local function names_of(what, managers)
   if type(managers) == "string" then managers = { managers } end
   if type(managers) ~= "table" or #managers == 0 then
-    core.blame(what .. ": managers is a name or a list of names")
+    core.blame(what .. ": managers must be a name or a list of names")
   end
   local names = {}
   for _, name in ipairs(managers) do names[name] = true end
@@ -33,7 +33,7 @@ end
 function M.adopt_fields(draft, managers, manager, subresource)
   local names = names_of("kube.adopt_fields", managers)
   if type(manager) ~= "string" or manager == "" then
-    core.blame "kube.adopt_fields: manager is the name that will apply"
+    core.blame "kube.adopt_fields: manager must be the name of the new manager"
   end
   local metadata = draft.metadata
   local entries = metadata and metadata.managedFields

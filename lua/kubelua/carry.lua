@@ -21,7 +21,7 @@ local Carried = {}
 Carried.__index = Carried
 
 function Carried:fail(fmt, ...)
-  core.blame(("kube.manager: %s cannot go into states of its own: %s"):format(self.what, fmt:format(...)))
+  core.blame(("kube.manager: %s cannot be copied into worker states: %s"):format(self.what, fmt:format(...)))
 end
 
 -- ---------------------------------------------------------------- the text of a function
@@ -137,7 +137,7 @@ function Carried:upvalues(fn, where)
     if not name then break end
     local id, there = debug.upvalueid(fn, i), self.by_name[name]
     if there and there.id ~= id then
-      self:fail("its functions use two locals that are called %q; give them names of their own", name)
+      self:fail("its functions use two locals named %q; rename one of them", name)
     elseif not there and name ~= "_ENV" then
       there = { name = name, id = id }
       self.by_name[name] = there

@@ -185,7 +185,7 @@ end
 -- Without data: whoever applies the manifests again leaves alone what somebody has set there, and a default
 -- stays the script's.
 local function params_of(name, namespace, params)
-  local head = { "What `data` here sets wins over the script's defaults, and stays when the manifests are",
+  local head = { "Values in `data` override the script's defaults, and stay when the manifests are",
     "applied again:", ("  kubectl -n %s edit configmap %s-params"):format(namespace, name) }
   if #params.needed > 0 then head[#head + 1] = "Needed: " .. table.concat(params.needed, ", ") end
   if next(params.defaults) then

@@ -86,7 +86,7 @@ function M.judge(pod, opts, has_daemonset, now)
     if not opts.force then
       return "refuse", "it has no controller that would recreate it (force = true evicts it)"
     end
-    warning = "nothing brings it back"
+    warning = "nothing recreates it"
   end
   return "evict", warning
 end

@@ -110,7 +110,7 @@ local function check_labels(d, labels)
       fail(d, "%s: a label's name has letters, digits and _, got %s", where, tostring(label))
     end
     if label == "le" then fail(d, "%s: \"le\" is the label of a histogram's buckets", where) end
-    if d.known[label] then fail(d, "%s: %s is there twice", where, label) end
+    if d.known[label] then fail(d, "%s: %s is listed twice", where, label) end
     d.known[label] = true
   end)
 end
@@ -121,7 +121,7 @@ local function check_buckets(d, buckets)
       fail(d, "%s must be a number, got %s (the bucket for larger values is implied)", where,
         tostring(bound))
     end
-    if below and bound <= below then fail(d, "%s is %s, after %s: they ascend", where, bound, below) end
+    if below and bound <= below then fail(d, "%s is %s, after %s: they must ascend", where, bound, below) end
   end)
   if #d.buckets == 0 then fail(d, "buckets must be a list of numbers") end
 end
@@ -194,7 +194,7 @@ local function given(self, kind, method, x)
     fail(d, "%s: give the number first, then the labels: name:%s(1, { ... })", method, method)
   end
   if type(x) ~= "number" or x ~= x or math.abs(x) == math.huge then
-    fail(d, "%s: a number is counted, got %s", method, type(x) == "number" and tostring(x) or type(x))
+    fail(d, "%s: expected a number, got %s", method, type(x) == "number" and tostring(x) or type(x))
   end
   return d, x
 end

@@ -63,7 +63,7 @@ describe("@NAME@", function()
     assert.equal("goodbye", t:get(CONFIG_MAP, "first").data.message)
   end)
 
-  it("brings back what somebody deletes", function()
+  it("recreates a deleted object", function()
     t:delete(CONFIG_MAP, "first")
     assert.equal("hello", t:get(CONFIG_MAP, "first").data.message)
   end)

@@ -69,7 +69,7 @@ function M.of_owned(c, add, watch_namespaces)
     local kind = type(o) == "table" and o.kind or o
     add { kind = kind, verbs = { "create", "patch" },
       namespaces = M.namespaces_of(c, kind, watch_namespaces),
-      why = ("what %s makes and owns"):format(c.name) }
+      why = ("objects that %s makes and owns"):format(c.name) }
   end
 end
 
@@ -81,7 +81,7 @@ function M.of_shared_spec(c, add, watch_namespaces)
   local own = c.shard_own or type(c.shard) == "table" and c.shard.caches == "own"
   if own and not (c.namespaces or watch_namespaces) then
     add { kind = "v1/Namespace", verbs = { "list", "watch" }, namespaces = false,
-      why = ("namespaces that replicas divide of %s"):format(c.name) }
+      why = ("namespaces of %s, divided among replicas"):format(c.name) }
   end
 end
 
@@ -93,7 +93,7 @@ function M.of_process(add)
   for _, kind in ipairs { "apiextensions.k8s.io/v1/CustomResourceDefinition",
     "apiregistration.k8s.io/v1/APIService" } do
     add { kind = kind, verbs = { "list", "watch" }, namespaces = false,
-      why = "news of kinds that are missing" }
+      why = "whether missing kinds have appeared" }
   end
 end
 

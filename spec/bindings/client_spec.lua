@@ -18,7 +18,8 @@ describe("a client", function()
 
   it("refuses a time-out below zero", function()
     local c <close> = kube.connect { server = "http://127.0.0.1:1" }
-    assert.error_matches(function() c:get("v1/Pod", "a", { timeout = -1 }) end, "`timeout` is negative")
+    assert.error_matches(function() c:get("v1/Pod", "a", { timeout = -1 }) end,
+      "`timeout` must not be negative")
   end)
 end)
 

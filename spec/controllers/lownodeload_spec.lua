@@ -29,7 +29,7 @@ local function pod(name, more)
 end
 
 describe("a pod may be moved", function()
-  it("unless nothing would bring it back, or it belongs where it is", function()
+  it("unless nothing would recreate it, or it belongs where it is", function()
     assert.is_true(victims.evictable(pod "a"))
     local bare, daemon, mirror, going = pod "b", pod "d", pod "m", pod "g"
     bare.metadata.ownerReferences = nil

@@ -284,11 +284,11 @@ describe("The audit log of the embedded server", function()
     ["a key"] = { "{level: None, user: [a]}", 'rules[0]: unknown key "user"; did you mean "users"?' },
     ["a stage"] = { "{level: None, omitStages: [Received]}", 'rules[0]: unknown stage "Received"' },
     ["names without resources"] = { "{level: None, resources: [{resourceNames: [a]}]}",
-      "rules[0].resources[0].resourceNames says which" },
+      "rules[0].resources[0].resourceNames limits" },
     ["two subjects"] = { '{level: None, nonResourceURLs: ["/x"], namespaces: [a]}',
-      "rules[0]: a rule is about resources or about" },
+      "rules[0]: a rule has either resources or" },
     ["a URL"] = { '{level: None, nonResourceURLs: ["x"]}',
-      'rules[0].nonResourceURLs[0]: "x" begins with "/"' },
+      'rules[0].nonResourceURLs[0]: "x" must be "*", or begin with "/"' },
   } do
     it("refuses of a policy " .. what, function()
       local file = process.write(process.tmpname ".yaml",

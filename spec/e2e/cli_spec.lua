@@ -263,7 +263,7 @@ servers.each(function(name, start)
       local out, code = kubelua("apply", "-f", path)
       assert.equal(1, code)
       for _, said in ipairs { path .. ", document 1: ", "document 2: ", "dat",
-        "document 3: configmap/elsewhere says namespace other, and -n says " .. ns,
+        "document 3: configmap/elsewhere is in namespace other, but -n is " .. ns,
         "configmap/good created" } do
         assert.truthy(out:find(said, 1, true), said .. " is not in\n" .. out)
       end
@@ -367,7 +367,7 @@ servers.each(function(name, start)
       fails(2, "name the objects with -f FILE", "apply")
       fails(1, "cannot read /nope: No such file", "apply", "-f", "/nope")
       fails(2, "--dry-run must be server or none, not \"client\"", "apply", "-f", file, "--dry-run=client")
-      fails(2, "name the objects of kind cm, or say --all", "delete", "cm")
+      fails(2, "name the objects of kind cm, or give --all", "delete", "cm")
       fails(2, "names, --all and selectors exclude each other", "delete", "cm", "x", "--all")
       fails(2, "--cascade must be background, foreground or orphan", "delete", "cm", "x", "--cascade",
         "sideways")

@@ -112,9 +112,10 @@ describe("a virtual clock", function()
       local code, status = curl(s, path or PATH, body, ...)
       return code .. " " .. tostring(status.message)
     end
-    assert.equal('400 the body is {"advance": "10m"}: by how much the clock moves', refused '{"by":"1m"}')
-    assert.equal('400 the body is {"advance": "10m"}: by how much the clock moves', refused '{"advance":5}')
-    assert.equal("400 advance: time runs forward, by ten years at most, not by -1m",
+    local wrong = '400 the body must be {"advance": "10m"}, the time by which the clock moves'
+    assert.equal(wrong, refused '{"by":"1m"}')
+    assert.equal(wrong, refused '{"advance":5}')
+    assert.equal("400 advance: expected a duration from 0 to ten years, got -1m",
       refused '{"advance":"-1m"}')
     assert.matches("^400 .*soon", refused '{"advance":"soon"}')
     assert.matches("^400 ", refused "nonsense")
@@ -141,7 +142,7 @@ describe("a virtual clock", function()
       assert.equal(2, code)
       return out
     end
-    assert.matches("leave one out", fails("--clock virtual --data " .. process.tmpname ".data"))
+    assert.matches("use only one of them", fails("--clock virtual --data " .. process.tmpname ".data"))
     assert.matches('--clock must be real or virtual, not "fake"', fails "--clock fake", 1, true)
   end)
 end)

@@ -208,7 +208,7 @@ describe("`make demo` with nobody watching, on controllers of its own", function
   it("shows that a broken policy is refused, with the place of the mistake, and leaves the file as it was",
     function()
     assert.truthy(text:find("Refused: [^\n]*batchresource%.lua:%d+: "), text)
-    assert.truthy(text:find("Mended", 1, true), text)
+    assert.truthy(text:find("Repaired", 1, true), text)
     assert.is_true(process.read(dir
       .. "/koordinator/batchresource.lua") == process.read "controllers/koordinator/batchresource.lua")
   end)

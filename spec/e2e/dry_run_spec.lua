@@ -60,7 +60,7 @@ widgets.each("dry-run-spec", function(t)
     t.says('verb=patch kind=v1/ConfigMap object=' .. t.ns .. '/child changes="data.more: none -> \\"yes\\""')
     t.says('verb=delete kind=v1/ConfigMap object=' .. t.ns .. "/old changes=gone")
     t.says('metadata.finalizers: none -> [\\"spec.kubelua.dev/f\\"]')
-    t.says "no Event"
+    t.says "an Event was not sent"
     t.silent "hunter2"
     assert.equal(before, versions())
     local text = controller.metrics(t.process)

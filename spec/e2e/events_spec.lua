@@ -159,7 +159,7 @@ servers.each(function(name, start)
       assert.equal("before the client goes", events_of(c, ns, "map")[1].note)
       local ok, why = pcall(left.event, left, map, "Seen", "x")
       assert.is_false(ok)
-      assert.truthy(tostring(why):find("its client has been closed", 1, true), tostring(why))
+      assert.truthy(tostring(why):find("the recorder's client was closed", 1, true), tostring(why))
       left:close()
     end)
 

@@ -174,7 +174,7 @@ widgets.each("finalizers-spec", function(t)
     for _, name in ipairs { ours(), "example.com/named" } do
       t.says("finalizer=" .. name .. " objects=2 first=" .. t.ns .. "/w1")
     end
-    t.says "kubelua release-finalizers takes it away"
+    t.says "kubelua release-finalizers removes it"
     for i = 1, 2 do t.client:patch(t.get("w" .. i), { metadata = { finalizers = kube.null } }) end
   end)
 

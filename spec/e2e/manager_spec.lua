@@ -274,7 +274,8 @@ servers.each(function(name, start)
         env = { LUA_PATH_5_4 = "lua/?.lua;lua/?/init.lua;;",
           LUA_CPATH_5_4 = ("%s/lua/?.so;;"):format(os.getenv "KL_BUILD" or "build") } }
       assert.equal(0, p:wait(120), p:log())
-      assert.match("false [^\n]*interrupted!\n0 controllers, ready: false\n[^\n]*it is stopping", p:log())
+      assert.match("false [^\n]*interrupted!\n0 controllers, ready: false\n[^\n]*the manager is stopping",
+        p:log())
     end)
 
     it("ends with its client, and with its scope", function()
@@ -282,7 +283,7 @@ servers.each(function(name, start)
       m:start()
       c:close()
       assert.same({}, m:controllers())
-      assert.error_matches(function() m:reload() end, "it has stopped, or its client was closed")
+      assert.error_matches(function() m:reload() end, "the manager has stopped, or its client was closed")
       m:stop()
       c = kube.connect { kubeconfig = server.kubeconfig, cache_dir = false }
       do
@@ -316,8 +317,8 @@ describe("kube.manager", function()
         "controllers%[1%] must be a file, what kube.controller returned, or { name =" },
       { { client = c, controllers = { {} } }, "controllers%[1%] must be a file, .*, got table" },
       { { client = c, controllers = { made(function() c:close() end) } },
-        'controller "x" cannot go into states of its own: the local "c", which reconcile uses, is a table \z
-          with a metatable' },
+        'controller "x" cannot be copied into worker states: the local "c", which reconcile uses, is a \z
+          table with a metatable' },
       { { client = c, controllers = { made(function() return loop end) } },
         "which reconcile uses, %(inside%) is a table inside itself" },
       { { client = c, controllers = { made(function() return twins[1], twins[2] end) } },

@@ -96,11 +96,11 @@ describe("what a script counts", function()
       ['kube.gauge { name = "x", help = "x", labels = { "a b" } }'] =
         'gauge "x": labels[1]: a label\'s name has letters, digits and _, got a b',
       ['kube.gauge { name = "x", help = "x", labels = { "a", "a" } }'] =
-        'gauge "x": labels[2]: a is there twice',
+        'gauge "x": labels[2]: a is listed twice',
       ['kube.histogram { name = "x", help = "x", labels = { "le" } }'] =
         'histogram "x": labels[1]: "le" is the label of a histogram\'s buckets',
       ['kube.histogram { name = "x", help = "x", buckets = { 2, 1 } }'] = 'histogram "x": buckets[2] is 1, \z
-        after 2: they ascend',
+        after 2: they must ascend',
       ['kube.histogram { name = "x", help = "x", buckets = {} }'] = 'histogram "x": buckets must be a list \z
         of numbers',
       ['kube.gauge { name = "x", help = "x", series = 1e6 }'] =
@@ -123,8 +123,8 @@ describe("what a script counts", function()
         boolean, got table',
       ["c:inc(-1, { zone = 'eu' })"] =
         'counter "c": inc: a counter only grows, got -1; use kube.gauge for values that go up and down',
-      ["g:set(0 / 0)"] = 'gauge "g": set: a number is counted, got ',
-      ["g:set 'x'"] = 'gauge "g": set: a number is counted, got string',
+      ["g:set(0 / 0)"] = 'gauge "g": set: expected a number, got ',
+      ["g:set 'x'"] = 'gauge "g": set: expected a number, got string',
       ["g.set(1)"] = "call gauge.set with a colon: name:set(...)",
       ["g:sett(1)"] = 'gauge "g": a gauge has no sett; did you mean \'set\'?',
       ["g.x = 1"] = 'gauge "g": x cannot be set',

@@ -107,9 +107,8 @@ return kube.controller { name = "owner", resource = "v1/ConfigMap", owns = { "v1
   reconcile = function(o, ctx) ctx:apply(made(o)) ctx:create { kind = "v1/LimitRange", name = "x" } end }
 ]]
     local out = rbac(path)
-    assert.matches('# secrets: owns of owner; what owner makes and owns\n[^#]*verbs: %["list", "watch", \z
-      "create", "patch"%]',
-      out)
+    assert.matches('# secrets: objects that owner makes and owns; owns of owner\n[^#]*verbs: \z
+      %["list", "watch", "create", "patch"%]', out)
     process.write(path, (assert(process.read(path)):gsub("ctx:apply%(made%(o%)%)", "")))
     assert.matches('# secrets: owns of owner\n', rbac(path))
   end)
@@ -244,7 +243,8 @@ return kube.controller { name = "keeps", resource = "v1/ConfigMap",
   shard = { by = "namespace", caches = "own" }, %s reconcile = function() end }]]):format(more))
       return (rbac(path, ...))
     end
-    local rule = "# namespaces: namespaces that replicas divide of keeps\n- apiGroups: [\"\"]\n  resources: \z
+    local rule = "# namespaces: namespaces of keeps, divided among replicas\n- apiGroups: [\"\"]\n  \z
+      resources: \z
       [\"configmaps\", \"namespaces\"]\n  verbs: [\"list\", \"watch\"]\n"
     local out = roles("", "--shards -n system")
     assert.truthy(out:find(rule, 1, true), out)
@@ -298,7 +298,7 @@ return { kube.controller { name = "main", resource = "v1/Service",
     assert.is_nil(by["main-params"]("data"))
     assert.truthy(out:find([=[
 ---
-# What `data` here sets wins over the script's defaults, and stays when the manifests are
+# Values in `data` override the script's defaults, and stay when the manifests are
 # applied again:
 #   kubectl -n system edit configmap main-params
 # Needed: host

@@ -113,11 +113,11 @@ spec:
     assert.is_true(#page < 1500000)
   end)
 
-  it("ends with 1 when nothing keeps the budget", function()
+  it("ends with 1 when no setting keeps the budget", function()
     local out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'batch_lent>=1000'")
     assert.equal(1, code)
     assert.matches("NOT KEPT: batch_lent>=1000, it is %d", out)
-    assert.matches("nothing keeps the budget", out)
+    assert.matches("no setting keeps the budget", out)
     local dir = process.tmpname ".sim"
     out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'evictions<=3,batch_lent>=1000' --set \z
       cpu=16,32 --out " .. dir)

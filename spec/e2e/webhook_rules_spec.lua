@@ -260,7 +260,7 @@ servers.each(function(name, start)
         wait.until_true(4 * life, "certificate " .. turn, function()
           i = i + 1
           assert.equal("a", map("m" .. i, { x = "1" }).data.seen)
-          local _, to = run:log():find("webhooks show a new certificate", at, true)
+          local _, to = run:log():find("webhooks use a new certificate", at, true)
           at = to or at
           return to
         end)

@@ -285,7 +285,7 @@ return kube.controller { name = %q, resource = "v1/ConfigMap", reconcile = funct
         wait.until_true(60, "certificate " .. turn, function()
           i = i + 1
           assert(map("c" .. i, { x = "1" }).data.seen == "yes")
-          return count(run:log(), "webhooks show a new certificate") >= turn
+          return count(run:log(), "webhooks use a new certificate") >= turn
         end)
       end
       for n = 1, 5 do assert.equal("yes", map("last" .. n, { x = "1" }).data.seen) end

@@ -122,7 +122,7 @@ describe("kube.share", function()
   end)
 
   it("refuses anything else", function()
-    assert.error_matches(function() kube.share("a quarter", 10) end, "is not a share")
+    assert.error_matches(function() kube.share("a quarter", 10) end, "is not a percentage")
     assert.error_matches(function() kube.share("25%", 10, "down") end, "round")
     assert.error_matches(function() kube.share(2.5, 10) end, "32 bits")
   end)

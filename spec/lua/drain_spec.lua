@@ -32,7 +32,7 @@ describe("the fate of a pod of a node that is drained", function()
   local cases = {
     { "one of a replica set", { owner = "ReplicaSet" }, {}, "evict" },
     { "one without controller", {}, {}, "refuse", "no controller that would recreate it" },
-    { "one without controller, by force", {}, { force = true }, "evict", "nothing brings it back" },
+    { "one without controller, by force", {}, { force = true }, "evict", "nothing recreates it" },
     { "one without controller that has ended", { phase = "Succeeded" }, {}, "evict" },
     { "one with emptyDir data", { owner = "ReplicaSet", data = true }, {}, "refuse", "emptyDir" },
     { "one with emptyDir data that may be lost", { owner = "ReplicaSet", data = true },

@@ -148,7 +148,7 @@ describe("a recording", function()
     local options = tape(HEAD .. '{"t":"ended","r":"r","at":9223372036854775807}\n')
     local out, code = sim(options)
     assert.equal(2, code, out)
-    assert.truthy(out:find("long by its times; say how much of it", 1, true), out)
+    assert.truthy(out:find("long; give the length of the part to simulate", 1, true), out)
   end)
 end)
 

@@ -416,7 +416,7 @@ describe("what a script writes in a simulation", function()
     ]] } }, nil)
     local ok, why = pcall(s.settle, s)
     assert.is_false(ok)
-    assert.matches("no end of it", tostring(why))
+    assert.matches("without end", tostring(why))
     assert.matches('controller "restless"', tostring(why))
   end)
 end)
@@ -1028,7 +1028,7 @@ describe("what is varied", function()
     local variants = { { label = "a", sums = sums(20), first = { nodes = { "x", "y" } } },
       { label = "b", sums = sums(40), first = { nodes = { "x", "y" } } } }
     assert.is_nil(sweep.saved_words(variants, 1))
-    assert.equal("b needs 1.0 of 2 nodes less for the same work, by its utilization",
+    assert.equal("b needs 1.0 fewer of 2 nodes for the same work, by its utilization",
       sweep.saved_words(variants, 2))
   end)
 

@@ -33,13 +33,13 @@ function M.evictable(pod, settings)
   local owners = dig(pod, "metadata", "ownerReferences") or {}
   local bare = allow.evictAllBarePods
     or allow.evictFailedBarePods and dig(pod, "status", "phase") == "Failed"
-  if #owners == 0 and not bare then return false, "nothing would bring it back" end
+  if #owners == 0 and not bare then return false, "nothing would recreate it" end
   for _, owner in ipairs(owners) do
     if owner.kind == "DaemonSet" then return false, "its daemon set would recreate it" end
   end
   local source = fields.annotation(pod, SOURCE)
   if fields.annotation(pod, MIRROR) ~= nil or source ~= nil and source ~= "api" then
-    return false, "its node runs it by itself"
+    return false, "it is a static pod of its node"
   end
   if not allow.evictSystemCriticalPods and (dig(pod, "spec", "priority") or 0) >= CRITICAL then
     return false, "it is critical"

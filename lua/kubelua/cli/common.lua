@@ -286,7 +286,7 @@ function M.identify(c, env, manifest)
   local r = c:resource(kind)
   local ns, asked = o("metadata.namespace"), env.connect.namespace
   if r.namespaced and ns and asked and ns ~= asked then
-    error(("%s says namespace %s, and -n says %s"):format(M.called(r, o("metadata.name") or "?"), ns, asked),
+    error(("%s is in namespace %s, but -n is %s"):format(M.called(r, o("metadata.name") or "?"), ns, asked),
       0)
   end
   return { kind = kind, resource = r, namespace = r.namespaced and (ns or c:namespace()) or nil,

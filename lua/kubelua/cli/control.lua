@@ -107,9 +107,9 @@ function M.connect(env)
     error("you have no running kubelua here: start one with `kubelua run SCRIPT.lua`, or give its \z
       control socket, which its log names, with --socket PATH", 0)
   end
-  error(("%s; say which with --pid:\n%s"):format(pid and ("you have no kubelua with process ID \z
+  error(("%s; choose one with --pid:\n%s"):format(pid and ("you have no kubelua with process ID \z
     %s"):format(pid)
-    or "several kubelua run here",
+    or "several kubelua processes run here",
     table.concat(lines, "\n")), 0)
 end
 

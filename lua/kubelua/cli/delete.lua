@@ -65,7 +65,7 @@ local function chosen(c, env)
           name = item.metadata.name }
       end
     else
-      common.usage("name the objects of kind %s, or say --all, -l SELECTOR or --field-selector SELECTOR",
+      common.usage("name the objects of kind %s, or give --all, -l SELECTOR or --field-selector SELECTOR",
         target.kind)
     end
   end

@@ -104,7 +104,7 @@ function M.run(env)
     scripts[i] = script_of(program)
   end
   local wants = explain.wants(scripts, o.namespace)
-  if #wants == 0 then error("no controller is in these scripts", 0) end
+  if #wants == 0 then error("these scripts have no controller", 0) end
   local client = common.connect(env)
   local set <close> = explain.begin(client, wants)
   set:wait_synced(o.sync_timeout or 60)

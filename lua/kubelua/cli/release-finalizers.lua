@@ -11,7 +11,7 @@ local M = {}
 M.options = {
   { "--finalizer", "NAME", "the finalizer (default: that of the script's controllers)", type = "list" },
   { "--selector", "SELECTOR", "only from objects with these labels", brief = "-l" },
-  { "--yes", nil, "do it: the cleanup behind the finalizer will not happen", type = "flag",
+  { "--yes", nil, "confirm: the finalizer's cleanup will never run", type = "flag",
     brief = "-y" },
   { "--dry-run", "client|server",
     "print the objects that would be released, and release none; server: let the server check it",
@@ -119,7 +119,7 @@ function M.run(env)
   local o = env.options
   local dry = common.dry_run(env, "client")
   if not o.yes and not dry then
-    common.usage "the cleanup behind these finalizers will never happen: check with --dry-run, then add --yes"
+    common.usage "the cleanup of these finalizers will never run: check with --dry-run, then add --yes"
   end
   local released, failed, rep = 0, 0, report.new(env)
   local function complain(...) rep:fail({}, ...) end

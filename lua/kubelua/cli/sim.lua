@@ -43,12 +43,13 @@ M.options = {
   { "--set", "NAME=VALUE[,VALUE...]", "a setting, a param of a script or PARAM.FIELD, colocation.FIELD, \z
     scenario.NAME, or cut.from, a moment of the recording; several values or FROM..TO/STEP: each \z
     is simulated (may be repeated)", type = "list" },
-  { "--seed", "N", "what chance is made of (1)", type = "count" },
-  { "--seeds", "N", "with so many seeds, from --seed on: means, and how sure they are (1)", type = "count" },
-  { "--against", "SCRIPT.lua", "the script as it was: compared with it" },
+  { "--seed", "N", "the seed of random numbers (1)", type = "count" },
+  { "--seeds", "N", "the number of seeds, from --seed on: shows means and their errors (1)", type = "count" },
+  { "--against", "SCRIPT.lua", "an earlier version of the script, to compare with" },
   { "--bisect", nil, "with --against, or with two values of one --set (cut.from: two moments): the first \z
     decision that differs; with --out also as a case for `make fixtures`", type = "flag" },
-  { "--budget", "LIMITS", "such as \"evictions<=5,violation<=0.1%\": the best that keeps them, or status 1" },
+  { "--budget", "LIMITS", "limits such as \"evictions<=5,violation<=0.1%\": prints the best setting that \z
+    keeps them, or exits with 1" },
   { "--goal", "MEASURE", "the gain that settings are ranked by (batch_used)" },
   { "--explain", "KEY", "instead of the table: why a node (NAME), a pod (also an evicted one) or an \z
     ElasticQuota (NAMESPACE/NAME) is as it is: the last runs of that key, with what they calculated" },
@@ -161,8 +162,8 @@ end
 local function rest_of(what, past, from, asked)
   local rest = (past.ended - past.began - from) // 1
   if rest > RECORDING_MAX and not asked then
-    common.usage(("--for: the %s is %s long by its times; say how much of it"):format(what,
-      common.span(past.ended - past.began)))
+    common.usage(("--for: by its times the %s is %s long; give the length of the part to simulate")
+      :format(what, common.span(past.ended - past.began)))
   elseif rest < 1 then
     common.usage(("--cut: the %s is %s long"):format(what, common.span(past.ended - past.began)))
   elseif asked and asked > rest then
@@ -211,7 +212,7 @@ local function judge(report)
   local sums, goal = {}, report.goal
   for _, name in ipairs(report.names) do
     if not report.variants[1].sums[name] then
-      error(("the simulated cluster has no team %q: no ElasticQuota is called so")
+      error(("the simulated cluster has no team %q: no ElasticQuota has that name")
         :format(name:match "%.(.+)$"), 0)
     end
   end

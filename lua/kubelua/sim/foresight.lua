@@ -96,7 +96,7 @@ local function machines_of(cell)
     list, others = recording.usage(recording.read(cell.recording.path), cell.recording.from, cell.seconds)
   end
   if #list == 0 then
-    error("no prod pod was there all the time with its use: nothing can be predicted", 0)
+    error("no prod pod has usage for the whole time: nothing can be predicted", 0)
   end
   local machines = by_node(list)
   return #machines, function(i)
@@ -104,7 +104,7 @@ local function machines_of(cell)
     local usage = core.usage(m.limits, steps)
     for r, curve in ipairs(m.curves) do usage:set(r, sampled(curve, steps)) end
     return m.limits, usage
-  end, ("of %d prod pods that were there all the time; %d others are left out"):format(#list, others)
+  end, ("of %d prod pods that existed the whole time; %d others are left out"):format(#list, others)
 end
 
 -- ---------------------------------------------------------------- many machines
@@ -169,7 +169,7 @@ function M.run(cell, progress, jobs)
   if machines == 0 then error("no prod pod requests cpu: nothing can be predicted", 0) end
   for i, name in ipairs(NAMES) do
     local p = predictors.list[i]
-    local r = { name = name, words = p and p[3] or "who knows the next day", violation = 0, severity = 0,
+    local r = { name = name, words = p and p[3] or "knows the next day", violation = 0, severity = 0,
       savings = 0, machines = {} }
     local wrong = 0
     for m = 1, machines do

@@ -257,7 +257,8 @@ end
 local function charts(out, report)
   local first = report.variants[1].first
   local told = told_of(first)
-  section(out, "Where the cpu goes", ("Of %s; the line is all there is."):format(report.variants[1].label),
+  section(out, "Where the cpu goes",
+    ("For %s; the line is the total capacity."):format(report.variants[1].label),
     svg.stacked("cpu by who uses it", "cores", first.seconds, first.rows, {
       { field = "system", label = "nodes themselves", colour = "--system" },
       { field = "prod", label = "prod pods", colour = "--prod" },
@@ -277,7 +278,7 @@ local function charts(out, report)
       { rows = first.rows, low = "used_p5", mid = "used_p50", high = "used_p95",
         label = report.variants[1].label,
         colour = "--prod" } }))
-  section(out, "Nodes by hour", ("The darker, the fuller.%s"):format(next(told)
+  section(out, "Nodes by hour", ("Darker cells are fuller nodes.%s"):format(next(told)
     and " A click on a cell, or arrow keys and Enter, explains the node at that hour." or ""),
     svg.heat("use of each node by hour", first.nodes, first.hours, told))
   local shares = {}
@@ -285,7 +286,8 @@ local function charts(out, report)
     local v = report.variants[k]
     shares[k] = { values = means(v.first), label = v.label, colour = COLOURS[k] }
   end
-  section(out, "How use is spread over nodes", "The share of nodes whose mean use is at most so much.",
+  section(out, "How use is spread over nodes",
+    "The share of nodes whose mean use is at most the value on the axis.",
     svg.cdf("nodes by their mean use", " %", shares))
   if #first.evictions > 0 then
     section(out, "Evictions", ("Of %s, the first %d, by node and moment."):format(report.variants[1].label,
@@ -358,10 +360,11 @@ function M.make(report)
   if #report.limits > 0 then section(out, "Budget", nil, budget(report)) end
   if #report.variants <= 6 then
     section(out, "Verdict", #report.variants > 1
-      and ("Compared with %q, by more than chance."):format(report.variants[1].label) or nil,
+      and ("Significant differences from %q."):format(report.variants[1].label) or nil,
         verdicts(report) .. saved(report))
   else
-    section(out, "Settings", ("Compared with %q; a click on a head sorts."):format(report.variants[1].label),
+    section(out, "Settings",
+      ("Compared with %q; click a column head to sort."):format(report.variants[1].label),
       settings_table(report) .. saved(report))
   end
   charts(out, report)
@@ -371,7 +374,7 @@ function M.make(report)
     words[i] = ("%s: %s%s"):format(m[1], m[4], m[3] and (" (%s is better)"):format(m[3]) or "")
   end
   section(out, "What the numbers mean", nil, list(words))
-  section(out, "Not modelled", "Whoever decides by this page should know that it leaves out:",
+  section(out, "Not modelled", "The simulation leaves out:",
     list(first.not_modelled))
   out[#out + 1] = told_json(first.told or {})
   out[#out + 1] = "<script>" .. script.TEXT .. "</script></body></html>\n"

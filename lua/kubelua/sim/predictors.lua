@@ -124,7 +124,7 @@ M.list = {
       local most = math.max(days[day - 1] or 0, days[day - 2] or 0, days[day - 3] or 0)
       return most > 0 and math.min(m.limit, math.max(1.1 * most, total)) or m.limit
     end
-  end, "the maximum of the last three days, a tenth more" },
+  end, "the maximum of the last three days, plus a tenth" },
 }
 
 --- The peak that the next `horizon` samples will have, for each sample: nobody can do better. Pods count up

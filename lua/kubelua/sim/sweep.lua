@@ -424,7 +424,7 @@ end
 function M.saved_words(variants, k)
   local n = #variants[1].first.nodes
   local saved = k > 1 and M.saved(n, variants[1].sums, variants[k].sums)
-  return saved and ("%s needs %.1f of %d nodes less for the same work, by its utilization"):format(
+  return saved and ("%s needs %.1f fewer of %d nodes for the same work, by its utilization"):format(
     variants[k].label, saved, n) or nil
 end
 

@@ -123,7 +123,7 @@ local function ranking(report, out)
   for i, r in ipairs(report.ranking) do
     local v = r.variant
     remarks[i + 1] = not r.keeps and "  " .. breaks(report, v)
-      or r.tied and "  as good as the one above, as far as seeds tell" or ""
+      or r.tied and "  no significant difference from the one above" or ""
     local place = ("%s%2s "):format(v.front and "* " or "  ", r.keeps and tostring(i) or "-")
     lines[#lines + 1] = { place .. v.label, shown(v.sums[report.goal]), shown(v.sums[report.risk]) }
   end
@@ -131,7 +131,7 @@ local function ranking(report, out)
   print_table(lines, rows)
   for i, row in ipairs(rows) do out[#out + 1] = row .. remarks[i] end
   out[#out + 1] = ("* Pareto front: no other has %s %s at less %s%s"):format(measure.of(report.goal)[3],
-    report.goal, report.risk, report.seeds > 1 and "" or "; one seed, --seeds N tells how sure that is")
+    report.goal, report.risk, report.seeds > 1 and "" or "; only one seed: --seeds N shows the errors")
 end
 
 local function series(report, out)
@@ -190,7 +190,7 @@ function M.report(report)
     out[#out + 1] = ("best within the budget: %s (%s %s)"):format(report.best.label, report.goal,
       shown(report.best.sums[report.goal]))
   elseif #report.limits > 0 then
-    out[#out + 1] = "nothing keeps the budget"
+    out[#out + 1] = "no setting keeps the budget"
   end
   return table.concat(out, "\n") .. "\n"
 end

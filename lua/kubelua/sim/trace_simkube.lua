@@ -110,7 +110,7 @@ function M.open(path)
   for i, e in ipairs(expect(t, v.events, "table", "events")) do
     local at = ("event %d"):format(i)
     t.now = expect(t, expect(t, e, "table", at).ts, "number", at .. ": ts")
-    if t.ended and t.now < t.ended then fail(t, "%s: its ts is before that of the one before it", at) end
+    if t.ended and t.now < t.ended then fail(t, "%s: its ts is before that of the previous event", at) end
     t.began, t.ended = t.began or t.now, t.now
     for k, o in ipairs(expect(t, e.applied_objs, "table", at .. ": applied_objs")) do
       read_object(t, o, ("%s, applied object %d"):format(at, k), true)

@@ -332,7 +332,7 @@ static void mistakes_are_told_before_anything_is_sent(void **state)
     op = op_of(KL_WATCH, &nodes);
     assert_fails(call(&w, &op), KL_EINVAL, &w.err, "kl_client_stream");
     op = op_of(KL_GET, NULL);
-    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "say which kind");
+    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "name the kind");
     assert_fails(kl_client_raw(w.c, "BREW", "/pot", NULL, NULL, 0, NULL, &w.err), KL_EINVAL, &w.err, "BREW");
     assert_int_equal(atomic_load(&w.p.requests), 0);
     world_stop(&w);

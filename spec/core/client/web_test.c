@@ -222,7 +222,7 @@ static void an_order_whose_headers_are_a_list_is_refused(void **state)
     setup(&w);
     const kl_value *order = decode("{\"headers\":[\"X-Key\"]}");
     ask(&w, "GET", order);
-    assert_fails(wait_for(&w), KL_EINVAL, &w.err, "a header has a name");
+    assert_fails(wait_for(&w), KL_EINVAL, &w.err, "a header needs a name");
     assert_int_equal(atomic_load(&w.p.requests), 0);
     kl_value_unref(order);
     teardown(&w);

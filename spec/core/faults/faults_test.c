@@ -83,9 +83,9 @@ static void a_wrong_rule_is_refused_by_its_field(void **state)
     } wrong[] = {
         {"[]", "must be an object, not array"},
         {"{}",
-            "a rule says what goes wrong: latency, error, half, stale, cut, stall, lag, bookmarks, twice or "
+            "a rule needs a fault: latency, error, half, stale, cut, stall, lag, bookmarks, twice or "
             "old"},
-        {"{'verb':'list'}", "a rule says what goes wrong"},
+        {"{'verb':'list'}", "a rule needs a fault"},
         {"{'eror':'conflict'}", "unknown field \"eror\"; did you mean \"error\"?"},
         {"{'error':'conflikt'}", "error: there is no \"conflikt\"; did you mean \"conflict\"?"},
         {"{'error':'zzzzzzz'}", "error: there is no \"zzzzzzz\"; give code and reason"},

@@ -118,15 +118,15 @@ static void assert_refused(const char *kind, const char *json, const char *messa
 static void what_is_of_another_type_is_named(void **state)
 {
     (void)state;
-    assert_refused("ConfigMap", "{\"data\":{\"k\":1}}", "data.k is integer, and its protobuf wants a string");
+    assert_refused("ConfigMap", "{\"data\":{\"k\":1}}", "data.k is integer, but its protobuf needs a string");
     assert_refused(
-        "Secret", "{\"data\":{\"k\":\"?\"}}", "data.k is string, and its protobuf wants bytes in base64");
+        "Secret", "{\"data\":{\"k\":\"?\"}}", "data.k is string, but its protobuf needs bytes in base64");
     assert_refused("Pod", "{\"spec\":{\"containers\":[{\"ports\":{}}]}}",
-        "spec.containers.ports is object, and its protobuf wants a list");
+        "spec.containers.ports is object, but its protobuf needs a list");
     assert_refused("Pod", "{\"metadata\":{\"creationTimestamp\":\"now\"}}",
-        "metadata.creationTimestamp is string, and its protobuf wants a time");
+        "metadata.creationTimestamp is string, but its protobuf needs a time");
     assert_refused("Pod", "{\"spec\":{\"hostNetwork\":\"yes\"}}",
-        "spec.hostNetwork is string, and its protobuf wants a boolean");
+        "spec.hostNetwork is string, but its protobuf needs a boolean");
     assert_refused("Widget", "{}", "v1 Widget has no protobuf here");
 }
 

@@ -169,8 +169,7 @@ static void refuses_garbage_and_says_where(void **state)
     (void)state;
     assert_refused(true, "<html>Bad Gateway</html>", 0, KL_ESYNTAX,
         "byte 0: `<html>Bad Gateway</html>` where a JSON object", 0);
-    assert_refused(
-        true, "{\"items\":{}}", 0, KL_ESYNTAX, "items is of type object where an array belongs", 0);
+    assert_refused(true, "{\"items\":{}}", 0, KL_ESYNTAX, "`items` is of type object, not an array", 0);
     assert_refused(true, "{\"items\":[{}{}]}", 0, KL_ESYNTAX, "',' or ']' after a list item", 1);
     assert_refused(true, "{\"items\":[{},]}", 0, KL_ESYNTAX, "a list item", 1);
     assert_refused(true, "{\"items\":[,{}]}", 0, KL_ESYNTAX, "a list item", 0);

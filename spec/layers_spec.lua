@@ -137,8 +137,8 @@ describe("a line of Lua", function()
     assert.same({ "spec/a_spec.lua:3: 111 columns, 110 at most" }, wide)
     assert.same({}, lint.wide("spec/fixtures/a.lua", ("x"):rep(111) .. "\n"))
     assert.is_nil(lint.too_wide("lua", wide))
-    assert.same("bindings: 1 lines are wider than 110 columns, 0 at most; wrap what is new, or some of\n  "
-      .. wide[1],
+    assert.same("bindings: lines wider than 110 columns: 1, at most 0 allowed; "
+      .. "wrap the new ones, or some of\n  " .. wide[1],
       lint.too_wide("bindings", wide))
   end)
 end)

@@ -50,7 +50,7 @@ typedef struct cli_option {
 typedef struct cli_command {
     const char *name, *usage, *summary;
     const char *more;     /* paragraphs after the options, a line each, or NULL */
-    const char *examples; /* a command line each line */
+    const char *examples; /* one command line per line */
     const char *exits;    /* its exit statuses; the numbers are in spec/e2e/exits_spec.lua */
     const char *words; /* the type of words, for completion: "scripts", "files", "kinds", "commands", "=a b"
                         */

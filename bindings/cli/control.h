@@ -15,11 +15,10 @@ kl_control *cli_control_new(const char *command, const cli_list *scripts);
 int cli_control_listen(kl_control *c, const char *command, const char *place);
 
 /* Pushes a table for lua/kubelua/cli/control.lua:
- *   sockets()   sorted { path = , pid = } of the processes that live in the usual directory; what dead ones
- *               left there is removed
+ *   sockets()   sorted { path = , pid = } of living processes in the usual directory; the sockets of dead
+ *               ones are removed
  *   call(path, method, target, body or nil, seconds or nil)
- *               the HTTP status and the answer's text; nil and why when there is none. 0 seconds: no limit
- */
+ *               the HTTP status and the answer's text; nil and why when there is none. 0 seconds: no limit */
 void cli_control_push(lua_State *L);
 
 #endif

@@ -42,7 +42,7 @@ void cli_scripts_route(cli_scripts *s, kl_control *c);
  * thread. */
 void cli_scripts_broken(void *arg, int slot, int generation, const char *controller, const char *why);
 void cli_scripts_unwatch(cli_scripts *s); /* NULL is fine */
-/* At the end of the process: false after a message when a load hangs. */
+/* Call it at the end of the process. False: a load hangs; a message says so. */
 bool cli_scripts_end(cli_scripts *s);
 /* before the client of cli_scripts_fetch is freed */
 void cli_scripts_free(cli_scripts *s);

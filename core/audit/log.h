@@ -12,7 +12,7 @@
 typedef struct kl_audit_log kl_audit_log;
 
 KL_NODISCARD kl_status kl_audit_log_open(const char *path, kl_audit_log **out, kl_err *err);
-/* Writes what is waiting, then frees. NULL is fine. */
+/* Writes the waiting lines, then frees. NULL is fine. */
 void kl_audit_log_close(kl_audit_log *l);
 /* One line without its end; copied. */
 void kl_audit_log_add(kl_audit_log *l, const char *line, size_t n);

@@ -1,7 +1,7 @@
-/* buf.h - growing bytes with a ceiling.
+/* buf.h - a growable byte buffer with a ceiling.
  *
- * Owner thread. After a failure (ceiling) the buffer keeps what it had and stays failed: appends do
- * nothing and kl_buf_status says KL_ETOOBIG, so that a writer may check once at the end. data is always
+ * Owner thread. After a failure (ceiling) the buffer keeps its contents and stays failed: appends do nothing
+ * and kl_buf_status says KL_ETOOBIG, so that a writer may check once at the end. data is always
  * NUL-terminated when anything was appended. */
 #ifndef KL_BASE_BUF_H
 #define KL_BASE_BUF_H

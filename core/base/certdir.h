@@ -13,6 +13,6 @@ typedef struct kl_certdir kl_certdir;
  * "metrics". `read` is called after each attempt to read: here, and later on the watcher's thread. */
 KL_NODISCARD kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring,
     void (*read)(void *arg, bool good), void *arg, kl_certdir **out, kl_err *err);
-void kl_certdir_stop(kl_certdir *c); /* joins; before the keyring goes. NULL is fine */
+void kl_certdir_stop(kl_certdir *c); /* joins; before the keyring is freed. NULL is fine */
 
 #endif

@@ -16,7 +16,7 @@ enum kl_lock_rank {
     KL_LOCK_FAULTS,    /* rules, and requests that they delay: faults/faults.c */
     KL_LOCK_DASHBOARD, /* pages that are open; their streams get snapshots under it: control/dashboard.c */
     KL_LOCK_HTTPD,     /* requests that wait and streams that are open: httpd/httpd_impl.h */
-    KL_LOCK_STREAM,    /* what one stream has to send */
+    KL_LOCK_STREAM,    /* the bytes that one stream has to send */
     /* the runtime */
     KL_LOCK_WEBHOOKS,   /* requests that wait; they are queued under it: webhook/webhooks.c */
     KL_LOCK_MANAGER,    /* controllers; their state is read under it: manager/manager_impl.h */

@@ -45,8 +45,8 @@ kl_log_sink kl_log_file_sink;
  * line is valid JSON, whatever is in it; a traceback is in "stacktrace". */
 kl_log_sink kl_log_json_sink;
 
-/* `s` for a field: as it stands, or quoted and escaped when it has spaces, quotes or control characters
- * ("" and NULL give `""`). Written into out (cut to fit) and returned. */
+/* `s` for a field: unchanged, or quoted and escaped when it has spaces, quotes or control characters ("" and
+ * NULL give `""`). Written into out (cut to fit) and returned. */
 const char *kl_log_quote(const char *s, char *out, size_t size);
 /* The same in one expression, for texts up to a kilobyte: kl_warn("x failed", "error=%s",
  * kl_log_quoted(kl_err_message(&err))). */

@@ -1,7 +1,7 @@
 /* mem.h - allocation that cannot return NULL.
  *
  * Small fixed things come from here; running out of memory ends in the hook, which by default logs and
- * aborts. What the network sizes goes through kl_buf, which has a ceiling. Any thread. */
+ * aborts. Data whose size the network decides goes through kl_buf, which has a ceiling. Any thread. */
 #ifndef KL_BASE_MEM_H
 #define KL_BASE_MEM_H
 

@@ -39,7 +39,7 @@ typedef struct kl_matching {
     void *arg;
     size_t steps;                         /* since the last spend */
     const char *from;                     /* where the last match begins */
-    char error[64];                       /* what is wrong with the pattern, or empty */
+    char error[64];                       /* the fault of the pattern, or empty */
     kl_capture captures[KL_CAPTURES_MAX]; /* of the last match: kl_pattern_captures of them */
 } kl_matching;
 

@@ -1,10 +1,10 @@
-/* utf8.h - which bytes are a character. Any thread. */
+/* utf8.h - the length of a UTF-8 character. Any thread. */
 #ifndef KL_BASE_UTF8_H
 #define KL_BASE_UTF8_H
 
 #include <stddef.h>
 
-/* Bytes of the well-formed character at s, of which n > 0 are left; 0 where there is none (Unicode 15, table
+/* Bytes in the character at `text`, where n > 0 bytes are left; 0: it is not well formed (Unicode 15, table
  * 3-7). */
 static inline size_t kl_utf8_char(const char *text, size_t n)
 {

@@ -1,4 +1,4 @@
-/* version.h - which kubelua this is. */
+/* version.h - the version of kubelua. */
 #ifndef KL_BASE_VERSION_H
 #define KL_BASE_VERSION_H
 

@@ -1,6 +1,6 @@
 /* indexer_impl.h - the internals of an indexer, for the files that implement it only.
  *
- *   indexer.c   keys, versions, one object put         query.c   how a list is answered
+ *   indexer.c   keys, versions, one object put         query.c   answers to lists
  *   lists.c     the store becomes a list               edit.c    memory that a writer adds and retires
  *   indexes.c   indexes that come and go               cells.c   number -> pointer, in versions
  *   buckets.c   where an object stands                 tree.c    ordered sets of numbers, in versions
@@ -36,7 +36,7 @@ typedef struct kl__edit {
     /* this edit's number: memory marked with it is not published yet, so it may be changed in place */
     uint64_t now;
     kl__limbos memory, values; /* retired: memory to free, values to unref */
-    /* the epoch that the last edit ended; the earliest one that somebody had pinned then */
+    /* the epoch that the last edit ended; the earliest one that was pinned then */
     uint64_t ended, oldest;
 } kl__edit;
 
@@ -286,7 +286,7 @@ void kl__index_forget(kl__index *x); /* frees the memory of a function index */
 /* --- indexes.c ---------------------------------------------------------------------------- */
 const struct kl__listed *kl__index_find(const kl__index_list *l, const char *name); /* or NULL */
 const struct kl__listed *kl__index_find_label(const kl__index_list *l, const char *label);
-/* builds one, unless it is there; takes the lock */
+/* builds the index unless it exists; takes the lock */
 void kl__index_label(kl_indexer *ix, const char *label);
 void kl__indexes_init_locked(kl_indexer *ix) KL_REQUIRES(ix->mu); /* the namespace */
 void kl__indexes_fini(kl_indexer *ix);                            /* no reader left */

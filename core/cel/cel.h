@@ -1,4 +1,4 @@
-/* cel.h - the Common Expression Language as Kubernetes 1.34 speaks it: parse, check types, evaluate under a
+/* cel.h - the Common Expression Language of Kubernetes 1.34: parses, checks types, and evaluates under a
  * budget.
  *
  * An environment declares variables and their types; a program is one expression, checked against it. Both

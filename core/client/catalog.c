@@ -414,8 +414,8 @@ static void tell_what_failed(const kl__catalog *c)
 static void tell_what_was_left_out(const kl__catalog *c)
 {
     if (c->left_out && !(c->old && c->old->left_out == c->left_out))
-        kl_warn("discovery has names that no script could write, or too many; these are left out",
-            "names=%zu resources=%zu", c->left_out, c->n);
+        kl_warn("discovery has invalid names, or too many; these are left out", "names=%zu resources=%zu",
+            c->left_out, c->n);
 }
 
 void kl__catalog_done(kl__catalog *c)

@@ -71,8 +71,8 @@ static bool nobody(search *s, kl_control_request *q)
 {
     const char *near = s->controller ? kl_suggest(s->controller, s->names, s->n_names) : NULL;
     if (!s->n && s->kind && s->controller)
-        kl_control_refuse(q, 404, "%s is not a controller here that %s %s", s->controller,
-            s->any ? "keeps" : "is for", s->kind);
+        kl_control_refuse(q, 404, "this process has no controller %s that %s %s", s->controller,
+            s->any ? "caches" : "reconciles", s->kind);
     else if (!s->n && s->kind)
         nobody_for(s, q);
     else if (!s->n)

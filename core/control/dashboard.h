@@ -2,7 +2,7 @@
  * socket can.
  *
  *   GET /, /app.js, /style.css     the page, as the binary carries it
- *   GET /v1/events                 server-sent events "snapshot", one a second while somebody looks
+ *   GET /v1/events                 server-sent events "snapshot", one a second while a page is open
  *   GET /v1/token                  200 with the token, 401 or 403 otherwise
  *   other paths below /v1/         the control API (control/control.h): reads for everybody; changes, and
  *                                  what objects hold (guarded routes), with "Authorization: Bearer TOKEN"
@@ -24,7 +24,7 @@ typedef struct kl_dashboard_file {
 
 typedef struct kl_dashboard_options {
     const char *listen;             /* "127.0.0.1:8082"; ":8082" is taken as loopback */
-    const char *token;              /* copied; NULL: nobody may change anything */
+    const char *token;              /* copied; NULL: no changes are allowed */
     const kl_dashboard_file *files; /* borrowed; ends with path NULL */
     kl_control *control;            /* these outlive the dashboard */
     kl_manager *manager;            /* the first of several */

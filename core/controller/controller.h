@@ -27,7 +27,7 @@ typedef struct kl_controller_env { /* the parts of the manager that all its cont
     bool workers_forced, trace_requests;
     bool never_slow_down;       /* keys in a write loop are neither reported nor slowed down */
     bool quiet;                 /* their starts are logged at debug */
-    kl_reload_keys reload_keys; /* the default where the spec has none */
+    kl_reload_keys reload_keys; /* the default if the spec sets none */
     kl_time rollback_window;    /* see kl_probation_options */
     /* On the loop: a generation does much worse than the previous one. May be NULL. */
     void (*broken)(void *arg, const char *controller, int generation, const char *why);

@@ -124,7 +124,7 @@ static kl_status get(kl_conversions *c, const kl_value *webhook, const char *api
             "%s \"%s\" changes faster than its conversion webhook answers", kind ? kind : "object",
             name ? name : "");
     want(c, webhook, api_version, o);
-    return kl_fail(err, KL_EAGAIN, "a conversion webhook is to be called");
+    return kl_fail(err, KL_EAGAIN, "a conversion webhook must be called first");
 }
 
 static bool is_of(const kl_value *o, const char *api_version)

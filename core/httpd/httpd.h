@@ -81,7 +81,7 @@ const char *kl_httpd_header(const kl_httpd_request *r, const char *name); /* or 
 /* For a server that answers only this machine: the header ("Host" or "Origin") that reveals a request that a
  * browser sends for a foreign page (by DNS rebinding, or from another host or port); NULL: neither does. */
 const char *kl_httpd_foreign(const kl_httpd_request *r);
-/* each header of the request, in no promised order */
+/* each header of the request, in unspecified order */
 void kl_httpd_header_each(
     const kl_httpd_request *r, void (*fn)(void *arg, const char *name, const char *value), void *arg);
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);

@@ -32,8 +32,8 @@ KL_NODISCARD kl_status kl_isolate_open(
 void kl_isolate_close(kl_isolate *i); /* ends the process, and waits for its end */
 pid_t kl_isolate_pid(const kl_isolate *i);
 
-/* The functions of kl_program_ops, for a state that is one of these; `map`, `index` and `predicate` fail
- * once it is dead. */
+/* The functions of kl_program_ops for a state in an isolated process; `map`, `index` and `predicate` fail
+ * once the process is dead. */
 kl_run_state kl_isolate_start(kl_isolate *i, kl_run *run);
 kl_run_state kl_isolate_resume(kl_isolate *i, kl_run *run);
 void kl_isolate_abandon(kl_isolate *i, kl_run *run);

@@ -46,7 +46,8 @@ typedef struct kl_fight {
 } kl_fight;
 void kl_fight_fini(kl_fight *f);
 
-/* manager: the name under which the runs write; copied. still: virtual time, which stands while keys run. */
+/* manager: the name under which the runs write; copied. still: virtual time, which stands still while keys
+ * run. */
 kl_fights *kl_fights_new(const char *manager, bool still);
 void kl_fights_free(kl_fights *f);
 void kl_fights_clear(kl_fights *f); /* forgets all keys, since the logic has changed */

@@ -31,7 +31,7 @@ kl_client *kl_fleet_client(const kl_fleet *f, size_t number);
 kl_door *kl_fleet_door(const kl_fleet *f, size_t number);
 struct kl_manager *kl_fleet_manager(const kl_fleet *f, size_t number);
 
-/* The metrics of its managers as one text: samples of one family stand together, each with the label
+/* The metrics of its managers as one text: the samples of a family are grouped, each with the label
  * `cluster`; families of the process ("process_...") come only from the first manager. texts in the order of
  * the clusters. Caller frees. */
 char *kl_fleet_metrics(const kl_fleet *f, const char *const *texts);

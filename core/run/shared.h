@@ -53,8 +53,8 @@ kl_shared *kl_memos_new(const char *controller);
 /* --- of a run, on its worker's thread (memo.c) -------------------------------------------- */
 kl_shared *kl_run_shared(kl_run *r); /* of its script; borrowed for the run */
 void kl_run_count(kl_run *r, const kl_figure *f);
-/* The memo of its key: an object, a new reference; NULL: this object has none. A recreated object of the same
- * name starts without one. */
+/* The memo of its key (an object, a new reference); NULL: it has none. A recreated object of the same name
+ * starts without one. */
 const kl_value *kl_run_memo(kl_run *r);
 /* Sets a field of it, or removes it (v NULL). KL_ETOOBIG: it would exceed the limit of a memo, or of all of
  * them. */

@@ -121,7 +121,8 @@ typedef struct kl_controller_spec {
     kl_time resync; /* 0: none */
     kl_time every;  /* the interval at which all keys run; 0: never */
     char **cron;    /* times in UTC at which all keys run (base/cron.h); NULL-terminated or NULL */
-    /* the priority of keys enqueued by changes, higher first; existing objects get KL_PRIORITY_LOW more */
+    /* the priority of keys enqueued by changes, higher first; KL_PRIORITY_LOW is added for existing
+     * objects */
     int priority;
     kl_text_of priority_of;    /* or a priority for each object: a whole number, cut to +-KL_PRIORITY_MOST */
     kl_text_of serial;         /* runs of equal texts do not overlap */
@@ -138,7 +139,7 @@ typedef struct kl_controller_spec {
     bool shard_own; /* shard by namespace, with caches of this replica's namespaces only */
     char **http;    /* the servers that ctx.http may reach: rules of http/reach.h; NULL-terminated or NULL */
     const kl_value *params; /* the script's own: an object, or NULL */
-    const kl_value *given;  /* all params, where a deployment has set some; or NULL */
+    const kl_value *given;  /* all params, if a deployment has set some; or NULL */
     /* name -> whether its value may be shown, for those that a deployment has set; or NULL */
     const kl_value *param_origins;
     const kl_value *param_rules; /* name -> rule (run/params.h), for params declared by a rule; or NULL */

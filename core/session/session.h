@@ -25,7 +25,7 @@ typedef enum kl_session_kind {
     KL_SESSION_PORT
 } kl_session_kind;
 
-/* channels; logs and ports speak on KL_STDOUT, ports listen on KL_STDIN */
+/* channels; data of logs and ports arrives on KL_STDOUT, data for ports goes to KL_STDIN */
 enum { KL_STDIN = 0, KL_STDOUT = 1, KL_STDERR = 2 };
 
 typedef struct kl_session_request { /* borrowed for the call */

@@ -157,9 +157,8 @@ end
 function M.too_wide(dir, wide)
   local most = MOST_WIDE[dir]
   if #wide > most then
-    return ("%s: %d lines are wider than %d columns, %d at most; wrap what is new, or some of\n  %s"):format(
-      dir,
-      #wide, COLUMNS, most, table.concat(wide, "\n  ", 1, math.min(#wide, SHOWN)))
+    return ("%s: lines wider than %d columns: %d, at most %d allowed; wrap the new ones, or some of\n  %s")
+      :format(dir, COLUMNS, #wide, most, table.concat(wide, "\n  ", 1, math.min(#wide, SHOWN)))
   end
 end
 

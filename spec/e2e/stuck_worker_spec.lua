@@ -1,6 +1,5 @@
 -- stuck_worker_spec.lua - a worker hangs in a computation that no budget ends: probes, metrics, the control
 -- socket, a reload and signals do not wait for it. The same holds when it hangs in C.
--- real in asan: what scripts do to the process, on both servers
 
 local controller = require "support.controller"
 local process = require "support.process"
@@ -26,7 +25,7 @@ return kube.controller { name = "stuck", resource = "v1/ConfigMap", namespaces =
   end }
 ]]
 
-servers.each(function(name, start)
+servers.each_long(function(name, start)
   describe("a worker that does not come back, against " .. name .. ",", function()
     local server, client, ns, run
     lazy_setup(function()
@@ -142,7 +141,7 @@ local function library()
   return path
 end
 
-servers.each(function(name, start)
+servers.each_long(function(name, start)
   describe("a worker that is stuck in a C function, against " .. name .. ",", function()
     local server, client, run
     lazy_setup(function()

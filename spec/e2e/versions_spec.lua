@@ -1,10 +1,12 @@
 -- versions_spec.lua - the oldest and the newest API server that README supports: the features that a client
--- and a controller rely on, once. Details are tested with the version between them, in the other specs.
+-- and a controller rely on, once. Details are tested with the version between them, in the other specs. The
+-- suite asks the oldest, `make soak` both.
 -- not in asan, tsan: what differs is the server and not our code
 
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local CRDS = "controllers/koordinator/crds"
@@ -23,7 +25,7 @@ describe("README", function()
   end)
 end)
 
-servers.versions(function(name, start)
+servers.versions(sizes.of { short = 1, long = 2 }, function(name, start)
   describe("a client and a controller against " .. name, function()
     local server, client, ns
     lazy_setup(function()

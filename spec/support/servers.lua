@@ -304,6 +304,10 @@ local function empty(self)
   end)
 end
 
+-- Programs in Go live for minutes here: with more memory they collect less, which saves a tenth of their time
+-- and more.
+M.GO = { GOGC = "400" }
+
 -- Starts its processes; boot() waits until it answers. `which`: nil, "oldest" or "newest".
 local function begin_real(which, args)
   local assets = assert(M.assets())
@@ -324,7 +328,7 @@ local function begin_real(which, args)
   local etcd = process.spawn { assets .. "/etcd", "--data-dir", dir .. "/etcd", "--listen-client-urls",
     etcd_url,
     "--advertise-client-urls", etcd_url, "--listen-peer-urls", "http://127.0.0.1:" .. peer,
-    "--unsafe-no-fsync", "--log-level", "error" }
+    "--unsafe-no-fsync", "--log-level", "error", env = M.GO }
   self.children = { etcd }
   function self.launch()
     local words = { apiserver, "--etcd-servers", etcd_url, "--bind-address", "127.0.0.1",
@@ -341,6 +345,7 @@ local function begin_real(which, args)
       "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false",
       "--profiling=false", "--cert-dir", dir }
     table.move(args or {}, 1, #(args or {}), #words + 1, words)
+    words.env = M.GO
     self.api = process.spawn(words)
     self.children[2] = self.api
   end
@@ -545,11 +550,17 @@ function M.each(define)
   if os.getenv "KL_EMBEDDED_ALONE" ~= "1" then M.only_real(define) end
 end
 
---- Calls `define(name, start)` for the oldest and the newest API server. Sanitized runs omit them: the server
---- differs, not our code.
-function M.versions(define)
+--- Calls `define(name, start)` for the embedded server, and in `make soak` for the real one, too: for what a
+--- process does whichever server it talks to.
+function M.each_long(define)
+  if os.getenv "KL_LONG" == "1" then M.each(define) else define(M.EMBEDDED, M.embedded) end
+end
+
+--- Calls `define(name, start)` for the first `n` of the oldest and the newest API server. Sanitized runs omit
+--- them: the server differs, not our code.
+function M.versions(n, define)
   if os.getenv "KL_FAST" == "1" or (os.getenv "KL_VARIANT" or "release") ~= "release" then return end
-  for _, which in ipairs { "oldest", "newest" } do
+  for _, which in ipairs { "oldest", n > 1 and "newest" or nil } do
     local program, why = M.version(which)
     if program and M.assets() then
       define("the " .. which .. " kube-apiserver", function(opts)

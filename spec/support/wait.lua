@@ -11,13 +11,15 @@ local SLOWER = { release = 1, asan = 4, tsan = 8 }
 M.factor = SLOWER[os.getenv "KL_VARIANT" or "release"] or 1
 
 -- Seconds between two calls. A call that starts a program (kubectl, curl) uses more of the processor than the
--- awaited work, so the pause is as long as the call.
-local STEP, LONGEST_STEP = 0.02, 0.5
+-- awaited work, so the pause is as long as the call. What has taken long takes some time more, so the pause
+-- is a twentieth of that time, too.
+local STEP, LONGEST_STEP, PART = 0.02, 0.5, 1 / 20
 
 --- Calls `fn` until its result is truthy, and returns it; after `seconds` raises an error that names `what`.
 --- An error of `fn` counts as "not yet", and is shown at the end.
 function M.until_true(seconds, what, fn)
-  local deadline = system.monotime() + seconds * M.factor
+  local start = system.monotime()
+  local deadline = start + seconds * M.factor
   while true do
     local began = system.monotime()
     local ok, result = pcall(fn)
@@ -28,7 +30,7 @@ function M.until_true(seconds, what, fn)
         or ("the last look raised: " .. tostring(result))
       error(("%s: not within %g s; %s"):format(what, seconds * M.factor, last), 2)
     end
-    system.sleep(math.min(math.max(STEP, now - began), LONGEST_STEP))
+    system.sleep(math.min(math.max(STEP, now - began, (now - start) * PART), LONGEST_STEP))
   end
 end
 

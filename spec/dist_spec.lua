@@ -26,7 +26,8 @@ local ARCHS = sizes.of { short = 1, long = 2 } == 2 and { "amd64", "arm64" } or 
 local function name_of(arch) return ("kubelua-%s-linux-%s"):format(version, arch) end
 
 local function make()
-  return sh("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory dist DIST_ARCHS=%s",
+  return sh("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS GZIP_LEVEL=1 make --no-print-directory dist \z
+    DIST_ARCHS=%s",
     table.concat(ARCHS, " "))
 end
 

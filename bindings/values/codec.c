@@ -1,5 +1,7 @@
 /* codec.c - text in, text out: JSON and YAML for scripts, and the name under which equal values are one
  * table key. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/escape.h"
@@ -220,17 +222,36 @@ static kl_status add_document(void *arg, const kl_value *v, kl_err *err)
     return KL_OK;
 }
 
-/* kube.yaml(text, name): a list of documents as views; `name` stands in messages */
+/* Reads an open file to its end and then its documents, so that a text of gigabytes is in memory once, and
+ * only while it is read. */
+static kl_status read_file(FILE *file, const char *name, documents *d, kl_err *err)
+{
+    char piece[65536];
+    kl_buf text = KL_BUF_INIT;
+    kl_status st = KL_OK;
+    for (size_t n; !st && (n = fread(piece, 1, sizeof piece, file)) > 0;)
+        st = kl_buf_add(&text, piece, n);
+    if (ferror(file))
+        st = kl_fail(err, KL_EIO, "cannot read %s: %s", name, strerror(errno));
+    if (!st)
+        st = kl_yaml_each(name, kl_buf_str(&text), text.len, add_document, d, err);
+    kl_buf_fini(&text);
+    return st;
+}
+
+/* kube.yaml(text or open file, name): a list of documents as views; `name` stands in messages */
 static int yaml(lua_State *L)
 {
-    size_t n;
-    const char *text = luaL_checklstring(L, 1, &n), *name = lkl__opt_text(L, 2, "yaml");
+    size_t n = 0;
+    const luaL_Stream *file = luaL_testudata(L, 1, LUA_FILEHANDLE);
+    const char *text = file ? NULL : luaL_checklstring(L, 1, &n), *name = lkl__opt_text(L, 2, "yaml");
+    luaL_argcheck(L, !file || file->closef, 1, "the file is closed");
     check_length(L, n, YAML_TEXT_MAX);
     kl_err err = KL_ERR_INIT;
     lkl_ceiling_ask(L, READING * n);
     lkl_box *box = lkl_box_new(L, &documents_class, 0);
     documents *d = box->ptr = kl_new(documents);
-    if (kl_yaml_each(name, text, n, add_document, d, &err))
+    if (file ? read_file(file->f, name, d, &err) : kl_yaml_each(name, text, n, add_document, d, &err))
         return lkl_raise(L, &err, "read", NULL, NULL);
     lua_createtable(L, (int)d->n, 0);
     for (size_t i = 0; i < d->n; i++) {

@@ -24,27 +24,20 @@ local function fail(where, fmt, ...)
   error(core.error { kind = "invalid", message = where .. ": " .. fmt:format(...) }, 0)
 end
 
-local function text_of(path)
+local function open(path)
   if not io then
     core.blame "only standalone programs can read files; a controller script has its modules and its params"
   end
-  local file = io.stdin
-  if path ~= "-" then
-    local opened, problem = io.open(path, "rb")
-    if not opened then error(core.error { kind = "io", message = "cannot read " .. problem }, 0) end
-    file = opened
-  end
-  local text, why = file:read "a"
-  if path ~= "-" then file:close() end
-  if not text then
-    error(core.error { kind = "io", message = ("cannot read %s: %s"):format(path, why) }, 0)
-  end
-  return text
+  if path == "-" then return io.stdin end
+  local file, problem = io.open(path, "rb")
+  if not file then error(core.error { kind = "io", message = "cannot read " .. problem }, 0) end
+  return file
 end
 
 local function documents(path)
-  local name = path == "-" and "standard input" or path
-  local ok, result = pcall(core.yaml, text_of(path), name)
+  local name, file = path == "-" and "standard input" or path, open(path)
+  local ok, result = pcall(core.yaml, file, name)
+  if path ~= "-" then file:close() end
   if ok then return result, name end
   if core.is_error(result) then error(result, 0) end
   fail(name, "%s", result)

@@ -174,3 +174,23 @@ status: {capacity: {cpu: "4", memory: 8Gi, pods: "10"}, allocatable: {cpu: "4", 
     assert.equal(first:match "%w+%.json\n.*", again:match "%w+%.json\n.*")
   end)
 end)
+
+describe("a snapshot", function()
+  local NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n\z
+    status: {capacity: {cpu: '4', memory: 8Gi}}\n"
+
+  it("may come from standard input", function()
+    local path = process.write(process.tmpname ".yaml", NODE)
+    local out, code = sim("--for 10m --snapshot - <" .. path)
+    assert.equal(0, code, out)
+    local named = sim("--for 10m --snapshot " .. path)
+    assert.equal((out:gsub("^[^\n]*", "")), (named:gsub("^[^\n]*", "")))
+  end)
+
+  it("that cannot be read is named", function()
+    local dir = process.tmpname ""
+    process.run(("mkdir -p %s/a.yaml"):format(dir))
+    refused("--snapshot " .. dir, ("%s: this directory has no .yaml, .yml or .json file"):format(dir))
+    refused("--snapshot /no/such.yaml", "cannot read /no/such.yaml: No such file or directory")
+  end)
+end)

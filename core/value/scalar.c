@@ -16,7 +16,7 @@
 static bool in(const char *s, size_t n, const char *const *words)
 {
     for (; *words; words++)
-        if (strlen(*words) == n && !memcmp(*words, s, n))
+        if (**words == *s && strlen(*words) == n && !memcmp(*words, s, n))
             return true;
     return false;
 }

@@ -104,7 +104,8 @@ static double scored(lua_State *L, int idx, const kl_gpus *g, size_t i, size_t k
     lua_pushnumber(L, (double)of->cpu / (double)(n->cpu > 0 ? n->cpu : 1));
     lua_pushnumber(L, n->n ? (double)of->n * of->milli / KL_GPU / (double)n->n : 0);
     lua_pushnumber(L, (double)fit->gpu_left / KL_GPU);
-    lua_call(L, 7, 1);
+    lua_pushinteger(L, fit->alike);
+    lua_call(L, 8, 1);
     double score = luaL_checknumber(L, -1);
     lua_pop(L, 1);
     return score;
@@ -112,7 +113,8 @@ static double scored(lua_State *L, int idx, const kl_gpus *g, size_t i, size_t k
 
 /* g:put(kind, policy, share or nil): puts a pod on the node with the lowest score, or, with a share (0 to 1),
  * on any that fits; whether it found one. The policy is a function(fragments, fragments after, free share of
- * cpu, of GPUs, the pod's share of the node's cpu, of its GPUs, free GPUs). */
+ * cpu, of GPUs, the pod's share of the node's cpu, of its GPUs, free GPUs, pods that ask for the same GPUs).
+ */
 static int put(lua_State *L)
 {
     kl_gpus *g = ready_self(L);

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 
-typedef struct group { /* kinds that differ in cpu alone */
+typedef struct group { /* kinds that differ in cpu and memory alone */
     uint64_t models;
     size_t n;
     int milli;
@@ -31,8 +31,10 @@ struct kl_gpus {
     double *scores;  /* scores[kind * n_nodes + node]; NAN: the kind does not fit */
     size_t *changes; /* nodes that got a pod, in order, behind each node once */
     size_t n_changes, cap_changes;
-    size_t *last; /* of each node: the place of its last change */
-    size_t *seen; /* of each kind: how many of the changes its scores know */
+    size_t *last;     /* of each node: the place of its last change */
+    size_t *seen;     /* of each kind: how many of the changes its scores know */
+    size_t *group_of; /* of each kind; n_groups: it asks for no GPU */
+    uint32_t *alike;  /* alike[node * n_groups + group]: pods of the group on the node */
 };
 
 kl_gpus *kl_gpus_new(kl_gpu_choice choice)
@@ -57,6 +59,8 @@ void kl_gpus_free(kl_gpus *g)
     kl_free(g->changes);
     kl_free(g->last);
     kl_free(g->seen);
+    kl_free(g->group_of);
+    kl_free(g->alike);
     kl_free(g);
 }
 
@@ -100,6 +104,7 @@ static group *group_of(kl_gpus *g, const kl_gpu_kind *k)
 
 static void make_groups(kl_gpus *g)
 {
+    g->group_of = kl_new_array(size_t, g->n_kinds);
     const kl_gpu_kind **sorted = kl_new_array(const kl_gpu_kind *, g->n_kinds);
     for (size_t i = 0; i < g->n_kinds; i++)
         sorted[i] = &g->kinds[i];
@@ -115,7 +120,12 @@ static void make_groups(kl_gpus *g)
         of->cpu[of->len] = sorted[i]->cpu;
         of->shares[of->len] = sorted[i]->share + (of->len ? of->shares[of->len - 1] : 0);
         of->len++;
+        g->group_of[sorted[i] - g->kinds] = (size_t)(of - g->groups);
     }
+    for (size_t i = 0; i < g->n_kinds; i++)
+        if (!g->kinds[i].n)
+            g->group_of[i] = g->n_groups;
+    g->alike = kl_zalloc_array(g->n_groups * sizeof *g->alike, g->n_nodes);
     kl_free(sorted);
 }
 
@@ -234,6 +244,7 @@ bool kl_gpus_fit(const kl_gpus *g, size_t i, size_t kind, kl_gpu_fit *out)
     if (n->cpu_left < k->cpu || n->memory_left < k->memory
         || (k->n && (enough < k->n || !has_model(k->models, n))))
         return false;
+    out->alike = k->n ? g->alike[i * g->n_groups + g->group_of[kind]] : 0;
     out->fragments = fragments(g, n);
     if (k->n == 1 && k->milli < KL_GPU) {
         choose(g, n, k, out);
@@ -299,5 +310,7 @@ void kl_gpus_place(kl_gpus *g, size_t i, size_t kind)
     if (!kl_gpus_fit(g, i, kind, &fit))
         return;
     take(&g->nodes[i], &g->kinds[kind], fit.gpu);
+    if (g->kinds[kind].n)
+        g->alike[i * g->n_groups + g->group_of[kind]]++;
     changed(g, i);
 }

@@ -34,6 +34,7 @@ typedef struct kl_gpu_kind {
 typedef struct kl_gpu_fit {
     double fragments, after; /* of the node, in thousandths: now, and with the pod */
     int64_t gpu_left;        /* of all GPUs of the node, in thousandths */
+    uint32_t alike;          /* pods on the node that ask for the same GPUs */
     size_t gpu;              /* the GPU that a part is taken from */
 } kl_gpu_fit;
 

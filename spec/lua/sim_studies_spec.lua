@@ -161,7 +161,7 @@ describe("placement", function()
 
   it("fills the cluster, the same way each time", function()
     local dir = sample()
-    for _, policy in ipairs { "fgd", "bestfit", "dotprod", "packing", "random" } do
+    for _, policy in ipairs { "fgd", "bestfit", "dotprod", "packing", "clustering", "random" } do
       local a = placement.once { dir = dir, policy = policy, seed = 3 }
       assert.equal(24, a.gpus)
       assert.is_true(a.allocated > 70 and a.allocated <= 100, policy)

@@ -63,7 +63,7 @@ M.options = {
     type = "flag" },
   { "--placement", "POLICY,...",
     "without a script: place the pods of --trace openb:DIR on nodes with GPUs until they are full; fgd, \z
-    bestfit, dotprod, packing, random, or a Lua file" },
+    bestfit, dotprod, packing, clustering, random, or a Lua file" },
   { "--queues", "FILE", "without a script: workloads in queues with quotas, by a file in the form of the \z
     generator of Kueue's performance suites" },
   { "--crds", "FILE|DIR", "definitions of kinds (may be repeated; crds/ and crd.yaml beside a script are \z

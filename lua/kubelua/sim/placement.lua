@@ -17,8 +17,9 @@ local M = {}
 local ARRIVALS = 1.3
 
 -- A policy is a function (fragments of the node, fragments with the pod, free share of its cpu, of its GPUs,
--- the pod's share of its cpu, of its GPUs, free GPUs); the lowest result is the best. `choice`: how a GPU is
--- chosen for a part of one: the one that leaves the fewest fragments, or the one with the least left.
+-- the pod's share of its cpu, of its GPUs, free GPUs, pods there that ask for the same GPUs); the lowest result
+-- is the best. `choice`: how a GPU is chosen for a part of one: the one that leaves the fewest fragments, or
+-- the one with the least left.
 local POLICIES = {
   fgd = { choice = "fewest", words = "the fewest new fragments (the study's own)",
     score = function(now, after) return after - now end },
@@ -28,6 +29,8 @@ local POLICIES = {
     score = function(_, _, cpu, gpus, asked, asked_gpus) return cpu * asked + gpus * asked_gpus end },
   packing = { choice = "least", words = "the fewest free GPUs",
     score = function(_, _, _, _, _, _, free) return free end },
+  clustering = { choice = "least", words = "the most pods that ask for the same GPUs",
+    score = function(_, _, _, _, _, _, free, alike) return free - 1000 * alike end },
   random = { choice = "least", words = "any node that fits", any = true, score = function() return 0 end },
 }
 

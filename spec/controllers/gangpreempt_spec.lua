@@ -69,6 +69,15 @@ describe("preemption for a gang", function()
     assert.is_nil(find(gang(2, 9, 4), two, { a = {}, b = {} }))
   end)
 
+  it("takes none where each has a room in the end, the first because of the second", function()
+    local list, host = gang(2, 9, 1), { topologyKey = "zone", labelSelector = { matchLabels = { app = "db" } } }
+    list[1].spec.affinity = { podAffinity = { requiredDuringSchedulingIgnoredDuringExecution = { host } } }
+    list[2].metadata.labels = { app = "db" }
+    local zoned = node("a", 4)
+    zoned.metadata.labels = { zone = "z" }
+    assert.is_nil(find(list, { zoned }, { a = { pod("x1", 1, 1) } }))
+  end)
+
   it("spares pods that say so, and a gang that says so takes none", function()
     for label, value in pairs { ["quota.scheduling.koordinator.sh/preemptible"] = "false",
       ["scheduling.koordinator.sh/disable-preemptible"] = "true" } do

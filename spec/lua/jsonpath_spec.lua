@@ -29,6 +29,7 @@ describe("a JSONPath template", function()
     ["{.items[?(@.metadata.name==\"b\")].n}"] = "2.5",
     ["{.items[?(@.n>1)].metadata.name}"] = "b",
     ["{.items[?(@.n <= 1)].metadata.name}"] = "a",
+    ["{.items[?(@.n >= 2.5)].metadata.name}"] = "b",
     ["{.items[?(@.ready==true)].metadata.name}"] = "a",
     ["{.items[?(@.inner)].metadata.name}"] = "b",
     ["{.items[?(@.metadata.name!='b')].metadata.name}"] = "a",

@@ -49,6 +49,14 @@ describe("a chart", function()
     assert.match('^<figure class="pick" tabindex="0" data%-columns="3">', chart)
   end)
 
+  it("of points leaves a tenth above the largest, has round ticks, and a larger first point", function()
+    local chart = svg.scatter("gain", "risk", "cores", { { x = 10, y = 100, label = "a", first = true },
+      { x = 5, y = 50, label = "b" } })
+    assert.match('cx="648.4" cy="31.1" r="7"><title>a: risk 10, cores 100</title>', chart)
+    assert.match('cx="350.2" cy="136.5" r="5"><title>b: risk 5, cores 50</title>', chart)
+    for _, tick in ipairs { "5", "10", "50", "100" } do assert.match(">" .. tick .. "</text>", chart) end
+  end)
+
   it("of nodes by hour has a mean of several hours where there are many", function()
     local hours = {}
     for h = 1, 96 do hours[h] = h % 2 == 1 and 20 or 40 end

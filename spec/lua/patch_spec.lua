@@ -46,6 +46,17 @@ describe("patch with a function", function()
     assert.same({}, s.sent)
   end)
 
+  it("ends with the function: its draft, and assignments below what is absent", function()
+    local kept
+    patch.patch(server(), "c:patch", node, function(n)
+      kept = n
+      n.spec.x = 1
+    end)
+    assert.is_false(pcall(function() kept.metadata.labels.a = "c" end))
+    assert.is_false(pcall(function() node.spec.x = 1 end))
+    assert.is_false(pcall(function() node.absent.x = 1 end))
+  end)
+
   it("sends status by itself, after the rest", function()
     local s = server()
     patch.patch(s, "c:patch", node, function(n) n.status.phase = "y"; n.spec.x = 1 end)

@@ -40,6 +40,12 @@ describe("a script's source", function()
     ]]))
   end)
 
+  it("does not take the argument of a method for the kind that it returns", function()
+    local needs, unknown = needs_of 'ctx:delete(self:beside("v1/Secret"), "a")'
+    assert.same({}, needs)
+    assert.equal(1, #unknown)
+  end)
+
   it("takes what a module returns for a result only where it may be one", function()
     local SCRIPT = [[
       local conditions = require "conditions"

@@ -267,3 +267,21 @@ return kube.controller { name = "boxes", resource = Box, reconcile = function() 
     assert.is_nil(out:find("guess", 1, true), out)
   end)
 end)
+
+describe("a call that was seen", function()
+  local function needs(verb, kind)
+    local out = {}
+    rbac.of_call({ verb = verb, kind = kind }, nil, "why", function(n)
+      out[#out + 1] = table.concat(n.verbs, ",")
+    end)
+    return table.concat(out, " ")
+  end
+
+  it("needs its verb, and what follows a conflict or makes an event a series", function()
+    for _, row in ipairs { { "patch", "v1/Pod", "patch get" }, { "delete", "v1/Pod", "delete" },
+      { "create", "v1/Pod", "create" }, { "create", "events.k8s.io/v1/Event", "create patch" },
+      { "patch", "events.k8s.io/v1/Event", "patch" }, { "http", nil, "" } } do
+      assert.equal(row[3], needs(row[1], row[2]), row[1])
+    end
+  end)
+end)

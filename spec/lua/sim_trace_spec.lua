@@ -7,6 +7,7 @@ local process = require "support.process"
 local prometheus = require "kubelua.sim.trace_prometheus"
 local run = require "kubelua.sim.run"
 local settings = require "kubelua.sim.settings"
+local traces = require "kubelua.sim.trace"
 local trace_files = require "kubelua.sim.trace_files"
 
 local POLICIES = "controllers/koordinator/"
@@ -133,6 +134,8 @@ describe("a trace of Prometheus", function()
     local r = simulated(later, 900)
     assert.same({ "a" }, r.nodes)
     assert.equal(3, rows_of(r)[120].prod)
+    traces.read_cut("from=0s", later) -- the whole of it
+    assert.equal(0, later.from)
   end)
 
   it("that does not read says which file, and what its query is", function()

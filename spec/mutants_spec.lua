@@ -24,6 +24,7 @@ describe("places of a C file", function()
   it("are none in comments, texts, declarations and what only gives memory back", function()
     assert.same({},
       news('/* a == 1 */\n    say("a && 2" // 3\n#define A 4\n    kl_free(a);\n    int n = x;\n', "c"))
+    assert.same({}, news("static void x_free(x *p)\n{\n    kl_free(p);\n}\n", "c"))
   end)
 
   it("leave the bound of a clamp, where both ways give the same", function()

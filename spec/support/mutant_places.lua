@@ -106,6 +106,11 @@ local function negated(line, mask, language, add)
   if from then add(line:sub(1, from - 1) .. "(!" .. line:sub(from, to - 1) .. ")" .. line:sub(to)) end
 end
 
+-- Only sanitizers can notice a missing free or lock.
+local function only_frees(mask)
+  return mask:find "_free%(" or mask:find "_unref%(" or mask:find "_fini%(" or mask:find "_u?n?lock%("
+end
+
 -- Drops a statement that is complete on its line, as the line before shows.
 local function dropped(line, mask, language, add, before)
   if language == "lua" then
@@ -121,9 +126,7 @@ local function dropped(line, mask, language, add, before)
   local starts = before == "" or before:find "[;{}:)]$" or before:find "else$"
   local call = mask:find "^%s+[%l_][%w_]*%b();$" or mask:find "^%s+[%w_.>%-]+%b();$"
   local set = mask:find "^%s+[%a_*][%w_.>%[%]%-]* [%+%-|&]?= .*;$" or mask:find "^%s+[%w_.>%-]+[%+%-][%+%-];$"
-  -- Only sanitizers can notice a missing free or lock.
-  local frees = mask:find "_free%(" or mask:find "_unref%(" or mask:find "_fini%(" or mask:find "_u?n?lock%("
-  if starts and (call or set) and not frees and not mask:find "%f[%w]return%f[%W]" then
+  if starts and (call or set) and not only_frees(mask) and not mask:find "%f[%w]return%f[%W]" then
     add(line:match "^%s*" .. ";")
   end
 end
@@ -138,7 +141,7 @@ local function returned(line, mask, language, add, before)
     end
     return
   end
-  local kind = mask == "{" and (before:match "^static ([%l_]+) [%w_]+%b()$"
+  local kind = mask == "{" and not only_frees(before) and (before:match "^static ([%l_]+) [%w_]+%b()$"
     or before:match "^([%l_]+) [%w_]+%b()$")
   if RETURNS[kind] then add("{ " .. RETURNS[kind]) end
 end

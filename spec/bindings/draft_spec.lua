@@ -277,6 +277,15 @@ describe("a draft", function()
     assert.equal('{"metadata":{"labels":{"zone":null,"old":null}}}', edit(function(n)
       for key in pairs(n.metadata.labels) do n.metadata.labels[key] = nil end
     end))
+    local met = 0
+    edit(function(n)
+      local labels = n.metadata.labels
+      for _ in pairs(labels) do
+        met = met + 1
+        for key in pairs(labels) do labels[key] = nil end
+      end
+    end)
+    assert.equal(1, met) -- not what it removed before
   end)
 
   it("takes tables, views, drafts and quantities", function()

@@ -70,10 +70,10 @@ describe("preemption for a gang", function()
   end)
 
   it("takes none where each has a room in the end, the first because of the second", function()
-    local list, host = gang(2, 9, 1), { topologyKey = "zone", labelSelector = { matchLabels = { app = "db" } } }
-    list[1].spec.affinity = { podAffinity = { requiredDuringSchedulingIgnoredDuringExecution = { host } } }
+    local list, zoned = gang(2, 9, 1), node("a", 4)
+    local beside = { topologyKey = "zone", labelSelector = { matchLabels = { app = "db" } } }
+    list[1].spec.affinity = { podAffinity = { requiredDuringSchedulingIgnoredDuringExecution = { beside } } }
     list[2].metadata.labels = { app = "db" }
-    local zoned = node("a", 4)
     zoned.metadata.labels = { zone = "z" }
     assert.is_nil(find(list, { zoned }, { a = { pod("x1", 1, 1) } }))
   end)

@@ -178,7 +178,9 @@ servers.each(function(name, start)
       local errors = {}
       local m, skew = manager { cn = "denied", on_error = function(err) errors[#errors + 1] = err end }
       local csr = requested(m)
+      c:patch_status(csr, { conditions = { { type = "Seen", status = "True" } } })
       c:deny(csr, { reason = "SpecSaysNo", message = "not today" })
+      assert.equal(2, #c:get(CSR, csr.metadata.name).status.conditions) -- others' stay
       wait.until_true(20, "the refusal is heard", function() return m:poll() == "resting" end)
       assert.equal("denied", m:error().kind)
       assert.equal("SpecSaysNo", m:error().reason)

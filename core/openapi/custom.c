@@ -107,6 +107,20 @@ static void others(kl_builder *b, const kl_value *v, bool embedded)
     }
 }
 
+/* Readers that do not know x-kubernetes-int-or-string get its types so. */
+static void either_type(kl_builder *b)
+{
+    static const char *const types[] = {"integer", "string"};
+    kl_build_key(b, "anyOf");
+    kl_build_array(b);
+    for (size_t i = 0; i < 2; i++) {
+        kl_build_object(b);
+        kl_build_kstr(b, "type", types[i]);
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+}
+
 static void node(kl_builder *b, const kl_value *v)
 {
     bool embedded = is_set(v, "x-kubernetes-embedded-resource");
@@ -117,6 +131,8 @@ static void node(kl_builder *b, const kl_value *v)
     }
     kl_build_object(b);
     others(b, v, embedded);
+    if (is_set(v, "x-kubernetes-int-or-string") && !kl_value_get(v, "anyOf"))
+        either_type(b);
     if (embedded)
         required(b, kl_value_get(v, "required"));
     if (embedded || properties) {

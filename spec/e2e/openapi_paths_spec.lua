@@ -40,6 +40,26 @@ spec:
               open: {type: boolean, default: true}
               load: {type: number, default: 1.5, enum: [1.5, 2]}
               name: {type: string, default: a, nullable: true}
+              list:
+                type: array
+                minItems: 1
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [id]
+                items:
+                  type: object
+                  required: [id, more]
+                  properties: {id: {type: string}, more: {type: integer, format: int64, nullable: true}}
+              map: {type: object, additionalProperties: {type: string, pattern: "^a", maxLength: 5}}
+              either: {x-kubernetes-int-or-string: true}
+              any: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              rest:
+                type: object
+                description: what it is
+                properties: {a: {type: string, maxLength: 3}, b: {type: boolean}}
+                anyOf: [{required: [a]}, {required: [b]}]
+                not: {required: [a, b]}
+                x-kubernetes-validations: [{rule: "has(self.a)", message: has no a}]
+            required: [name, open, list]
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -65,6 +85,17 @@ local function sorted(list, key)
 end
 
 local function joined(list, key) return table.concat(sorted(list, key), ",") end
+
+-- A value as text, with sorted keys.
+local function canonical(v)
+  if type(v) ~= "table" then return tostring(v) end
+  if #v > 0 then
+    local list = {}
+    for i, x in ipairs(v) do list[i] = canonical(x) end
+    return "[" .. table.concat(list, ", ") .. "]"
+  end
+  return "{" .. joined(v, function(x, key) return key .. ": " .. canonical(x) end) .. "}"
+end
 
 local function schema(s) return s and ((s["$ref"] or ""):match "[^/]+$" or s.type) or "-" end
 
@@ -137,9 +168,10 @@ local function described(text)
     end
   end
   for name in pairs((document.components or {}).securitySchemes or {}) do out["scheme " .. name] = "" end
-  for name in pairs((document.components or {}).schemas or document.definitions or {}) do
-    local looked_at = name:find "^io%.k8s%." or name:find "^com%.example%.openapi%-paths%."
-    if looked_at and not schema_of_others(name) then
+  for name, s in pairs((document.components or {}).schemas or document.definitions or {}) do
+    if name:find "^com%.example%.openapi%-paths%." then
+      out["schema " .. name] = canonical(kube.copy(s))
+    elseif name:find "^io%.k8s%." and not schema_of_others(name) then
       out["schema " .. name] = ""
     end
   end

@@ -37,6 +37,7 @@ servers.each(function(name, start)
       assert.truthy(r.code < 300, r.text)
       local list = {}
       for i, e in ipairs(r.body.metadata.managedFields) do
+        assert.same({ "v1", "FieldsV1" }, { e.apiVersion, e.fieldsType })
         list[i] = e.manager .. " " .. e.operation .. (e.time and "" or " timeless")
       end
       return list

@@ -310,6 +310,7 @@ static void each_step_has_its_cost(void **state)
         {"o.l.filter(x, x > 1)", 35},
         {"o.l.exists(x, x == 1)", 12},
         {"format.labelValue().validate('a')", 11},
+        {"format.labelValue().validate('abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz')", 61},
         {"o.l.sum()", 5},
         {"o.l.isSorted()", 5},
         {"o.l.indexOf(2)", 5},

@@ -184,12 +184,77 @@ static void ports_and_paths_have_bounds(void **state)
     causes = (kl__causes){0};
 }
 
+static void texts_have_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        kl__form form;
+        const char *text, *fault; /* NULL: it has none */
+    } cases[] = {
+        {KL_DNS_LABEL, "a-1", NULL},
+        {KL_DNS_LABEL, "a.b", "must not contain dots"},
+        {KL_DNS_LABEL, "a.b-", "a lowercase RFC 1123 label must consist"},
+        {KL_DNS_LABEL, "a..b", "a lowercase RFC 1123 label must consist"},
+        {KL_DNS_LABEL, "A", "a lowercase RFC 1123 label must consist"},
+        {KL_DNS_LABEL, "a-", "a lowercase RFC 1123 label must consist"},
+        {KL_DNS_SUBDOMAIN, "a.b-c.1", NULL},
+        {KL_DNS_SUBDOMAIN, "a.-b", "a lowercase RFC 1123 subdomain must consist"},
+        {KL_DNS_SUBDOMAIN, "a..b", "a lowercase RFC 1123 subdomain must consist"},
+        {KL_DNS_SUBDOMAIN, "a.b_c", "a lowercase RFC 1123 subdomain must consist"},
+        {KL_DNS_1035, "a-1", NULL},
+        {KL_DNS_1035, "1a", "a DNS-1035 label must consist"},
+        {KL_DNS_1035, "a.b", "a DNS-1035 label must consist"},
+        {KL_DNS_WILDCARD, "*.a.b", NULL},
+        {KL_DNS_WILDCARD, "a.b", "a wildcard DNS-1123 subdomain must start with '*.'"},
+        {KL_DNS_WILDCARD, "*.a.b-", "a wildcard DNS-1123 subdomain must start with '*.'"},
+        {KL_DNS_WILDCARD, "*.", "a wildcard DNS-1123 subdomain must start with '*.'"},
+        {KL_CONFIG_KEY, "a.b_c-D", NULL},
+        {KL_CONFIG_KEY, "a/b", "a valid config key must consist"},
+        {KL_CONFIG_KEY, "..a", "must not start with '..'"},
+        {KL_PERCENT, "25%", NULL},
+        {KL_PERCENT, "25", "a valid percent string"},
+        {KL_HEADER_NAME, "X-A1", NULL},
+        {KL_HEADER_NAME, "X_A", "a valid HTTP header"},
+        {KL_HEADER_NAME, "", "a valid HTTP header"},
+        {KL_HTTP_PATH, "/a%20b", NULL},
+        {KL_HTTP_PATH, "/a b", "Invalid path"},
+        {KL_IP, "10.9.8.7", NULL},
+        {KL_IP, "10.9.8", "must be a valid IP address"},
+        {KL_CIDR, "10.9.8.0/24", NULL},
+        {KL_CIDR, "10.9.8.0", "must be a valid CIDR value"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *why[KL_FAULTS_MAX] = {NULL}, *want = cases[i].fault;
+        size_t n = kl__faults(cases[i].text, cases[i].form, why);
+        if (n != (want != NULL) || (want && strncmp(why[0], want, strlen(want))))
+            fail_msg("%s: %zu faults, %s", cases[i].text, n, n ? why[0] : "");
+    }
+}
+
+/* Each rule of a name counts, and its length is told first. */
+static void a_long_text_has_two_faults(void **state)
+{
+    (void)state;
+    const char *why[KL_FAULTS_MAX];
+    char text[300];
+    memset(text, 'a', 254);
+    text[254] = '\0';
+    assert_int_equal(kl__faults(text, KL_DNS_SUBDOMAIN, why), 1);
+    assert_non_null(strstr(why[0], "253"));
+    assert_int_equal(kl__faults(text + 191, KL_DNS_LABEL, why), 0);
+    assert_int_equal(kl__faults(text + 190, KL_DNS_LABEL, why), 1);
+    assert_non_null(strstr(why[0], "63"));
+    text[250] = '_';
+    assert_int_equal(kl__faults(text, KL_DNS_SUBDOMAIN, why), 2);
+}
+
 KL_TESTS(cmocka_unit_test(a_place_is_told_from_the_object_down),
     cmocka_unit_test(a_bad_value_is_shown_as_go_prints_it),
     cmocka_unit_test(other_complaints_have_their_words),
     cmocka_unit_test(a_member_is_checked_where_it_is_there),
     cmocka_unit_test(words_and_members_are_found_whole),
     cmocka_unit_test(a_difference_shows_what_one_side_has),
-    cmocka_unit_test(a_quantity_is_read_where_there_is_one), cmocka_unit_test(ports_and_paths_have_bounds))
+    cmocka_unit_test(a_quantity_is_read_where_there_is_one), cmocka_unit_test(ports_and_paths_have_bounds),
+    cmocka_unit_test(texts_have_forms), cmocka_unit_test(a_long_text_has_two_faults))
 
 /* not in tsan: it starts no thread */

@@ -20,6 +20,16 @@ describe("patches", function()
       containers = { { image = "i2", name = "c" } } } }, kube.copy(patch))
   end)
 
+  it("say which keys stay where one excludes another", function()
+    local function deployment(strategy)
+      return { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "d" },
+        spec = { strategy = strategy } }
+    end
+    local rolling = deployment { type = "RollingUpdate", rollingUpdate = { maxSurge = 1 } }
+    assert.equal('{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null,"$retainKeys":["type"]}}}',
+      kube.encode(kube.strategic_patch(rolling, deployment { type = "Recreate" })))
+  end)
+
   it("keep what others did, three ways", function()
     local original, current, modified = pod "i1", pod("i1", { labels = { theirs = "1" } }), pod "i2"
     local patch = kube.strategic_patch(current, modified, { original = original })

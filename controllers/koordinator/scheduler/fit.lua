@@ -11,6 +11,7 @@ local M = {}
 
 local CORDON = { key = "node.kubernetes.io/unschedulable", effect = "NoSchedule" }
 local MAX = 100
+local SCORED = { "cpu", "memory" }
 
 M.unschedulable = { name = "NodeUnschedulable" }
 
@@ -90,7 +91,7 @@ end
 -- LeastAllocated over cpu and memory: the part of the node that stays free with the pod, from 0 to 100.
 function M.resources.score(pod, info, cycle)
   local asked, taken, sum, n = cycle.request, reservation.taken(pod, info, cycle), 0, 0
-  for _, name in ipairs { "cpu", "memory" } do
+  for _, name in ipairs(SCORED) do
     local all = info.allocatable[name] or 0
     if all > 0 then
       local used = (taken[name] or 0) + (asked[name] or 0)

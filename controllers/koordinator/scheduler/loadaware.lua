@@ -203,16 +203,19 @@ local function aggregated(metric, type, duration)
   return lists.of(dig(metric, "status", "nodeMetric", "nodeUsage", "resources"))
 end
 
--- The usage of the node with the pod on it. which: "prod", { type, duration } or nil.
-local function with_pod(pod, info, cycle, which)
+-- The usage of the node, and the estimate of the pod that would add to it. which: "prod", { type, duration }
+-- or nil.
+local function used_on(pod, info, cycle, which)
   info.load = info.load or load_of(info, cycle.state, cycle.args.loadaware)
   cycle.estimate = cycle.estimate or M.estimate(pod, cycle.args.loadaware)
   local load = info.load
-  if which == "prod" then return lists.add(load.prod, cycle.estimate) end
-  local base = load.usage
-  if which then base = aggregated(info.metric, which.type, which.duration) end
-  local sum = base and lists.add(base, load.delta) or load.estimated
-  return lists.add(sum, cycle.estimate)
+  if which == "prod" then return load.prod, cycle.estimate end
+  if which then
+    local base = aggregated(info.metric, which.type, which.duration)
+    return base and lists.add(base, load.delta) or load.estimated, cycle.estimate
+  end
+  load.total = load.total or lists.add(load.usage, load.delta)
+  return load.total, cycle.estimate
 end
 
 -- ---------------------------------------------------------------- filter and score
@@ -294,10 +297,11 @@ function M.filter(pod, info, cycle)
   elseif dig(info.metric, "status", "nodeMetric") == nil then
     return nil
   end
-  local used, all = with_pod(pod, info, cycle, which), allocatable_of(info)
+  local all, used, more = allocatable_of(info), used_on(pod, info, cycle, which)
   for _, name in ipairs(args.resources) do
     local total, threshold = all[name] or 0, thresholds[name] or 0
-    if threshold ~= 0 and total ~= 0 and round((used[name] or 0) / total * 100) > threshold then
+    local n = (used[name] or 0) + (more[name] or 0)
+    if threshold ~= 0 and total ~= 0 and round(n / total * 100) > threshold then
       local what = type(which) == "table" and "aggregated usage" or "usage"
       return { ("node(s) %s %s exceed threshold"):format(name, what) }
     end
@@ -337,11 +341,12 @@ function M.score(pod, info, cycle)
   elseif aggregate and (aggregate.scoreAggregationType or "") ~= "" then
     which = { type = aggregate.scoreAggregationType, duration = aggregate.scoreAggregatedDuration }
   end
-  local used, all = with_pod(pod, info, cycle, which), allocatable_of(info)
+  local all, used, more = allocatable_of(info), used_on(pod, info, cycle, which)
   local dominant = args.dominantResourceWeight
   local sum, weights, least = 0, dominant, MAX
   for _, name in ipairs(args.resources) do
-    local weight, score = args.resourceWeights[name] or 0, least_used(used[name] or 0, all[name] or 0)
+    local weight, n = args.resourceWeights[name] or 0, (used[name] or 0) + (more[name] or 0)
+    local score = least_used(n, all[name] or 0)
     sum, weights, least = sum + score * weight, weights + weight, math.min(least, score)
   end
   return weights > 0 and (sum + least * dominant) // weights or 0

@@ -106,7 +106,10 @@ static double scored(lua_State *L, int idx, const kl_gpus *g, size_t i, size_t k
     lua_pushnumber(L, (double)fit->gpu_left / KL_GPU);
     lua_pushinteger(L, fit->alike);
     lua_call(L, 8, 1);
-    double score = luaL_checknumber(L, -1);
+    int is_number;
+    double score = lua_tonumberx(L, -1, &is_number);
+    if (!is_number)
+        return luaL_error(L, "a placement policy must return a number, got %s", luaL_typename(L, -1));
     lua_pop(L, 1);
     return score;
 }

@@ -90,7 +90,7 @@ describe("workloads in queues", function()
     set.nominalQota = "1"
     assert.error_matches(function() world { set } end, "unknown field \"nominalQota\"; did you mean")
     set.nominalQota, set.count = nil, 0
-    assert.error_matches(function() world { set } end, "queuesSets%[1%].count must be a whole number from 1")
+    assert.error_matches(function() world { set } end, "queuesSets%[1%]: count must be a whole number from 1")
   end)
 end)
 
@@ -176,6 +176,12 @@ describe("placement", function()
 
   it("refuses what it does not know", function()
     assert.error_matches(function() placement.policy "fdg" end, "unknown policy \"fdg\"; did you mean 'fgd'")
+  end)
+
+  it("names what is wrong with a policy", function()
+    local bad = process.write(process.tmpname ".lua", "return function() return {} end\n")
+    assert.error_matches(function() placement.once { dir = sample(), policy = bad, seed = 1 } end,
+      "a placement policy must return a number, got table")
   end)
 
   it("is a command", function()

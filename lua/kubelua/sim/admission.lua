@@ -52,7 +52,7 @@ local function fields(where, view, known)
       error(("%s: unknown field %q%s"):format(where, tostring(name), suggest.hint(tostring(name), known)), 0)
     end
     local read, wanted = READ[kind:gsub("%?$", "")](v)
-    if read == nil then error(("%s.%s must be %s"):format(where, name, wanted), 0) end
+    if read == nil then error(("%s: %s must be %s"):format(where, name, wanted), 0) end
     out[name] = read
   end
   for name, kind in pairs(known) do

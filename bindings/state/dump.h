@@ -50,7 +50,7 @@ typedef enum lkl_op {
 } lkl_op;
 
 typedef struct lkl_instruction {
-    unsigned op, a, b, c; /* op: a number of lkl_op, or another one */
+    unsigned op, a, b, c; /* op: an lkl_op, or the number of another opcode */
 } lkl_instruction;
 
 lkl_instruction lkl_dump_at(const lkl_dumped *f, size_t pc);

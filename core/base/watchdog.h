@@ -20,7 +20,7 @@
 #define KL_WATCHDOG_LOOK_MAX KL_MILLISECONDS(50)
 /* Sets the longest pause between two looks, for budgets of a millisecond. Any thread. */
 void kl_watchdog_set_look_max(kl_time d);
-/* A turn that has been over for this long and has not left is stuck; specs set a shorter time. */
+/* A turn that has been over for this long without leaving is stuck; specs set a shorter time. */
 #define KL_WATCHDOG_STUCK KL_SECONDS(5)
 void kl_watchdog_set_patience(kl_time d); /* any thread */
 

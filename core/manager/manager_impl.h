@@ -81,7 +81,7 @@ kl_status kl__manager_check_namespaces(
     const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err);
 /* Tells the owner which slot's generation is much worse than the one before. */
 void kl__manager_broken(void *manager, const char *controller, int generation, const char *why);
-/* Lets retired controllers end whose successor runs, and frees those that have ended. */
+/* Drains retired controllers whose successor runs, and frees those that have ended. */
 void kl__manager_advance_retired(kl_manager *m);
 /* Joins and frees all controllers, which have been drained. */
 void kl__manager_free_slots(kl_manager *m);

@@ -35,7 +35,7 @@ typedef struct kl_item {
     };
     uint32_t hash;
     kl_handle self;
-    kl_handle next, prev; /* queued: in its level, by age. Running: among the running, likewise */
+    kl_handle next, prev; /* in the list of its level, or of running keys; by age */
     uint32_t flow;        /* queued */
     uint32_t place;       /* in an agenda: waiting, queued in rank order, or put back */
     int32_t priority;     /* the highest requested since it was handed out */

@@ -34,7 +34,7 @@ local function check_bound(self, where, rule, key)
   local bound = rule[key]
   if bound == nil then return end
   if rule.type ~= "integer" and rule.type ~= "number" then
-    fail(self, "%s.%s: numbers alone have a %s, not %s", where, key, key, rule.type)
+    fail(self, "%s.%s: only numbers have a %s, got %s", where, key, key, rule.type)
   end
   if type(bound) ~= "number" then fail(self, "%s.%s must be a number, got %s", where, key, type(bound)) end
 end

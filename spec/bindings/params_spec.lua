@@ -47,7 +47,7 @@ describe("params of a script", function()
       "param a of dns must be \"y\", got \"x\"",
     [ [[{ a = { type = "string", defualt = "x" } }]] ] =
       "params.a: unknown field 'defualt' of a rule; did you mean 'default'?",
-    [ [[{ a = { type = "string", min = 1 } }]] ] = "params.a.min: numbers alone have a min, not string",
+    [ [[{ a = { type = "string", min = 1 } }]] ] = "params.a.min: only numbers have a min, got string",
     [ [[{ a = { type = "number", min = "1" } }]] ] = "params.a.min must be a number, got string",
     [ [[{ a = { type = "number", min = 2, max = 1 } }]] ] = "params.a: min is 2, and max 1",
     [ [[{ a = { type = "string", enum = {} } }]] ] =

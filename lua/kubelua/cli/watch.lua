@@ -16,7 +16,7 @@ M.options = {
   { "--field-selector", "SELECTOR", "only objects with these fields: spec.nodeName=n1" },
   { "--initial", nil, "begin with a line for each object that exists", type = "flag" },
   { "--events", "N", "stop after this many lines", type = "count" },
-  { "--output", "FORMAT", "plain, or json: an object each line (plain)", brief = "-o",
+  { "--output", "FORMAT", "plain, or json: one object per line (plain)", brief = "-o",
     values = "plain json" },
 }
 

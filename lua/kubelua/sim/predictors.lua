@@ -104,18 +104,18 @@ M.list = {
     return function()
       return m.seen <= DAY and m.limit or math.min(fading:percentile(0.95) * 1.1, m.limit)
     end
-  end, "95th percentile, half-life 12 h, a tenth more; nothing in the first day (Koordinator's agent)" },
+  end, "95th percentile, half-life 12 h, plus a tenth; nothing in the first day (Koordinator's agent)" },
   { "vpa", function(m)
     local fading = m:fading(DAY)
     return function() return math.min(fading:percentile(0.90) * 1.15, m.limit) end
-  end, "90th percentile, half-life a day, 15 % more (the vertical pod autoscaler's target)" },
+  end, "90th percentile, half-life a day, plus 15 % (the vertical pod autoscaler's target)" },
   { "autopilot", function(m)
     local most, recent, fade = 0, m:window(HOUR), 2 ^ (-1 / (12 * HOUR))
     return function(total)
       most = math.max(most * fade, total)
       return math.min(m.limit, math.max(1.1 * most, recent:highest()))
     end
-  end, "the maximum, fading with a half-life of 12 h, a tenth more; no less than in the last hour" },
+  end, "the maximum, fading with a half-life of 12 h, plus a tenth; no less than in the last hour" },
   { "seasonal", function(m)
     local days = {} -- the maximum of each whole or begun day
     return function(total)

@@ -145,9 +145,9 @@ FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 ALL_C  := $(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C)
 OBJS   := $(CORE_CC:%.cc=$(B)/obj/%.o) $(call obj,$(ALL_C))
 
-.PHONY: all site check test soak asan tsan spec specs programs versions demo fixtures oracle generate bench \
-  bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man module \
-  install-module deb dist clean help picture
+.PHONY: all site check test soak asan tsan spec specs helpers programs versions demo fixtures oracle \
+  generate bench bench-docs bench-sim bench-sync lint format fuzz hunt mutants leak assets deps install man \
+  module install-module deb dist clean help picture
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -243,12 +243,15 @@ endif
 RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT) $(if $(JOBS),--jobs $(JOBS))
 
 $(TESTS) $(PROGS) $(HUNTER) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
-# What specs run that this variant leaves out (spec/README.md: "not in tsan") is built only if F names them.
-LEFT_OUT = $(filter-out $(F:./%=%),$(shell grep -lE '^[-/* ]+not in [a-z, ]*$(VARIANT)' \
+# What specs run that this variant, or `make check`, leaves out (spec/README.md: "not in tsan") is built only
+# if F names them.
+left_out = $(filter-out $(F:./%=%),$(shell grep -lE '^[-/* ]+not in [a-z, ]*$(1)' \
   $(TEST_C) spec/oracle_spec.lua spec/fuzz_spec.lua))
-programs: all $(PROGS) $(HUNTER) $(CHILD) build/.deps-test $(if $(filter asan tsan,$(VARIANT)),$(HOST))
-specs: programs \
-  $(filter-out $(LEFT_OUT:spec/%.c=$(B)/spec/%),$(TESTS)) \
+tests_without = $(filter-out $(patsubst spec/%.c,$(B)/spec/%,$(1)),$(TESTS))
+LEFT_OUT = $(call left_out,$(VARIANT))
+helpers: all $(PROGS) $(CHILD) build/.deps-test $(if $(filter asan tsan,$(VARIANT)),$(HOST))
+programs: helpers $(HUNTER)
+specs: programs $(call tests_without,$(LEFT_OUT)) \
   $(if $(filter spec/oracle_spec.lua,$(LEFT_OUT)),,$(ORACLE)) \
   $(if $(filter spec/fuzz_spec.lua,$(LEFT_OUT)),,$(FUZZERS))
 
@@ -262,7 +265,8 @@ versions: assets ## the programs of other projects that specs run beside ours, b
 	    echo "kubelua: spec/realserver/build.sh cannot make \"$$what\" here; its specs are skipped" >&2; \
 	done
 
-check: specs ## the fast part of the specs, below a minute: no real API server
+CHECKED = helpers $(call tests_without,$(call left_out,check)) $(ORACLE)
+check: $(if $(F),specs,$(CHECKED)) ## the fast part of the specs, below a minute: no real API server
 	@$(RUN) --fast $(F)
 
 test: specs assets ## every spec, minutes: with the real API server (F="spec/a_spec.lua ...": some; JOBS=4)

@@ -1,5 +1,6 @@
 -- memory_spec.lua - `memory` of a controller limits Lua's memory and the memory that C holds for the script:
 -- a script that keeps it fails, one that drops it continues.
+-- not in check: memory is filled until limits are reached
 -- not in tsan: what is counted belongs to a state, which one thread runs at a time
 
 local kube = require "kubelua"

@@ -1,7 +1,7 @@
 -- script_check_spec.lua - `kubelua check` reports each mistake in a script with file, place and remedy, and
 -- exits with status 1.
 -- not in tsan: scripts are loaded by one thread
--- not in check: hundreds of processes check a script each
+-- not in check: some scripts spend the two seconds that a load may take
 
 local process = require "support.process"
 local servers = require "support.servers"

@@ -5,6 +5,7 @@
  * After every tick of 20 ms all replicas are asked, frozen ones too, what they may run by their own
  * clocks: no key has two owners, ever. When the world has been quiet for a lease, every key has one. */
 #include "support/test.h"
+#include "support/sizes.h"
 
 #include <math.h>
 
@@ -530,8 +531,7 @@ static int owner_count(world *w, int i)
 static void whatever_happens_no_key_has_two_owners_and_in_the_end_each_has_one(void **state)
 {
     (void)state;
-    const char *say = getenv("KUBELUA_SHARD_SEEDS");
-    int seeds = say ? atoi(say) : 8;
+    int seeds = (int)test_size(4, 200);
     long owned = 0, fences = 0, epochs = 0;
     for (int seed = 1; seed <= seeds; seed++) {
         world w;

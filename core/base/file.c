@@ -50,35 +50,49 @@ static kl_status await(int fd, const char *path, kl_err *err)
                  (int)(KL_FILE_PATIENCE / KL_SECONDS(1)));
 }
 
-static kl_status read_all(int fd, const char *path, const char *what, kl_buf *out, kl_err *err)
+/* The next bytes; *n is 0 at the end. */
+static kl_status read_some(int fd, const char *path, char *piece, size_t room, size_t *n, kl_err *err)
 {
-    char piece[PIECE];
     for (;;) {
         kl_status st = await(fd, path, err);
         if (st)
             return st;
-        ssize_t n = read(fd, piece, sizeof piece);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        ssize_t got = read(fd, piece, room);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        if (n < 0)
+        if (got < 0)
             return failed(path, err);
-        if (!n)
-            return KL_OK;
-        if (kl_buf_add(out, piece, (size_t)n))
+        *n = (size_t)got;
+        return KL_OK;
+    }
+}
+
+static kl_status read_all(int fd, const char *path, const char *what, kl_buf *out, kl_err *err)
+{
+    char piece[PIECE];
+    for (size_t n;;) {
+        kl_status st = read_some(fd, path, piece, sizeof piece, &n, err);
+        if (st || !n)
+            return st;
+        if (kl_buf_add(out, piece, n))
             return kl_fail(err, KL_ETOOBIG, "%s: %s may have at most %zu bytes", path, what,
                 out->max ? out->max : KL_BUF_MAX);
     }
 }
 
+/* What may be there besides a regular file. */
+typedef enum others { NONE, ANONYMOUS_PIPES, FIFOS } others;
+
 /* A shell's anonymous pipe has a writer; a FIFO may never have one. */
-static bool is_pipe(int fd)
+static bool is_allowed(int fd, mode_t mode, others o)
 {
     struct statfs fs;
-    return !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC;
+    return S_ISREG(mode) || (o == FIFOS && S_ISFIFO(mode))
+        || (o == ANONYMOUS_PIPES && !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC);
 }
 
 /* *fd is the caller's to close. */
-static kl_status open_path(const char *path, bool pipes, int *fd, kl_err *err)
+static kl_status open_path(const char *path, others o, int *fd, kl_err *err)
 {
     struct stat meta;
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -87,17 +101,17 @@ static kl_status open_path(const char *path, bool pipes, int *fd, kl_err *err)
     kl_status st = KL_OK;
     if (fstat(*fd, &meta))
         st = failed(path, err);
-    else if (!S_ISREG(meta.st_mode) && !(pipes && is_pipe(*fd)))
+    else if (!is_allowed(*fd, meta.st_mode, o))
         st = kl_fail(err, KL_EINVAL, "%s is %s, not a regular file", path, kind_of(meta.st_mode));
     if (st)
         close(*fd);
     return st;
 }
 
-static kl_status read_path(const char *path, const char *what, bool pipes, kl_buf *out, kl_err *err)
+static kl_status read_path(const char *path, const char *what, others o, kl_buf *out, kl_err *err)
 {
     int fd;
-    kl_status st = open_path(path, pipes, &fd, err);
+    kl_status st = open_path(path, o, &fd, err);
     if (st)
         return st;
     st = read_all(fd, path, what, out, err);
@@ -107,12 +121,12 @@ static kl_status read_path(const char *path, const char *what, bool pipes, kl_bu
 
 kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *err)
 {
-    return read_path(path, what, false, out, err);
+    return read_path(path, what, NONE, out, err);
 }
 
 kl_status kl_file_read_given(const char *path, const char *what, kl_buf *out, kl_err *err)
 {
-    return read_path(path, what, true, out, err);
+    return read_path(path, what, ANONYMOUS_PIPES, out, err);
 }
 
 struct kl_file {
@@ -120,10 +134,10 @@ struct kl_file {
     const char *path;
 };
 
-kl_status kl_file_open(const char *path, kl_file **out, kl_err *err)
+kl_status kl_file_open_given(const char *path, kl_file **out, kl_err *err)
 {
     int fd;
-    kl_status st = open_path(path, false, &fd, err);
+    kl_status st = open_path(path, FIFOS, &fd, err);
     if (st)
         return st;
     *out = kl_new(kl_file);
@@ -140,14 +154,7 @@ void kl_file_close(kl_file *f)
 
 kl_status kl_file_next(kl_file *f, char *piece, size_t room, size_t *n, kl_err *err)
 {
-    ssize_t got;
-    do
-        got = read(f->fd, piece, room);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return failed(f->path, err);
-    *n = (size_t)got;
-    return KL_OK;
+    return read_some(f->fd, f->path, piece, room, n, err);
 }
 
 /* --- writing ------------------------------------------------------------------------------ */

@@ -23,12 +23,13 @@ KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl
  * Anything but a regular file, such as /dev/stdout, is opened as it is. The caller closes *fd. */
 KL_NODISCARD kl_status kl_file_open_private(const char *path, int *fd, kl_err *err);
 
-/* A regular file that is read piece by piece because it is too large to hold. The path is borrowed. Failures
- * are those of kl_file_read. Owner thread. */
+/* A file of a command line that is read piece by piece, for what is too large to hold: a regular file, a
+ * shell's pipe, or a FIFO, which may have no writer yet. The path is borrowed. Failures are those of
+ * kl_file_read_given. Owner thread. */
 typedef struct kl_file kl_file;
-KL_NODISCARD kl_status kl_file_open(const char *path, kl_file **out, kl_err *err);
+KL_NODISCARD kl_status kl_file_open_given(const char *path, kl_file **out, kl_err *err);
 void kl_file_close(kl_file *f); /* NULL: nothing */
-/* The next bytes, at most `room`; *n is 0 at the end. */
+/* The next bytes, at most `room`; *n is 0 at the end. Waits for a pipe, at most KL_FILE_PATIENCE. */
 KL_NODISCARD kl_status kl_file_next(kl_file *f, char *piece, size_t room, size_t *n, kl_err *err);
 
 #endif

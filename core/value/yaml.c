@@ -36,7 +36,8 @@ static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t 
 
 static kl_status fail_at(reader *r, yaml_mark_t at, const char *what)
 {
-    return kl_fail(r->err, KL_ESYNTAX, "%s:%zu:%zu: %s", r->name, at.line + 1, at.column + 1, what);
+    size_t line = at.line + 1 + (r->source ? r->source->line : 0);
+    return kl_fail(r->err, KL_ESYNTAX, "%s:%zu:%zu: %s", r->name, line, at.column + 1, what);
 }
 
 static kl_status next(reader *r, yaml_event_t *ev)

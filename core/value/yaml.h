@@ -16,6 +16,7 @@ KL_NODISCARD kl_status kl_yaml_each(const char *name, const char *text, size_t n
 typedef struct kl_yaml_source {
     kl_status (*next)(void *from, char *piece, size_t room, size_t *got, kl_err *err);
     void *from;
+    size_t line; /* how many lines of the file come before the text */
 } kl_yaml_source;
 KL_NODISCARD kl_status kl_yaml_each_from(const char *name, const kl_yaml_source *source,
     kl_status (*doc)(void *arg, const kl_value *v, kl_err *err), void *arg, kl_err *err);

@@ -1,4 +1,4 @@
--- load_spec.lua - `--load`: the accepted formats of a file of objects, and that the file is never whole in
+-- load_spec.lua - `--load`: the accepted formats of a file of objects, which is read once and never whole in
 -- memory.
 -- not in tsan: the file is read by one thread before the server answers
 
@@ -67,16 +67,54 @@ describe("a file to load", function()
     assert.equal("", loaded '{"kind":"List","apiVersion":"v1","items":[]}')
   end)
 
-  it("that is cut is refused with its place", function()
-    local path = process.write(process.tmpname ".json",
-      ('{"kind":"List","apiVersion":"v1","items":[%s,{"metadata"'):format(map("a", TYPE)))
-    local said, code = process.run(("timeout 20 %s apiserver --listen 127.0.0.1:0 --load %s 2>&1"):format(
-      KUBELUA, path))
-    assert.not_equal(0, code)
-    assert.truthy(said:find "%.json:%d+:%d+: ", said)
+  it("may be JSON and YAML in turns, and YAML that begins like JSON", function()
+    local yaml = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"
+    local list = '{"items":[%s],"kind":"ConfigMapList","apiVersion":"v1"}'
+    assert.equal("a b c", loaded(list:format(map "a") .. "\n---\n" .. yaml .. "---\n" .. map("c", TYPE)))
+    assert.equal("a b", loaded(list:format(map "a") .. "\n" .. map("b", TYPE)))
+    assert.equal("a", loaded "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+    assert.equal("a", loaded("  {\n  apiVersion: v1, # one\n  kind: ConfigMap, metadata: {name: a}}"))
+    assert.equal("a b", loaded(("  apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: %s}\n"):format "a"
+      .. "---\n" .. map("b", TYPE)))
   end)
 
-  -- The text between the objects here is large, like most of a dump.
+  it("may be JSON whose texts are no YAML", function()
+    local text = map("a", [[,"apiVersion":"v1","kind":"ConfigMap","data":{"k":"\ud83d\ude00 \/"}]])
+    assert.equal("a", loaded(text))
+  end)
+
+  -- Each text, and the place that the message names.
+  local FAULTS = {
+    { "a list that is cut behind an item",
+      ('{"kind":"List","apiVersion":"v1","items":[%s,{"metadata"'):format(map("a", TYPE)),
+      ":1: the list is truncated at byte %d+, inside list item 2" },
+    { "a list that is cut in its first item", '{"kind":"List","apiVersion":"v1","items":[{"metadata"',
+      ":%d+:%d+: " },
+    { "a wrong item in the second document", ('%s\n---\n{"kind":"List","items":[%s,\n{"x":tru}]}'):format(
+      map("a", TYPE), map("b", TYPE)), ":3: list item 2, which begins at byte" },
+    { "wrong YAML behind JSON", map("a", TYPE) .. "\n\n---\n\nkind: x\n- y\n", ":6:1: " },
+  }
+  for _, fault in ipairs(FAULTS) do
+    it("is refused with its place: " .. fault[1], function()
+      local path = process.write(process.tmpname ".json", fault[2])
+      local said, code = process.run(("timeout 20 %s apiserver --listen 127.0.0.1:0 --load %s 2>&1"):format(
+        KUBELUA, path))
+      assert.not_equal(0, code)
+      assert.truthy(said:find("%.json" .. fault[3]), said)
+    end)
+  end
+
+  it("may be a pipe of a shell, or a FIFO", function()
+    local text = process.write(process.tmpname ".json",
+      ('{"kind":"List","apiVersion":"v1","items":[%s,%s]}'):format(map("a", TYPE), map("b", TYPE)))
+    local fifo, log = process.tmpname ".fifo", process.tmpname ".log"
+    local said = process.run(([[mkfifo %s; (cat %s > %s) &
+      cat %s | timeout 20 %s apiserver --listen 127.0.0.1:0 --load /dev/stdin --load %s --load /nowhere \
+      > %s 2>&1; grep -c objects=2 %s]]):format(fifo, text, fifo, text, KUBELUA, fifo, log, log))
+    assert.equal("2\n", said, process.read(log))
+  end)
+
+  -- The text between the objects here is large, like most of a dump. A pipe cannot be read twice.
   it("is never held whole", function()
     local MB = 192
     local forms = {
@@ -87,7 +125,8 @@ describe("a file to load", function()
     }
     for ending, command in pairs(forms) do
       local path = process.tmpname(ending)
-      assert.equal("", (process.run(command .. " > " .. path)))
+      assert.equal("", (process.run("mkfifo " .. path)))
+      os.execute(("(%s) > %s &"):format(command, path))
       local s = servers.embedded { load = { path } }
       os.remove(path)
       local items = new_api(s):get("/api/v1/namespaces/default/configmaps").body.items

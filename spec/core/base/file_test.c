@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -103,7 +104,7 @@ static void a_file_comes_in_pieces(void **state)
     int fd = mkstemp(path);
     assert_int_equal(write(fd, "abcdefghij", 10), 10);
     close(fd);
-    assert_ok(kl_file_open(path, &f, &err), &err);
+    assert_ok(kl_file_open_given(path, &f, &err), &err);
     kl_buf b = KL_BUF_INIT;
     for (size_t n = 1; n;) {
         assert_ok(kl_file_next(f, piece, sizeof piece, &n, &err), &err);
@@ -114,10 +115,42 @@ static void a_file_comes_in_pieces(void **state)
     kl_file_close(f);
     kl_file_close(NULL);
     assert_int_equal(unlink(path), 0);
-    assert_fails(kl_file_open(path, &f, &err), KL_ENOTFOUND, &err, "No such");
-    assert_fails(kl_file_open("/", &f, &err), KL_EINVAL, &err, "/ is a directory, not a regular file");
+    assert_fails(kl_file_open_given(path, &f, &err), KL_ENOTFOUND, &err, "No such");
+    assert_fails(kl_file_open_given("/", &f, &err), KL_EINVAL, &err, "/ is a directory, not a regular file");
     kl_buf_fini(&b);
     kl_err_fini(&err);
+}
+
+static void a_fifo_comes_in_pieces_once_somebody_writes(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_file *f = NULL;
+    char dir[] = "/tmp/kl-file-XXXXXX", piece[4];
+    assert_non_null(mkdtemp(dir));
+    char *fifo = kl_sprintf("%s/fifo", dir);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_ok(kl_file_open_given(fifo, &f, &err), &err);
+    pid_t writer = fork();
+    if (!writer) {
+        int fd = open(fifo, O_WRONLY);
+        _exit(write(fd, "abcdef", 6) != 6);
+    }
+    kl_buf b = KL_BUF_INIT;
+    for (size_t n = 1; n;) {
+        assert_ok(kl_file_next(f, piece, sizeof piece, &n, &err), &err);
+        kl_buf_add(&b, piece, n);
+    }
+    assert_string_equal(kl_buf_str(&b), "abcdef");
+    int status;
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    assert_int_equal(status, 0);
+    kl_file_close(f);
+    kl_buf_fini(&b);
+    kl_err_fini(&err);
+    assert_int_equal(unlink(fifo), 0);
+    assert_int_equal(rmdir(dir), 0);
+    kl_free(fifo);
 }
 
 static mode_t mode_of(const char *path)
@@ -169,4 +202,5 @@ static void a_secret_goes_into_a_file_of_its_owner_alone(void **state)
 
 KL_TESTS(cmocka_unit_test(a_secret_goes_into_a_file_of_its_owner_alone),
     cmocka_unit_test(a_pipe_that_is_given_is_read_to_its_end), cmocka_unit_test(a_small_ceiling_is_one),
-    cmocka_unit_test(devices_and_directories_are_refused), cmocka_unit_test(a_file_comes_in_pieces))
+    cmocka_unit_test(devices_and_directories_are_refused), cmocka_unit_test(a_file_comes_in_pieces),
+    cmocka_unit_test(a_fifo_comes_in_pieces_once_somebody_writes))

@@ -239,7 +239,7 @@ static int64_t free_port(const kl__taken *t, bool taken[KL_NODE_PORTS], kl__caus
         taken[at] = true;
         return KL_NODE_PORT_MIN + (int64_t)at;
     }
-    kl__cause_add(c, "InternalError", "spec.ports", "failed to allocate a nodePort: range is full");
+    kl__cause_add(c, KL__CAUSE_FAILED, "spec.ports", "failed to allocate a nodePort: range is full");
     return 0;
 }
 

@@ -109,6 +109,7 @@ void kl_cel_env_bind(kl_cel_env *env) { env->binds = true; }
 kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, kl_err *err)
 {
     kl_cel *p = kl_new(kl_cel);
+    kl_status st = KL_OK;
     size_t n = strlen(text);
     p->env = env;
     p->nvars = env->nvars;
@@ -117,15 +118,21 @@ kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, 
     p->e = kl__cel_parse(&s);
     if (p->e)
         kl__cel_check(&s, env, p->e, p->used, &p->locals);
-    if (!s.nissues) {
-        *out = p;
-        return KL_OK;
+    if (s.nissues) {
+        kl_buf b = KL_BUF_INIT;
+        kl__cel_issues(&s, &b);
+        st = kl_fail(err, KL_EINVAL, "compilation failed: %s", kl_buf_str(&b));
+        kl_buf_fini(&b);
+    } else {
+        char *why = kl__cel_fold(env, p->e);
+        if (why)
+            st = kl_fail(err, KL_EREJECTED, "program instantiation failed: %s", why);
+        kl_free(why);
     }
-    kl_buf b = KL_BUF_INIT;
-    kl__cel_issues(&s, &b);
-    kl_status st = kl_fail(err, KL_EINVAL, "%s", kl_buf_str(&b));
-    kl_buf_fini(&b);
-    kl_cel_free(p);
+    if (st)
+        kl_cel_free(p);
+    else
+        *out = p;
     return st;
 }
 

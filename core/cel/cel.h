@@ -54,7 +54,8 @@ void kl_cel_env_bind(kl_cel_env *env);
  * together with the variables that it uses, it nests too deeply (KL_CEL_LEVELS_MAX), so using it fails. */
 bool kl_cel_env_define(kl_cel_env *env, const char *name, const kl_cel *program);
 
-/* Compiles one expression. KL_EINVAL has the messages of cel-go, which mark each place in its line. */
+/* Compiles one expression. KL_EINVAL: "compilation failed: " and the messages of cel-go, places marked line
+ * by line. KL_EREJECTED: "program instantiation failed: " and why a constant in it cannot be evaluated. */
 KL_NODISCARD kl_status kl_cel_compile(const kl_cel_env *env, const char *text, kl_cel **out, kl_err *err);
 void kl_cel_free(kl_cel *p);
 const kl_cel_type *kl_cel_type_of(const kl_cel *p);

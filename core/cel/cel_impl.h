@@ -103,6 +103,12 @@ void kl__cel_double(double d, kl_buf *out);    /* as string(double) */
 void kl__cel_time(kl__cval v, kl_buf *out);    /* RFC 3339 */
 void kl__cel_seconds(int64_t ns, kl_buf *out); /* "1.5s", as string(duration) */
 kl__cval kl__cel_format(kl__cev *e, const kl__cval *a, size_t n);
+/* Reads a clause of a format after its "%": its letter, and the precision or -1. Returns its length. *clause
+ * 0: it is none, and `why` says why. */
+#define KL__CLAUSE_WHY 256
+size_t kl__cel_clause(const char *s, size_t n, char *clause, int *precision, char why[KL__CLAUSE_WHY]);
+/* What a clause accepts, as messages say it. */
+const char *kl__cel_clause_takes(char clause);
 
 /* The range of times: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
 #define KL__CEL_SECONDS_MIN (-62135596800)
@@ -189,6 +195,13 @@ bool kl__cel_expand(kl__csource *s, kl__cexpr *call); /* expands a macro in plac
 
 /* Assigns types and slots in the whole tree; adds an issue for each type that does not fit. */
 void kl__cel_check(kl__csource *s, const kl_cel_env *env, kl__cexpr *e, bool *used, size_t *locals);
+
+/* constants.c: adds an issue for each literal format that does not fit its arguments. */
+void kl__cel_check_formats(kl__csource *s, const kl__cexpr *e);
+/* Why a constant in the expression cannot be evaluated; the caller frees. NULL: all can. */
+char *kl__cel_fold(const kl_cel_env *env, const kl__cexpr *e);
+/* Whether a call is a conversion such as int(x). */
+bool kl__cel_converts(const kl__cexpr *e);
 
 /* ---------------------------------------------------------------- functions */
 

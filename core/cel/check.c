@@ -1,5 +1,4 @@
 /* check.c - finds the types of an expression, like cel-go's checker, and the slots of its names. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -181,14 +180,17 @@ static const kl__ctype *resolve(checker *c, kl__cexpr *e, const kl__cfunc **fn, 
 static void check_literal(checker *c, const kl__cexpr *e)
 {
     const kl__cexpr *x = e->n ? e->arg[e->n - 1] : NULL;
-    if (!x || x->node != KL_E_CONST || x->value.kind != KL_C_STRING)
+    if (!x || x->node != KL_E_CONST || (x->value.kind != KL_C_STRING && x->value.kind != KL_C_INT))
         return;
     kl_regex *re = NULL;
     bool bad = false, known = true;
     int64_t sec;
     int32_t ns;
     kl_time d;
-    if (!strcmp(e->name, "matches")) {
+    if (x->value.kind == KL_C_INT) {
+        known = !strcmp(e->name, "timestamp");
+        bad = x->value.i < KL__CEL_SECONDS_MIN || x->value.i > KL__CEL_SECONDS_MAX;
+    } else if (!strcmp(e->name, "matches")) {
         bad = kl_regex_new(x->value.s.p, x->value.s.n, &re, NULL) != KL_OK;
         kl_regex_free(re);
     } else if (!strcmp(e->name, "duration"))
@@ -206,12 +208,9 @@ static void check_literal(checker *c, const kl__cexpr *e)
  * list. */
 static bool free_of_cost(const kl__cexpr *e)
 {
-    static const char names[] = " int uint double string bytes bool duration timestamp type dyn ";
-    char name[32];
-    snprintf(name, sizeof name, " %s ", e->name);
     if (!strcmp(e->name, "@in"))
         return e->arg[1]->node == KL_E_LIST && e->arg[1]->constant;
-    return !e->member && e->n == 1 && strstr(names, name) && (e->arg[0]->constant || !strcmp(e->name, "dyn"));
+    return kl__cel_converts(e) && (e->arg[0]->constant || !strcmp(e->name, "dyn"));
 }
 
 static const kl__ctype *check_call(checker *c, kl__cexpr *e)
@@ -480,5 +479,7 @@ void kl__cel_check(kl__csource *s, const kl_cel_env *env, kl__cexpr *e, bool *us
     check(c, e);
     if (!s->nissues)
         settle(c, e, false);
+    if (!s->nissues)
+        kl__cel_check_formats(s, e);
     kl_free(c);
 }

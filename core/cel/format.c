@@ -10,6 +10,7 @@
 #include "model/time.h"
 
 #define PRECISION_MAX 100
+#define DIGITS_SHOWN 100 /* of one that is no number */
 #define DEPTH_MAX 50
 
 typedef struct form {
@@ -101,10 +102,10 @@ static void show(form *f, kl__cval v, int depth)
     }
 }
 
-static void wrong(form *f, const char *clause, const char *allowed, kl__cval v)
+static void wrong(form *f, char clause, kl__cval v)
 {
-    f->failure = kl__cval_err(f->e, "error during formatting: %s clause can only be used on %s, was given %s",
-        clause, allowed, kl__cval_type(v)->name);
+    f->failure = kl__cval_err(f->e, "error during formatting: %s, was given %s", kl__cel_clause_takes(clause),
+        kl__cval_type(v)->name);
 }
 
 /* "1.5e+03" as "1.5" times ten to the power of 03, raised. */
@@ -126,7 +127,7 @@ static void real(form *f, char clause, int precision, kl__cval v)
     char fmt[8] = {'%', '.', '*', clause, 0}, *text;
     double d = v.d;
     if (v.kind != KL_C_DOUBLE) {
-        wrong(f, clause == 'f' ? "fixed-point" : "scientific notation", "doubles", v);
+        wrong(f, clause, v);
         return;
     }
     if (!isfinite(d)) {
@@ -159,14 +160,7 @@ static void whole(form *f, char clause, kl__cval v)
         return;
     }
     if (v.kind != KL_C_INT && v.kind != KL_C_UINT) {
-        wrong(f,
-            hex                 ? "hex"
-                : clause == 'o' ? "octal"
-                                : "binary",
-            hex                 ? "integers, byte buffers, and strings"
-                : clause == 'o' ? "integers"
-                                : "integers and bools",
-            v);
+        wrong(f, clause, v);
         return;
     }
     uint64_t u = v.u;
@@ -195,22 +189,59 @@ static void decimal(form *f, kl__cval v)
     if (v.kind == KL_C_INT || v.kind == KL_C_UINT || (v.kind == KL_C_DOUBLE && !isfinite(v.d)))
         kl__cval_show(f->e, v, &f->out);
     else
-        wrong(f, "decimal", "integers", v);
+        wrong(f, 'd', v);
+}
+
+const char *kl__cel_clause_takes(char clause)
+{
+    switch (clause) {
+    case 's':
+        return "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, "
+               "durations, and timestamps";
+    case 'd': return "decimal clause can only be used on integers";
+    case 'f': return "fixed-point clause can only be used on doubles";
+    case 'e': return "scientific clause can only be used on doubles";
+    case 'b': return "only integers and bools can be formatted as binary";
+    case 'o': return "octal clause can only be used on integers";
+    default: return "only integers, byte buffers, and strings can be formatted as hex";
+    }
+}
+
+size_t kl__cel_clause(const char *s, size_t n, char *clause, int *precision, char why[KL__CLAUSE_WHY])
+{
+    size_t i = 0;
+    *precision = -1;
+    *clause = 0;
+    bool fits = true;
+    if (n && s[0] == '.') {
+        int64_t wide = 0;
+        for (i = 1; i < n && isdigit((unsigned char)s[i]); i++)
+            fits = fits && !__builtin_mul_overflow(wide, 10, &wide)
+                && !__builtin_add_overflow(wide, s[i] - '0', &wide);
+        *precision = wide > PRECISION_MAX ? PRECISION_MAX : (int)wide;
+    }
+    if (!fits)
+        snprintf(why, KL__CLAUSE_WHY,
+            "error while parsing precision: error while converting precision to integer: strconv.Atoi: "
+            "parsing "
+            "\"%.*s\": value out of range",
+            (int)(i - 1 > DIGITS_SHOWN ? DIGITS_SHOWN : i - 1), s + 1);
+    else if (i == n)
+        snprintf(
+            why, KL__CLAUSE_WHY, "error while parsing precision: could not find end of precision specifier");
+    else if (!s[i] || !strchr("sdfebxXo", s[i]))
+        snprintf(why, KL__CLAUSE_WHY, "unrecognized formatting clause \"%c\"", s[i]);
+    else
+        *clause = s[i];
+    return i + 1;
 }
 
 /* Formats one clause after its "%"; returns its length in the text. */
 static size_t clause(form *f, const char *s, size_t n, kl__cval v)
 {
-    size_t i = 0;
-    int precision = -1;
-    if (n && s[0] == '.') {
-        precision = 0;
-        for (i = 1; i < n && isdigit((unsigned char)s[i]); i++)
-            precision = precision > PRECISION_MAX ? precision : precision * 10 + s[i] - '0';
-        if (precision > PRECISION_MAX)
-            precision = PRECISION_MAX;
-    }
-    char c = i < n ? s[i] : 0;
+    int precision;
+    char c, why[KL__CLAUSE_WHY];
+    size_t len = kl__cel_clause(s, n, &c, &precision, why);
     switch (c) {
     case 's': show(f, v, 0); break;
     case 'd': decimal(f, v); break;
@@ -221,11 +252,10 @@ static size_t clause(form *f, const char *s, size_t n, kl__cval v)
     case 'X':
     case 'o': whole(f, c, v); break;
     default:
-        f->failure = c ? kl__cval_err(
-                         f->e, "could not parse formatting clause: unrecognized formatting clause \"%c\"", c)
+        f->failure = n ? kl__cval_err(f->e, "could not parse formatting clause: %s", why)
                        : kl__cval_err(f->e, "unexpected end of string");
     }
-    return i + 1;
+    return len;
 }
 
 kl__cval kl__cel_format(kl__cev *e, const kl__cval *a, size_t n)

@@ -63,6 +63,11 @@ void kl__say_forbidden(kl__causes *c, const kl__place *at, const char *fmt, ...)
     kl_free(why);
 }
 
+void kl__say_internal(kl__causes *c, const kl__place *at, const char *why)
+{
+    say(c, at, "InternalError", kl_sprintf("Internal error: %s", why));
+}
+
 static bool only_texts(const kl_value *v)
 {
     const char *key;

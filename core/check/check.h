@@ -24,6 +24,8 @@ typedef struct kl__place {
 
 /* --- complaints, as field.Error words them ------------------------------------------------- */
 void kl__say_required(kl__causes *c, const kl__place *at, const char *why); /* why may be "" */
+/* The fault is said to be the server's, as kube-apiserver says it of some. */
+void kl__say_internal(kl__causes *c, const kl__place *at, const char *why);
 void kl__say_forbidden(kl__causes *c, const kl__place *at, const char *fmt, ...) KL_PRINTF(3, 4);
 /* `bad` NULL shows as null */
 void kl__say_invalid(kl__causes *c, const kl__place *at, const kl_value *bad, const char *fmt, ...)

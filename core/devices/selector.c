@@ -65,8 +65,10 @@ static void check_expression(
     kl_err err = KL_ERR_INIT;
     if (strlen(text) > EXPRESSION_MAX)
         kl__say_too_long(c, at, EXPRESSION_MAX);
-    else if (kl_cel_compile(env, text, &p, &err))
-        kl__say_invalid_text(c, at, text, "compilation failed: %s", kl_err_message(&err));
+    else if (kl_cel_compile(env, text, &p, &err) == KL_EREJECTED)
+        kl__say_internal(c, at, kl_err_message(&err));
+    else if (!p)
+        kl__say_invalid_text(c, at, text, "%s", kl_err_message(&err));
     else if (kl_cel_type_of(p)->kind != KL_C_BOOL && kl_cel_type_of(p)->kind != KL_C_DYN) {
         kl_buf type = KL_BUF_INIT;
         put_type(kl_cel_type_of(p), &type);

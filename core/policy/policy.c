@@ -19,7 +19,7 @@
 typedef struct expression {
     const char *text;
     kl_cel *program; /* NULL: there is no expression, or it does not compile */
-    char *why;       /* why it does not compile */
+    kl_err why;      /* why it does not compile */
 } expression;
 
 typedef struct expressions {
@@ -52,7 +52,7 @@ static void expressions_free(expressions *e)
 {
     for (size_t i = 0; i < e->n; i++) {
         kl_cel_free(e->v[i].program);
-        kl_free(e->v[i].why);
+        kl_err_fini(&e->v[i].why);
     }
     kl_free(e->v);
 }
@@ -138,8 +138,8 @@ static outcome evaluate(const expression *x, kl_cel_run *run, uint64_t *budget, 
 {
     outcome o = {0};
     kl_err err = KL_ERR_INIT;
-    if (x->why)
-        o.failure = kl_sprintf("compilation error: %s", x->why);
+    if (x->why.status)
+        o.failure = kl_sprintf("compilation error: %s", kl_err_message(&x->why));
     if (!x->program)
         return o;
     kl_status st = kl_cel_eval(x->program, run, &o.value, &err);

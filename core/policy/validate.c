@@ -98,11 +98,13 @@ static void check_match(kl__causes *c, const kl_value *match, const kl__place *a
 static kl_cel *check_expression(kl__causes *c, const kl_cel_env *env, const char *text, const char *shown,
     kl_cel_returns returns, const kl__place *at)
 {
-    char *why = NULL;
+    kl_err why = KL_ERR_INIT;
     kl_cel *p = kl_cel_request_compile(env, text, returns, &why);
-    if (!p)
-        kl__say_invalid_text(c, at, shown, "%s", why);
-    kl_free(why);
+    if (!p && why.status == KL_EREJECTED)
+        kl__say_internal(c, at, kl_err_message(&why));
+    else if (!p)
+        kl__say_invalid_text(c, at, shown, "%s", kl_err_message(&why));
+    kl_err_fini(&why);
     return p;
 }
 

@@ -119,23 +119,18 @@ static bool comes_to(const kl__ctype *t, kl_cel_returns returns)
     return false;
 }
 
-kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, char **why)
+kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, kl_err *why)
 {
     static const char *const wanted[] = {"", "bool", "string", "one of [string null_type]"};
-    kl_err err = KL_ERR_INIT;
     kl_cel *p = NULL;
-    if (kl_cel_compile(env, text, &p, &err))
-        *why = kl_sprintf("compilation failed: %s", kl_err_message(&err));
-    else if (!comes_to(kl_cel_type_of(p), returns)) {
-        kl_buf b = KL_BUF_INIT;
-        kl__ctype_print(kl_cel_type_of(p), &b);
-        *why = kl_sprintf("must evaluate to %s but got %s", wanted[returns], kl_buf_str(&b));
-        kl_buf_fini(&b);
-        kl_cel_free(p);
-        p = NULL;
-    }
-    kl_err_fini(&err);
-    return p;
+    if (kl_cel_compile(env, text, &p, why) || comes_to(kl_cel_type_of(p), returns))
+        return p;
+    kl_buf b = KL_BUF_INIT;
+    kl__ctype_print(kl_cel_type_of(p), &b);
+    kl_fail(why, KL_EINVAL, "must evaluate to %s but got %s", wanted[returns], kl_buf_str(&b));
+    kl_buf_fini(&b);
+    kl_cel_free(p);
+    return NULL;
 }
 
 /* ---------------------------------------------------------------- conditions as they are written */
@@ -195,19 +190,23 @@ void kl_cel_conditions_validate(
     }
     for (size_t i = 0; i < kl_value_len(list) && i < CONDITIONS_MAX; i++) {
         const char *expression = kl_value_str_at(kl_value_item(list, i), "expression", NULL);
-        char *text = kl_cel_trimmed(expression ? expression : ""), *why = NULL;
+        char *text = kl_cel_trimmed(expression ? expression : "");
+        kl_err why = KL_ERR_INIT;
         if (!*text)
             tell(&t, "FieldValueRequired", i, "expression", "Required value");
         else
             kl_cel_free(kl_cel_request_compile(env, text, KL_CEL_RETURNS_BOOL, &why));
-        if (why) {
+        if (why.status == KL_EREJECTED)
+            tell(&t, "InternalError", i, "expression", "Internal error: %s", kl_err_message(&why));
+        else if (why.status) {
             const kl_value *v = kl_value_of_str(text);
             char *shown = kl_value_to_json(v);
-            tell(&t, "FieldValueInvalid", i, "expression", "Invalid value: %s: %s", shown, why);
+            tell(&t, "FieldValueInvalid", i, "expression", "Invalid value: %s: %s", shown,
+                kl_err_message(&why));
             kl_free(shown);
             kl_value_unref(v);
         }
-        kl_free(why);
+        kl_err_fini(&why);
         kl_free(text);
         check_name(&t, list, i);
     }
@@ -234,7 +233,7 @@ struct kl_cel_conditions {
     struct kl__condition {
         const char *text;
         kl_cel *program;
-        char *why; /* why it does not compile */
+        kl_err why; /* why it does not compile */
     } v[];
 };
 
@@ -255,7 +254,7 @@ void kl_cel_conditions_free(kl_cel_conditions *c)
 {
     for (size_t i = 0; c && i < c->n; i++) {
         kl_cel_free(c->v[i].program);
-        kl_free(c->v[i].why);
+        kl_err_fini(&c->v[i].why);
     }
     kl_free(c);
 }
@@ -284,7 +283,7 @@ static bool holds(trial *t, const struct kl__condition *c)
     const kl_value *v = NULL;
     kl_err err = KL_ERR_INIT;
     if (!c->program) {
-        fail(t, "compilation error: %s", c->why);
+        fail(t, "compilation error: %s", kl_err_message(&c->why));
         return true;
     }
     kl_status st = kl_cel_eval(c->program, t->run, &v, &err);

@@ -36,9 +36,9 @@ typedef enum kl_cel_returns {
     KL_CEL_RETURNS_STRING,
     KL_CEL_RETURNS_STRING_OR_NULL
 } kl_cel_returns;
-/* Compiles an expression with a result of that type. NULL: *why describes the mistake; the caller frees
- * it. */
-kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, char **why);
+/* Compiles an expression with a result of that type. NULL: `why` tells the mistake; its status is that of
+ * kl_cel_compile. */
+kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, kl_err *why);
 
 /* Validates conditions; the fields of complaints begin with `path`. */
 void kl_cel_conditions_validate(const kl_cel_env *env, const kl_value *conditions, const char *path,

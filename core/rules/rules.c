@@ -315,7 +315,7 @@ static char *compile(kl_cel_env *env, const char *text, kl__ckind wanted, const 
     kl_err err = KL_ERR_INIT;
     char *why = NULL;
     if (kl_cel_compile(env, text, out, &err))
-        why = kl_sprintf("%scompilation failed: %s", *what ? "messageExpression " : "", kl_err_message(&err));
+        why = kl_sprintf("%s%s", *what ? "messageExpression " : "", kl_err_message(&err));
     else if (kl_cel_type_of(*out)->kind != wanted)
         why = kl_strdup(
             *what ? "messageExpression must evaluate to a string" : "cel expression must evaluate to a bool");

@@ -17,6 +17,9 @@ typedef void kl_cel_complain(
  * same schema was accepted before, so only the total of its costs counts. */
 kl_cel_rules *kl_cel_rules_new(
     const kl_value *schema, const char *path, bool accepted, kl_cel_complain *complain, void *arg);
+/* Whether the defaults in that schema satisfy the rules; the fields of complaints begin with `path`. */
+void kl_cel_rules_check_defaults(
+    const kl_cel_rules *r, const char *path, kl_cel_complain *complain, void *arg);
 void kl_cel_rules_free(kl_cel_rules *r); /* NULL is fine */
 
 /* Whether `object` satisfies the rules; `old` is the object that it replaces, or NULL. An unchanged part that

@@ -17,6 +17,7 @@ typedef struct checker {
     void *arg;
     kl_buf path;
     int64_t budget; /* negative: spent */
+    size_t said;
 } checker;
 
 static void walk(checker *c, const kl__cplace *p, const kl_value *o, const kl_value *old, past was);
@@ -54,6 +55,7 @@ static void KL_PRINTF(5, 6)
         ? kl_sprintf("%s%s%s", c->path.len ? path : "", c->path.len ? "." : "", r->field)
         : kl_strdup(path);
     c->complain(c->arg, warns, reason, field, text);
+    c->said++;
     kl_free(field);
     kl_free(text);
 }
@@ -290,5 +292,39 @@ void kl_cel_rules_check(
     checker c = {.complain = complain, .arg = arg, .budget = KL_CEL_OBJECT_COST};
     past was = {.known = old != NULL, .now = object, .old = old};
     walk(&c, r->root, object, old, was);
+    kl_buf_fini(&c.path);
+}
+
+/* Checks the default of a place as an update to itself and, for the sake of optional old values, as a new
+ * one; then the defaults below. */
+static void walk_defaults(checker *c, const kl__cplace *p)
+{
+    const kl_value *it = kl_value_get(p->schema, "default");
+    size_t mark = c->path.len, said = c->said;
+    if (it) {
+        kl_buf_puts(&c->path, ".default");
+        walk(c, p, it, it, (past){0});
+        if (c->said == said)
+            walk(c, p, it, NULL, (past){0});
+        cut(c, mark);
+    }
+    if (p->items) {
+        kl_buf_puts(&c->path, ".items");
+        walk_defaults(c, p->items);
+        cut(c, mark);
+    }
+    for (size_t i = 0; i < p->nmembers; i++) {
+        kl_buf_printf(&c->path, ".properties[%s]", p->members[i].key);
+        walk_defaults(c, p->members[i].place);
+        cut(c, mark);
+    }
+}
+
+void kl_cel_rules_check_defaults(
+    const kl_cel_rules *r, const char *path, kl_cel_complain *complain, void *arg)
+{
+    checker c = {.complain = complain, .arg = arg, .budget = KL_CEL_OBJECT_COST};
+    kl_buf_puts(&c.path, path);
+    walk_defaults(&c, r->root);
     kl_buf_fini(&c.path);
 }

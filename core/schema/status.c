@@ -251,7 +251,7 @@ kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, cons
     if (!c->len)
         return KL_OK;
     for (size_t i = 0; i < c->kept; i++)
-        if (!strcmp(c->v[i].reason, "InternalError")) {
+        if (!strcmp(c->v[i].reason, KL__CAUSE_FAILED)) {
             kl_status failed = kl__fail_internal(err, "%s", c->v[i].message);
             kl__causes_fini(c);
             return failed;

@@ -203,8 +203,13 @@ static void check_schema(
     else {
         size_t before = causes->len;
         kl__structural_validate(path, json, a->builtin, causes);
-        if (causes->len == before) /* rules are checked against types, which an invalid schema lacks */
-            kl_cel_rules_free(kl_cel_rules_new(json, path, accepted(a, version), complain, causes));
+        /* rules are checked against types, which an invalid schema lacks */
+        kl_cel_rules *r = causes->len == before
+            ? kl_cel_rules_new(json, path, accepted(a, version), complain, causes)
+            : NULL;
+        if (r && causes->len == before)
+            kl_cel_rules_check_defaults(r, path, complain, causes);
+        kl_cel_rules_free(r);
     }
     kl_free(path);
 }

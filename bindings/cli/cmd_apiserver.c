@@ -190,6 +190,7 @@ static int check_options(apiserver *a)
     if (o->audit_policy && !o->audit_log)
         return cli_fail(2, "apiserver", "--audit-policy needs --audit-log FILE");
     o->collect = !a->bare;
+    o->complete = true;
     o->rbac = rbac;
     /* kubectl sends no token over plain HTTP */
     o->tls |= o->rbac || o->tls_cert || o->client_ca;

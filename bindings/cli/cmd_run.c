@@ -70,7 +70,8 @@ static int connect_server(session *s, size_t number)
             &(kl_server_options){.listen = s->o.server.listen,
                 .data = s->o.server.data,
                 .insecure_anywhere = s->o.server.insecure_anywhere,
-                .collect = true},
+                .collect = true,
+                .complete = true},
             &s->o.server.crds, &s->server);
         if (code)
             return code;

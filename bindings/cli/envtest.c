@@ -123,7 +123,7 @@ static int serve(const kl_server_options *o)
 static int run_apiserver(int argc, char **argv)
 {
     const char *address = "127.0.0.1", *port = "6443", *certs = NULL, *modes = "AlwaysAllow";
-    kl_server_options o = {.tls = true};
+    kl_server_options o = {.tls = true, .complete = true};
     const flag flags[] = {
         {"bind-address", &address},
         {"secure-port", &port},

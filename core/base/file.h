@@ -23,7 +23,7 @@ KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl
  * Anything but a regular file, such as /dev/stdout, is opened as it is. The caller closes *fd. */
 KL_NODISCARD kl_status kl_file_open_private(const char *path, int *fd, kl_err *err);
 
-/* A file of a command line that is read piece by piece, for what is too large to hold: a regular file, a
+/* A file of a command line that is read piece by piece because it is too large to hold: a regular file, a
  * shell's pipe, or a FIFO, which may have no writer yet. The path is borrowed. Failures are those of
  * kl_file_read_given. Owner thread. */
 typedef struct kl_file kl_file;

@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -63,6 +65,38 @@ bool kl_listen_loopback_name(const char *host)
 bool kl_listen_loopback(const char *address)
 {
     return kl_listen_loopback_name(address) || (address && !strncmp(address, UNIX, strlen(UNIX)));
+}
+
+/* The first address of an interface that is up and no loopback. */
+static bool own_address(struct in_addr *out)
+{
+    struct ifaddrs *all = NULL;
+    bool found = false;
+    if (getifaddrs(&all))
+        return false;
+    for (const struct ifaddrs *a = all; a && !found; a = a->ifa_next) {
+        found = a->ifa_addr && a->ifa_addr->sa_family == AF_INET && (a->ifa_flags & IFF_UP)
+            && !(a->ifa_flags & IFF_LOOPBACK);
+        if (found)
+            *out = ((const struct sockaddr_in *)(const void *)a->ifa_addr)->sin_addr;
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+bool kl_listen_elsewhere(const char *address, char ip[INET_ADDRSTRLEN], uint16_t *port)
+{
+    char *host = NULL, *number = NULL;
+    struct in_addr at = {0};
+    *port = 0;
+    if (!split_address(address, &host, &number))
+        return false;
+    *port = (uint16_t)strtoul(number, NULL, 10);
+    bool given = host && inet_pton(AF_INET, host, &at) == 1 && at.s_addr && !kl_listen_loopback_name(host),
+         found = given || own_address(&at);
+    kl_free(host);
+    kl_free(number);
+    return found && inet_ntop(AF_INET, &at, ip, INET_ADDRSTRLEN);
 }
 
 kl_status kl_listen(const char *address, int *out, kl_err *err)

@@ -3,6 +3,7 @@
 #define KL_HTTPD_LISTEN_H
 
 #include <stdbool.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include "base/err.h"
 
@@ -15,6 +16,10 @@ bool kl_listen_loopback(const char *address);
 /* Whether a Host header names this machine's loopback: localhost, 127.x.y.z, [::1]; with or without a
  * port. */
 bool kl_listen_loopback_name(const char *host);
+/* The IPv4 address at which other machines would look for what listens at `address` (of kl_listen_address):
+ * that, or for loopback, any and IPv6 an address of this machine. False: there is none. *port 0: it is a
+ * path. */
+bool kl_listen_elsewhere(const char *address, char ip[INET_ADDRSTRLEN], uint16_t *port);
 /* The address at which fd can be reached from this machine: "127.0.0.1:PORT" when it listens on every
  * address, "unix:PATH" (port 0) for a Unix socket. The caller frees. */
 char *kl_listen_address(int fd, uint16_t *port);

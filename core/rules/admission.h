@@ -36,7 +36,7 @@ typedef enum kl_cel_returns {
     KL_CEL_RETURNS_STRING,
     KL_CEL_RETURNS_STRING_OR_NULL
 } kl_cel_returns;
-/* Compiles an expression with a result of that type. NULL: `why` tells the mistake; its status is that of
+/* Compiles an expression with a result of that type. NULL: `why` describes the mistake; its status is that of
  * kl_cel_compile. */
 kl_cel *kl_cel_request_compile(const kl_cel_env *env, const char *text, kl_cel_returns returns, kl_err *why);
 

@@ -40,7 +40,7 @@ bool kl__causes_full(kl__causes *c);
 /* Appends the causes of `more` to those of `c`. */
 void kl__causes_join(kl__causes *c, kl__causes *more);
 /* `reason` is "FieldValueInvalid", "FieldValueRequired"...; the message is what follows "field: ". With
- * KL__CAUSE_FAILED the answer is 500 and tells this message alone. */
+ * KL__CAUSE_FAILED the answer is 500 with this message alone. */
 #define KL__CAUSE_FAILED "Failed"
 void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)
     KL_PRINTF(4, 5);

@@ -1,8 +1,7 @@
 /* load.c - loads objects from files into the server, before or while it serves, prerequisites first.
  *
  * Definitions come before their objects, namespaces before their contents; a namespace that is not in the
- * files is created. All objects are decoded first, so that they can be sorted. The text of a file is read
- * piece by piece, so a dump needs only the memory of its objects. */
+ * files is created. All objects are decoded first (documents.h), so that they can be sorted. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,15 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/resource.h"
-#include "value/yaml.h"
-#include "wire/stream.h"
 #include "schema/edit.h"
 #include "schema/normalize.h"
 #include "verbs/collect.h"
+#include "server/documents.h"
 #include "server/durable.h"
 #include "verbs/lifecycle.h"
 #include "server/state.h"
@@ -79,6 +76,28 @@ static void keep_identity(kl_server *s, const kl__kind *k, const kl_value *objec
     *stored = now;
 }
 
+/* Kinds of the first objects of a server, which another server's may differ from in what cannot be changed.
+ */
+#define REPLACED                                                                                             \
+    "/services networking.k8s.io/servicecidrs scheduling.k8s.io/priorityclasses "                            \
+    "flowcontrol.apiserver.k8s.io/flowschemas flowcontrol.apiserver.k8s.io/prioritylevelconfigurations"
+
+/* Stores an object in place of the one that is there, and of which it is no valid update. */
+static kl_status replace(
+    const kl__call *c, const char *key, const kl_value *o, const kl_value **out, kl_err *err)
+{
+    const kl_value *old = kl__store_remove(c->w->store, c->kind->bucket, key, NULL), *fresh = kl_value_ref(o);
+    kl__after_remove(c->w, c->kind, old);
+    KL_CUT(&fresh, "metadata", "resourceVersion");
+    kl_err_fini(err);
+    kl_status st = kl__verb_create(c, fresh, out, err);
+    if (st)
+        kl__store_put(c->w->store, c->kind->bucket, key, kl_value_ref(old));
+    kl_value_unref(fresh);
+    kl_value_unref(old);
+    return st;
+}
+
 typedef struct how {
     kl__validation validation;
     bool tables; /* {} may be a list */
@@ -122,6 +141,8 @@ static kl_status load_locked(kl_server *s, const kl_value *object, how how, kl_e
         if (kl_object_uid(o))
             KL_CUT(&o, "metadata", "uid");
         st = kl__verb_update(&c, o, &out, &code, err);
+        if (st && kl__status_code(err) == 422 && kl__kind_among(k, REPLACED))
+            st = replace(&c, key, o, &out, err);
     } else if (!st)
         st = kl__verb_create(&c, o, &out, err);
     if (!st)
@@ -190,8 +211,9 @@ static int rank(const kl_value *o)
     return !strcmp(kind, "CustomResourceDefinition") ? 0 : !strcmp(kind, "Namespace") ? 1 : 2;
 }
 
-static void batch_add(struct batch *b, const kl_value *o)
+static void batch_add(void *arg, const kl_value *o)
 {
+    struct batch *b = arg;
     if (b->len == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 64;
         b->v = kl_realloc(b->v, b->cap * sizeof *b->v);
@@ -200,116 +222,10 @@ static void batch_add(struct batch *b, const kl_value *o)
     b->len++;
 }
 
-/* Takes one item of a list, which may leave its type to the list. */
-static void take_item(struct batch *b, const kl_value *item, const char *version, const char *list_kind)
+static kl_status read_file(const char *path, struct batch *b, kl_err *err)
 {
-    char *kind = kl_strndup(list_kind, strlen(list_kind) - 4);
-    batch_add(b, *kind ? kl_object_with_type(item, version, kind) : kl_value_ref(item));
-    kl_free(kind);
-}
-
-/* Takes one document, and owns `v`. A list is split into its items, so that these are sorted, too. */
-static kl_status take_document(void *arg, const kl_value *v, kl_err *err)
-{
-    (void)err;
-    const kl_value *items = kl_value_get(v, "items");
-    const char *kind = kl_object_kind(v);
-    if (!kind || kl_value_type(items) != KL_ARRAY || !is_list(kind)) {
-        batch_add(arg, v);
-        return KL_OK;
-    }
-    for (size_t i = 0; i < kl_value_len(items); i++)
-        take_item(arg, kl_value_item(items, i), kl_object_api_version(v), kind);
-    kl_value_unref(v);
-    return KL_OK;
-}
-
-static kl_status read_whole(const char *path, struct batch *b, kl_err *err)
-{
-    kl_buf text = KL_BUF_INIT;
     b->file = path;
-    kl_status st = kl_file_read_given(path, "a file of objects", &text, err);
-    if (!st)
-        st = kl_yaml_each(path, text.data ? text.data : "", text.len, take_document, b, err);
-    kl_buf_fini(&text);
-    return st;
-}
-
-/* A file that is read piece by piece; the first piece can be inspected before it is read. */
-struct pieces {
-    kl_file *file;
-    char first[1 << 16];
-    size_t len, at;
-};
-
-static kl_status next_piece(void *from, char *piece, size_t room, size_t *got, kl_err *err)
-{
-    struct pieces *p = from;
-    if (p->at == p->len)
-        return kl_file_next(p->file, piece, room, got, err);
-    *got = p->len - p->at < room ? p->len - p->at : room;
-    memcpy(piece, p->first + p->at, *got);
-    p->at += *got;
-    return KL_OK;
-}
-
-static kl_status keep_item(void *arg, const kl_value *object, kl_err *err)
-{
-    (void)err;
-    batch_add(arg, object);
-    return KL_OK;
-}
-
-/* Reads the items of a list in JSON. *is: whether the text is such a list, complete and not empty; if not, no
- * item is taken. */
-static kl_status read_list(struct pieces *p, struct batch *b, bool *is, kl_err *err)
-{
-    struct batch items = {.file = b->file};
-    const kl_value *envelope = NULL;
-    kl_stream *stream = kl_stream_list_new(&(kl_stream_handler){.item = keep_item, .arg = &items});
-    char *piece = kl_new_array(char, sizeof p->first);
-    size_t n = 1;
-    kl_status st = KL_OK, parsed = KL_OK;
-    while (!st && !parsed && n) {
-        st = next_piece(p, piece, sizeof p->first, &n, err);
-        if (!st && n)
-            parsed = kl_stream_feed(stream, piece, n, NULL);
-    }
-    if (!st && !parsed)
-        parsed = kl_stream_finish(stream, &envelope, NULL);
-    const char *kind = kl_object_kind(envelope);
-    *is = !st && !parsed && items.len && kind && is_list(kind);
-    for (size_t i = 0; i < items.len; i++) {
-        if (*is)
-            take_item(b, items.v[i].object, kl_object_api_version(envelope), kind);
-        kl_value_unref(items.v[i].object);
-    }
-    kl_free(items.v);
-    kl_free(piece);
-    kl_value_unref(envelope);
-    kl_stream_free(stream);
-    return st;
-}
-
-static kl_status read_pieces(const char *path, struct batch *b, kl_err *err)
-{
-    struct pieces *p = kl_new(struct pieces);
-    b->file = path;
-    bool read = false;
-    kl_status st = kl_file_open(path, &p->file, err);
-    if (!st)
-        st = kl_file_next(p->file, p->first, sizeof p->first, &p->len, err);
-    size_t i = 0;
-    while (i < p->len && p->first[i] && strchr(" \n\r\t", p->first[i]))
-        i++;
-    bool json = i < p->len && (p->first[i] == '{' || p->first[i] == '[');
-    if (!st && json)
-        st = read_list(p, b, &read, err);
-    else if (!st)
-        st = kl_yaml_each_from(path, &(kl_yaml_source){next_piece, p}, take_document, b, err);
-    kl_file_close(p->file);
-    kl_free(p);
-    return st || read || !json ? st : read_whole(path, b, err);
+    return kl__documents_each(path, batch_add, b, err);
 }
 
 static bool is_manifest(const struct dirent *e)
@@ -350,9 +266,9 @@ kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl
         }
         free(names);
         for (int i = 0; i < n && !st; i++)
-            st = read_pieces(files[i], &b, err);
+            st = read_file(files[i], &b, err);
     } else
-        st = S_ISREG(about.st_mode) ? read_pieces(path, &b, err) : read_whole(path, &b, err);
+        st = read_file(path, &b, err);
     if (b.len)
         qsort(b.v, b.len, sizeof *b.v, by_rank);
     for (size_t i = 0; i < b.len && !st; i++) {

@@ -5,6 +5,7 @@
  * owner calls kl_server_tick. */
 #include "server/server.h"
 
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "verbs/access.h"
+#include "verbs/first.h"
 #include "server/durable.h"
 #include "server/rest.h"
 #include "server/state.h"
@@ -25,6 +27,7 @@
 #include "owners/owners.h"
 
 #define HISTORY 10000
+#define HTTPS_PORT 443
 #define BOOKMARK_EVERY KL_SECONDS(60)
 
 void kl_server_tick(kl_server *s)
@@ -82,23 +85,13 @@ static void on_change(void *arg, kl__bucket *b, const kl__change *c)
                 .now = c->now});
 }
 
-static void first_objects(kl_server *s)
+/* Makes what says where the server is, once it listens. */
+static kl_status first_serve(kl_server *s, kl_err *err)
 {
-    static const char *const names[] = {"default", "kube-system", "kube-public", "kube-node-lease"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        kl__call c = {.w = &s->world,
-            .kind = kl__kinds_get(s->world.kinds, "", "v1", "namespaces"),
-            .manager = "kube-apiserver"};
-        if (kl__bucket_get(c.kind->bucket, names[i]))
-            continue;
-        const kl_value *name = kl_value_of_str(names[i]),
-                       *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
-        if (kl__verb_create(&c, o, &out, NULL))
-            kl_mem_die("the initial namespaces could not be created");
-        kl_value_unref(name);
-        kl_value_unref(o);
-        kl_value_unref(out);
-    }
+    char ip[INET_ADDRSTRLEN];
+    uint16_t port;
+    bool reached = kl_listen_elsewhere(kl_httpd_address(s->httpd), ip, &port);
+    return kl__first_serve(&s->world, reached ? ip : NULL, port ? port : HTTPS_PORT, err);
 }
 
 static void server_free(kl_server *s)
@@ -173,6 +166,7 @@ static void begin_world(kl_server *s, const kl_server_options *o, kl_clock *cloc
         .owners = o->collect ? kl__owners_new(o->fixtures) : NULL,
         .chance = {o->seed},
         .seeded = o->seed,
+        .complete = o->complete,
         .policies = kl_policies_new(),
         .webhook = o->webhook,
         .webhook_arg = o->webhook_arg,
@@ -218,7 +212,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     if (!st)
         st = kl__durable_restore(s, err);
     if (!st)
-        first_objects(s);
+        st = kl__first_make(&s->world, err);
     if (!st)
         st = begin_users(s, o, err);
     if (!st && o->audit_log)
@@ -246,6 +240,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         st = kl_httpd_start(&http, &s->httpd, err);
     if (!st)
         s->url = kl_sprintf("%s://%s", s->ring ? "https" : "http", kl_httpd_address(s->httpd));
+    if (!st)
+        st = first_serve(s, err);
     kl_unlock(&s->mu);
     if (st) {
         server_free(s);

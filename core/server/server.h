@@ -62,6 +62,9 @@ typedef struct kl_server_options {
     void *extra_arg;
     /* The seed of uids and generated names, so that the same calls create the same objects. 0: random. */
     uint64_t seed;
+    /* It has the objects that kube-apiserver makes for itself: the Service `kubernetes`, APIServices and
+     * others (verbs/first.h). Otherwise only the namespaces */
+    bool complete;
     bool loads; /* the caller loads objects next: /readyz fails until kl_server_loaded */
 } kl_server_options;
 

@@ -14,4 +14,8 @@ void kl__serving_begin(const kl__kind *k, kl_time wall, const kl_value **o);
 /* Adds complaints to w->causes. False: another room checks the kind. */
 bool kl__serving_validate(const kl__write *w);
 
+/* What kube-apiserver has of these kinds at its start: a list in JSON; the times of conditions are left out.
+ */
+extern const char kl_serving_defaults[];
+
 #endif

@@ -6,6 +6,7 @@
 #include "model/resource.h"
 #include "schema/edit.h"
 #include "schema/normalize.h"
+#include "verbs/first.h"
 #include "verbs/lifecycle.h"
 #include "show/render.h"
 
@@ -129,6 +130,8 @@ kl_status kl__write_end(
         now = kl__store_remove(c->w->store, c->kind->bucket, key, w->stored);
         kl__after_remove(c->w, c->kind, now);
     } else {
+        const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
+        kl__first_addresses(c->w, c->kind, e ? e->object : NULL, w->stored);
         now = kl_value_ref(kl__store_put(c->w->store, c->kind->bucket, key, kl_value_ref(w->stored)));
         kl__after_put(c->w, c->kind, now);
     }

@@ -10,6 +10,7 @@
 #include "model/object.h"
 #include "model/time.h"
 #include "verbs/definition.h"
+#include "verbs/first.h"
 #include "schema/edit.h"
 #include "schema/structural.h"
 #include "verbs/lifecycle.h"
@@ -77,6 +78,7 @@ void kl__crd_reconsider(kl__world *w, const char *group)
         }
         kl_value_unref(o);
     }
+    kl__first_versions(w, group);
 }
 
 /* ------------------------------------------------------------------ validation */

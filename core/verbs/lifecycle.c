@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "verbs/access.h"
+#include "verbs/first.h"
 #include "schema/edit.h"
 
 static bool is(const kl__kind *k, const char *group, const char *plural)
@@ -129,6 +130,7 @@ void kl__after_put(kl__world *w, kl__kind *k, const kl_value *object)
 void kl__after_remove(kl__world *w, kl__kind *k, const kl_value *object)
 {
     const char *ns = kl_object_namespace(object);
+    kl__first_addresses(w, k, object, NULL);
     if (is(k, KL_RBAC_GROUP, "clusterroles"))
         kl__access_aggregate(w);
     if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {

@@ -10,32 +10,9 @@
 #include "schema/status.h"
 #include "value/finder.h"
 #include "verbs/access.h"
+#include "verbs/first.h"
 
-/* ------------------------------------------------------------------ the first ones */
-
-static kl_status make(kl__world *w, const kl_value *o, kl_err *err)
-{
-    bool role = !strcmp(kl_object_kind(o), "ClusterRole");
-    kl__call c = {.w = w,
-        .kind = kl__kinds_get(w->kinds, KL_RBAC_GROUP, "v1", role ? "clusterroles" : "clusterrolebindings"),
-        .manager = "kube-apiserver"};
-    const kl_value *out = NULL;
-    if (kl__bucket_get(c.kind->bucket, kl_object_name(o)))
-        return KL_OK;
-    kl_status st = kl__verb_create(&c, o, &out, err);
-    kl_value_unref(out);
-    return st;
-}
-
-kl_status kl__access_begin(kl__world *w, kl_err *err)
-{
-    const kl_value *all = NULL;
-    kl_status st = kl_value_decode(kl_rbac_defaults, strlen(kl_rbac_defaults), &all, err);
-    for (size_t i = 0; !st && i < kl_value_len(all); i++)
-        st = make(w, kl_value_item(all, i), err);
-    kl_value_unref(all);
-    return st;
-}
+kl_status kl__access_begin(kl__world *w, kl_err *err) { return kl__first_list(w, kl_rbac_defaults, err); }
 
 /* ------------------------------------------------------------------ those that gather others */
 

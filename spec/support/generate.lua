@@ -1,8 +1,9 @@
 -- generate.lua - regenerates committed data: it asks a real kube-apiserver (built by Go from its modules) for
--- its description, and writes core/schema/builtin_data.c, core/openapi/definitions.txt and the typed
--- clientsets in lua/kubelua/kubernetes; those in lua/kubelua/koordinator are generated from
--- controllers/koordinator/crds. `make generate` runs it.
+-- its description and its first objects, and writes core/schema/builtin_data.c, core/openapi/definitions.txt,
+-- core/rbac/defaults.c, core/serving/defaults.c and the typed clientsets in lua/kubelua/kubernetes; those in
+-- lua/kubelua/koordinator are generated from controllers/koordinator/crds. `make generate` runs it.
 
+local first = require "support.first"
 local process = require "support.process"
 local servers = require "support.servers"
 
@@ -16,7 +17,7 @@ if not assets then
   os.exit(1)
 end
 
-local server = servers.real { own = true }
+local server = servers.real { own = true, args = { "--enable-priority-and-fairness=true" } }
 local dir = process.tmpname ".openapi"
 process.run("mkdir -p " .. process.quote(dir))
 
@@ -54,6 +55,16 @@ gen("--crds controllers/koordinator/crds --also constants", "koordinator",
     Copyright The Kubernetes Authors;\n"
   .. "noderesourcetopology-api. All Apache License 2.0; controllers/koordinator/crds/README.md has versions \z
     and texts.")
+
+local RBAC = "/apis/rbac.authorization.k8s.io/v1/"
+first.file(server, "core/rbac/defaults.c", "the roles and bindings", [[
+#include "rbac/rbac.h"]], "kl_rbac_defaults",
+  { RBAC .. "clusterroles", RBAC .. "clusterrolebindings", RBAC .. "roles", RBAC .. "rolebindings" })
+first.file(server, "core/serving/defaults.c", "what configures the server, and PriorityClasses", [[
+#include "serving/serving.h"]], "kl_serving_defaults",
+  { "/apis/apiregistration.k8s.io/v1/apiservices", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+    "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
+    "/apis/networking.k8s.io/v1/servicecidrs", "/apis/scheduling.k8s.io/v1/priorityclasses" })
 
 server:stop()
 

@@ -141,7 +141,7 @@ local SYSTEM = set [[
   assert.h ctype.h errno.h fcntl.h fenv.h float.h inttypes.h limits.h locale.h malloc.h math.h poll.h pwd.h
   sched.h search.h semaphore.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
   stdio.h stdlib.h stdnoreturn.h string.h strings.h syslog.h termios.h time.h unistd.h wchar.h fnmatch.h
-  glob.h dirent.h getopt.h libgen.h link.h netdb.h endian.h byteswap.h
+  glob.h dirent.h getopt.h libgen.h link.h netdb.h ifaddrs.h endian.h byteswap.h
   arpa/inet.h net/if.h netinet/in.h netinet/tcp.h immintrin.h emmintrin.h
   sys/epoll.h sys/eventfd.h sys/ioctl.h sys/mman.h sys/prctl.h sys/random.h sys/resource.h sys/select.h
   sys/signalfd.h sys/socket.h sys/stat.h sys/statfs.h sys/syscall.h sys/time.h sys/timerfd.h sys/types.h

@@ -120,21 +120,36 @@ static char *bad_pattern(kl__cev *e, const kl__cexpr *x)
     return why;
 }
 
+/* Why a constant can be no key in x[key]; the caller frees. */
+static char *bad_key(kl__cev *e, const kl__cexpr *x)
+{
+    static const char *const names[] = {[KL_C_NULL] = "Null",
+        [KL_C_BYTES] = "Bytes",
+        [KL_C_TIME] = "Timestamp",
+        [KL_C_DURATION] = "Duration"};
+    kl__cval v = kl__cel_run(e, x);
+    bool bad = (size_t)v.kind < sizeof names / sizeof *names && names[v.kind];
+    return bad ? kl_sprintf("invalid qualifier type: types.%s", names[v.kind]) : NULL;
+}
+
 /* Evaluates the constants in an expression, as cel-go's planner does it, until one fails: *why, which the
  * caller frees. True: it is a constant itself. */
 static bool fold(kl__cev *e, const kl__cexpr *x, char **why)
 {
-    bool constant = true, pattern = false;
+    bool constant = true, second = false;
     for (size_t i = 0; i < x->n && !*why; i++) {
         bool it = x->arg[i] && fold(e, x->arg[i], why);
-        pattern = pattern || (it && i == 1);
+        second = second || (it && i == 1);
         constant = constant && it && !(x->optional && x->optional[i]);
     }
     if (*why || x->node == KL_E_CONST || x->node == KL_E_LIST || x->node == KL_E_MAP)
         return constant && !*why;
     if (x->node != KL_E_CALL)
         return false;
-    if (pattern && (!strcmp(x->name, "matches") || !strcmp(x->name, "find") || !strcmp(x->name, "findAll")))
+    if (second && !strcmp(x->name, "_[_]"))
+        *why = bad_key(e, x->arg[1]);
+    else if (second
+        && (!strcmp(x->name, "matches") || !strcmp(x->name, "find") || !strcmp(x->name, "findAll")))
         *why = bad_pattern(e, x->arg[1]);
     if (!constant || !kl__cel_converts(x))
         return false;

@@ -32,8 +32,9 @@ static char *worth(const char *text, uint64_t limit, uint64_t *cost)
     char *said = NULL;
     kl_cel_var var = {.is = KL_CEL_VALUE, .json = object};
     kl_cel_run run = {.vars = &var, .limit = limit};
-    if (kl_cel_compile(env, text, &p, &err))
-        said = kl_sprintf("? %s", kl_err_message(&err));
+    kl_status st = kl_cel_compile(env, text, &p, &err);
+    if (st) /* without "compilation failed: " and its like */
+        said = kl_sprintf("%s %s", st == KL_EREJECTED ? "!" : "?", strchr(kl_err_message(&err), ':') + 2);
     else if (kl_cel_eval(p, &run, &value, &err))
         said = kl_sprintf("! %s", kl_err_message(&err));
     else

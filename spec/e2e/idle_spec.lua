@@ -1,8 +1,10 @@
--- idle_spec.lua - the cost of idle `kubelua run` and `kubelua apiserver`.
+-- idle_spec.lua - the cost of idle `kubelua run`, `kubelua apiserver` and watches.
 
 local controller = require "support.controller"
+local new_api = require "support.api"
 local process = require "support.process"
 local servers = require "support.servers"
+local socket = require "cqueues.socket"
 local wait = require "support.wait"
 
 local CONTROLLERS = 10
@@ -55,5 +57,50 @@ describe("an empty embedded server", function()
       if kb >= 12 * 1024 then error(kb .. " KB", 0) end
       return true
     end)
+  end)
+end)
+
+local WATCHES = 1000
+local PER_WATCH = 48           -- KB
+local MAPS = "/api/v1/namespaces/default/configmaps"
+
+-- A connection with a watch of ConfigMaps, whose head was read.
+local function watching(server)
+  local host, port = server.url:match "^http://([^:]+):(%d+)$"
+  local s = assert(socket.connect(host, tonumber(port)))
+  s:settimeout(30)
+  s:setmode("b", "bf")
+  assert(s:write(("GET %s?watch=true HTTP/1.1\r\nHost: %s:%s\r\n\r\n"):format(MAPS, host, port)))
+  assert(s:flush())
+  local first = assert(s:read "*L")
+  assert(first:find "^HTTP/1.1 200", first)
+  repeat local line = assert(s:read "*L") until line == "\r\n"
+  return s
+end
+
+local function threads(pid)
+  return tonumber(process.read(("/proc/%d/status"):format(pid)):match "Threads:%s*(%d+)")
+end
+
+describe("a thousand idle watches", function()
+  it("need no thread each and little memory, and all hear of a change", function()
+    local server, watches = servers.embedded(), {}
+    finally(function()
+      for _, s in ipairs(watches) do s:close() end
+      server:stop()
+    end)
+    watches[1] = watching(server)
+    local before, memory = threads(server.api.pid), resident(server.api.pid)
+    for i = 2, WATCHES do watches[i] = watching(server) end
+    assert.equal(before, threads(server.api.pid))
+    if (os.getenv "KL_VARIANT" or "release") == "release" then
+      assert.is_true(resident(server.api.pid) - memory < WATCHES * PER_WATCH,
+        ("%d KB each"):format((resident(server.api.pid) - memory) // WATCHES))
+    end
+    local made = new_api(server):post(MAPS, { metadata = { name = "heard" } })
+    assert.equal(201, made.code)
+    for i, s in ipairs(watches) do
+      repeat local line = assert(s:read "*L", i) until line:find('"name":"heard"', 1, true)
+    end
   end)
 end)

@@ -3,16 +3,19 @@
 --   lua5.4 core/schema/builtin.lua DIR OMITTED > core/schema/builtin_data.c
 --
 -- DIR holds api.json and apis.json (aggregated discovery of /api and /apis) and one openapi-*.json for each
--- document of /openapi/v3. OMITTED has lines "TYPE FIELD" of what JSON leaves out at its zero value
--- (spec/realserver/proto). What comes out is derived from the Kubernetes API definitions (Apache License
+-- document of /openapi/v3. OMITTED has lines "TYPE FIELD" of what JSON leaves out at its zero value, and
+-- lines "TYPE FIELD NAME" of texts whose type in Go has that name (spec/realserver/proto). What comes out is derived from the Kubernetes API definitions (Apache License
 -- 2.0): names, types and merge rules, no prose. Run it again for another Kubernetes release.
 
 local json = require "dkjson"
 
 local dir = assert(arg[1], "usage: lua5.4 core/schema/builtin.lua DIR OMITTED > core/schema/builtin_data.c")
 
-local omitted = {}
-for line in io.lines((assert(arg[2], "OMITTED is missing"))) do omitted[line] = true end
+local omitted, named = {}, {}
+for line in io.lines((assert(arg[2], "OMITTED is missing"))) do
+  local key, name = line:match "^(%S+ %S+) (%S+)$"
+  if key then named[key] = name else omitted[line] = true end
+end
 
 local function read(path)
   local file = assert(io.open(path, "rb"))
@@ -94,6 +97,7 @@ local function field(owner, name, s, required)
   if type(s.default) == "table" and s.default ~= json.null then flag "d" end
   if required then flag "r" end
   if omitted[owner .. " " .. name] then flag "o" end
+  if named[owner .. " " .. name] then flag("go=" .. named[owner .. " " .. name]) end
   local kind = s["x-kubernetes-list-type"]
   if kind == "set" then flag "set" end
   if kind == "map" then flag("key=" .. table.concat(s["x-kubernetes-list-map-keys"], ",")) end
@@ -169,12 +173,14 @@ local function literal(line)
 end
 
 print [[
-/* builtin_data.c - the built-in kinds of Kubernetes 1.34 and their types, as text. Written by builtin.lua; do not edit.
+/* builtin_data.c - the built-in kinds of Kubernetes 1.34 and their types, as text.
  *
- * Derived from the Kubernetes API definitions, Copyright The Kubernetes Authors, Apache License 2.0: names, types and
- * merge rules of the API, without its descriptions. kinds.c and schema.c say how a line reads. */
+ * Written by builtin.lua; do not edit. Derived from the Kubernetes API definitions, Copyright The Kubernetes
+ * Authors, Apache License 2.0: names, types and merge rules of the API, without its descriptions. kinds.c and
+ * schema.c say how a line reads. */
 #include "schema/builtin.h"
 
+/* clang-format off */
 const char *const kl__builtin_kinds[] = {]]
 for _, line in ipairs(kinds) do print(literal(line)) end
 print [[    NULL,
@@ -184,4 +190,5 @@ const char *const kl__builtin_types[] = {]]
 table.sort(queue)
 for _, name in ipairs(queue) do print(literal(type_line(name))) end
 print [[    NULL,
-};]]
+};
+/* clang-format on */]]

@@ -75,15 +75,26 @@ static void note_unknown(struct walk *w, const char *key, size_t n)
     u->count++;
 }
 
-/* The type of the field in Go, where its schema tells: "[]v1.Container". Named strings read as strings. */
-static void add_go_type(const kl__schema *s, kl_buf *out)
+/* The name that the type of a text has in Go, if it is not "string". */
+static const char *go_text(const struct step *at)
+{
+    while (at && !at->key)
+        at = at->above;
+    const kl__field *f = at && at->owner && at->owner->type == KL_S_STRUCT && !at->owner->custom
+        ? kl__schema_field(at->owner, at->key, at->n)
+        : NULL;
+    return f && f->go ? f->go : "string";
+}
+
+/* The type of the field in Go, where its schema tells: "[]v1.Container". `text`: that of a text in it. */
+static void add_go_type(const kl__schema *s, const char *text, kl_buf *out)
 {
     const char *name = s->name;
     for (const char *p = name; p && (p = strchr(p, '.')); p++)
         if (strchr(p + 1, '.'))
             name = p + 1;
     switch (s->type) {
-    case KL_S_STRING: kl_buf_puts(out, "string"); return;
+    case KL_S_STRING: kl_buf_puts(out, text); return;
     case KL_S_BYTES: kl_buf_puts(out, "[]uint8"); return;
     case KL_S_INT: kl_buf_puts(out, s->narrow ? "int32" : "int64"); return;
     case KL_S_NUMBER: kl_buf_puts(out, "float64"); return;
@@ -96,7 +107,7 @@ static void add_go_type(const kl__schema *s, kl_buf *out)
     case KL_S_ANY: kl_buf_puts(out, "interface {}"); return;
     case KL_S_LIST:
         kl_buf_puts(out, "[]");
-        add_go_type(s->items, out);
+        add_go_type(s->items, text, out);
         return;
     case KL_S_MAP:
         if (s->items->type == KL_S_QUANTITY) {
@@ -104,7 +115,7 @@ static void add_go_type(const kl__schema *s, kl_buf *out)
             return;
         }
         kl_buf_puts(out, "map[string]");
-        add_go_type(s->items, out);
+        add_go_type(s->items, text, out);
         return;
     }
 }
@@ -145,7 +156,7 @@ static kl_status mismatch(struct walk *w, const kl__schema *s, const kl_value *v
     kl_buf type = KL_BUF_INIT, field = KL_BUF_INIT;
     char *digits = number && (s->type == KL_S_INT || s->type == KL_S_INT_OR_STRING) ? kl_value_to_json(v)
                                                                                     : NULL;
-    add_go_type(s, &type);
+    add_go_type(s, go_text(w->at), &type);
     add_go_field(w->at, &field);
     kl_status st = kl__fail_bad_request(w->err,
         "json: cannot unmarshal %s%s%s into Go struct field %s of type %s", kl__json_type(v),

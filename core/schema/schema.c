@@ -45,8 +45,10 @@ void kl__types_free(kl__types *t)
         return;
     for (size_t i = 0; i < t->len; i++) {
         kl__schema *s = t->nodes[i];
-        for (size_t k = 0; k < s->nfields; k++)
+        for (size_t k = 0; k < s->nfields; k++) {
             kl_free(s->fields[k].name);
+            kl_free(s->fields[k].go);
+        }
         for (char **k = s->keys; k && *k; k++)
             kl_free(*k);
         kl_free(s->keys);
@@ -169,6 +171,7 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
 {
     const char *colon = memchr(p, ':', (size_t)(end - p));
     char *name = kl_strndup(p, (size_t)(colon - p));
+    char *go = NULL;
     bool present = false, filled = false, retain = false, omitted = false;
     p = colon + 1;
     kl__schema *s = text_type(t, &p, end);
@@ -194,6 +197,8 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
         } else if (flag_value(p, n, "patch=", &value, &len)) {
             s->patch_merge = true;
             s->patch_key = len ? kl_strndup(value, len) : NULL;
+        } else if (flag_value(p, n, "go=", &value, &len)) {
+            go = kl_strndup(value, len);
         } else if (flag_value(p, n, "default=", &value, &len)) {
             char *text = kl_strndup(value, len);
             s->dflt = s->type == KL_S_INT ? kl_value_of_int(strtoll(text, NULL, 10)) : kl_value_of_str(text);
@@ -205,6 +210,7 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
     owner->fields[owner->nfields - 1].omitted = omitted;
     owner->fields[owner->nfields - 1].retain = retain;
     owner->fields[owner->nfields - 1].filled = filled;
+    owner->fields[owner->nfields - 1].go = go;
 }
 
 kl__types *kl__types_builtin(void)

@@ -40,6 +40,7 @@ typedef struct kl__field {
     bool omitted;  /* left out at its zero value: "", 0, false */
     bool retain;   /* strategic merge patch: $retainKeys */
     bool required; /* CRD: the object must have it */
+    char *go;      /* the name that the type of a text has in Go, also of one in a list; NULL: it has none */
 } kl__field;
 
 struct kl__schema {

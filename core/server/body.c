@@ -1,8 +1,6 @@
-/* body.c - reads the bodies of requests: an object as JSON, YAML or protobuf, a patch, options of a
- * deletion. */
+/* body.c - reads the bodies of requests: an object as JSON, YAML or protobuf, or a patch. */
 #include "server/body.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -73,7 +71,8 @@ static char *shown(const char *text, size_t n)
     return copy;
 }
 
-/* Fails with 400, and drops *body, if the body does not tell its kind. */
+/* Fails with 400, and drops *body, if the body does not tell its kind. text: shown in the failure; NULL: not.
+ */
 static kl_status check_head(const char *what, const char *text, size_t n, const kl_value **body, kl_err *err)
 {
     static const char object[] = "Go value of type struct { APIVersion string "
@@ -94,9 +93,9 @@ static kl_status check_head(const char *what, const char *text, size_t n, const 
     }
     if (!wrong)
         return KL_OK;
-    char *start = shown(text, n);
-    kl_status st = kl__fail_bad_request(
-        err, "%s: json: cannot unmarshal %s into %s (%s)", what, kl__json_type(wrong), into, start);
+    char *start = text ? shown(text, n) : NULL;
+    kl_status st = kl__fail_bad_request(err, "%s: json: cannot unmarshal %s into %s%s%s%s", what,
+        kl__json_type(wrong), into, start ? " (" : "", start ? start : "", start ? ")" : "");
     kl_free(start);
     kl_free(field);
     kl_value_unref(*body);
@@ -104,27 +103,39 @@ static kl_status check_head(const char *what, const char *text, size_t n, const 
     return st;
 }
 
-kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
+/* `what` begins the message about what is no object. `typed`: it has to tell its kind, and is shown if it
+ * cannot. */
+static kl_status read_body(kl_httpd_request *http, const char *what, bool protobuf, bool typed, bool shows,
+    const kl_value **out, kl_err *err)
 {
     size_t n;
     const char *text = kl_httpd_body(http, &n), *type = kl_httpd_header(http, "Content-Type");
     bool json = !type || !*type || media_is(type, "application/json")
         || media_is(type, "application/x-www-form-urlencoded"),
          yaml = media_is(type, "application/yaml");
-    if (media_is(type, KL_PROTO_TYPE) && !c->kind->custom)
+    if (media_is(type, KL_PROTO_TYPE) && protobuf)
         return protobuf_body(text, n, out, err);
     if (!json && !yaml)
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json, application/yaml, " KL_PROTO_TYPE);
+    kl_status st = parse_body(text, n, yaml, what, out, err);
+    return st || !json || !typed ? st : check_head(what, shows ? text : NULL, n, out, err);
+}
+
+kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
+{
     char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): couldn't get "
                             "version/kind; json parse error",
         c->kind->kind);
-    kl_status st = parse_body(text, n, yaml, what, out, err);
-    if (!st && json && !c->kind->custom)
-        st = check_head(what, text, n, out, err);
+    kl_status st = read_body(http, what, !c->kind->custom, !c->kind->custom, true, out, err);
     kl_free(what);
     return st;
+}
+
+kl_status kl__read_options_body(kl_httpd_request *http, const kl_value **out, kl_err *err)
+{
+    return read_body(http, "couldn't get version/kind; json parse error", true, true, false, out, err);
 }
 
 static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out, kl_err *err)
@@ -163,45 +174,4 @@ kl_status kl__read_patch(
     bool yaml = *type == KL_PATCH_APPLY;
     return st ? st
               : parse_body(text, n, yaml, yaml ? "error decoding YAML" : "error decoding patch", out, err);
-}
-
-/* The body of a delete. A member of a wrong type fails with 500 and Go's message, as in kube-apiserver. */
-static kl_status read_options(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
-{
-    const kl_value *body = NULL;
-    kl_status st = kl__read_object(c, http, &body, err);
-    if (st)
-        return st;
-    st = kl__normalize(kl__types_get(c->w->types, "meta.v1.DeleteOptions"), body, false, NULL, out, err);
-    kl_value_unref(body);
-    if (st) {
-        char *why = kl_strdup(kl_err_message(err));
-        st = kl__api_fail(err, 500, "", NULL, "%s", why);
-        kl_free(why);
-    }
-    return st;
-}
-
-kl_status kl__read_delete_options(
-    const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
-{
-    size_t n;
-    kl_httpd_body(http, &n);
-    if (n)
-        return read_options(c, http, out, err);
-    const char *policy = kl_httpd_query(http, "propagationPolicy"),
-               *grace = kl_httpd_query(http, "gracePeriodSeconds"),
-               *orphan = kl_httpd_query(http, "orphanDependents");
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_kstr(b, "propagationPolicy", policy);
-    if (grace)
-        kl_build_kint(b, "gracePeriodSeconds", atoll(grace));
-    if (orphan) {
-        kl_build_key(b, "orphanDependents");
-        kl_build_bool(b, !strcmp(orphan, "true") || !strcmp(orphan, "1"));
-    }
-    kl_build_end(b);
-    *out = kl_builder_done(b);
-    return KL_OK;
 }

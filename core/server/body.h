@@ -4,13 +4,12 @@
 
 #include "server/state.h"
 
-/* The body of a create or update, or delete options. An absent type reads as JSON. */
+/* The body of a create or update. An absent type reads as JSON. */
 kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err);
+/* The options of a deletion, as they were sent. */
+kl_status kl__read_options_body(kl_httpd_request *http, const kl_value **out, kl_err *err);
 /* A patch, and its type by its media type. */
 kl_status kl__read_patch(
     const kl__call *c, kl_httpd_request *http, kl__patch *type, const kl_value **out, kl_err *err);
-/* DELETE options may come as a body or as parameters. */
-kl_status kl__read_delete_options(
-    const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err);
 
 #endif

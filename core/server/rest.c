@@ -14,6 +14,7 @@
 #include "schema/status.h"
 #include "server/admit.h"
 #include "server/body.h"
+#include "server/options.h"
 #include "server/durable.h"
 #include "server/reply.h"
 #include "server/review.h"
@@ -120,31 +121,6 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
     return KL_OK;
 }
 
-static kl_status read_call(kl__call *c, kl_httpd_request *http, char **manager, kl_err *err)
-{
-    const char *given = kl_httpd_query(http, "fieldManager"), *agent = kl_httpd_header(http, "User-Agent"),
-               *validation = kl_httpd_query(http, "fieldValidation"), *dry = kl_httpd_query(http, "dryRun");
-    c->manager_given = given && *given;
-    if (!c->manager_given)
-        given = agent && *agent ? agent : "unknown";
-    *manager = c->manager_given ? kl_strdup(given) : kl_strndup(given, strcspn(given, "/"));
-    c->manager = *manager;
-    c->dry_run = dry && *dry;
-    if (dry && *dry && strcmp(dry, "All"))
-        return kl__fail_bad_request(err, "dryRun: Unsupported value: \"%s\": supported values: \"All\"", dry);
-    if (validation && !strcmp(validation, "Strict"))
-        c->validation = KL_FIELDS_STRICT;
-    else if (validation && !strcmp(validation, "Ignore"))
-        c->validation = KL_FIELDS_IGNORE;
-    else if (validation && *validation && strcmp(validation, "Warn"))
-        return kl__fail_bad_request(err,
-            "fieldValidation: Unsupported value: \"%s\": supported values: \"Ignore\", \"Strict\", \"Warn\"",
-            validation);
-    return KL_OK;
-}
-
-static bool dry_option(const kl_value *options) { return kl_value_len(kl_value_get(options, "dryRun")) > 0; }
-
 static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out, int *code, kl_err *err)
 {
     kl__patch type;
@@ -240,8 +216,6 @@ static bool run(kl__request *r, const char *verb, const kl_show_form *form, cons
         *st = patch(c, http, out, code, err);
     } else {
         *st = kl__read_delete_options(c, http, &body, err);
-        if (!*st && dry_option(body))
-            c->dry_run = true;
         if (!*st && !strcmp(verb, "delete"))
             *st = kl__verb_delete(c, body, out, err);
         else if (!*st) {
@@ -302,7 +276,7 @@ static bool serve_objects(kl__request *r)
         st = kl_show_negotiate(c->kind, what_of(verb, http), kl_httpd_header(http, "Accept"),
             kl_httpd_query(http, "includeObject"), &form, &err);
     if (!st)
-        st = read_call(c, http, &manager, &err);
+        st = kl__read_options(c, http, verb, &manager, &err);
     if (!st) {
         c->admission = admission_of(r, verb);
         below = run_below(c, verb, http, &out, &code, &st, &err);

@@ -16,6 +16,7 @@
 #include "verbs/lifecycle.h"
 #include "show/render.h"
 #include "verbs/call.h"
+#include "verbs/options.h"
 #include "schema/status.h"
 #include "verbs/strategy.h"
 #include "owners/owners.h"
@@ -182,12 +183,23 @@ static void set_policy(const kl__call *c, const kl_value **o, const kl_value *op
     set_finalizers(o, both, want);
 }
 
-static kl_status check_options(const kl_value *options, kl_err *err)
+void kl__dry_run_check(const kl_value *stages, kl__causes *causes)
+{
+    for (size_t i = 0; i < kl_value_len(stages); i++)
+        if (strcmp(kl_value_str(kl_value_item(stages, i)), "All") != 0) {
+            char *all = kl_value_to_json(stages);
+            kl__cause_add(causes, "FieldValueNotSupported", "dryRun",
+                "Unsupported value: %s: supported values: \"All\"", all);
+            kl_free(all);
+            return;
+        }
+}
+
+kl_status kl__delete_check(const kl_value *options, kl_err *err)
 {
     const kl_value *policy = kl_value_get(options, "propagationPolicy"),
                    *orphan = kl_value_get(options, "orphanDependents");
     const char *word = kl_value_str(policy);
-    const kl_value *dry = kl_value_get(options, "dryRun");
     kl__causes causes = {0};
     if (word && kl_value_type(orphan) == KL_BOOL)
         kl__cause_invalid(&causes, "propagationPolicy", policy,
@@ -197,14 +209,7 @@ static kl_status check_options(const kl_value *options, kl_err *err)
             "Unsupported value: \"%s\": supported values: \"Foreground\", \"Background\", \"Orphan\", "
             "\"nil\"",
             word);
-    for (size_t i = 0; i < kl_value_len(dry); i++)
-        if (strcmp(kl_value_str(kl_value_item(dry, i)), "All") != 0) {
-            char *all = kl_value_to_json(dry);
-            kl__cause_add(&causes, "FieldValueNotSupported", "dryRun",
-                "Unsupported value: %s: supported values: \"All\"", all);
-            kl_free(all);
-            break;
-        }
+    kl__dry_run_check(kl_value_get(options, "dryRun"), &causes);
     return kl__fail_causes(err, "meta.k8s.io", "DeleteOptions", "", &causes);
 }
 
@@ -248,7 +253,7 @@ static const kl_value *remove_now(const kl__call *c, const char *key, const kl_v
 kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_value **out, kl_err *err)
 {
     const kl_value *old;
-    kl_status st = check_options(options, err);
+    kl_status st = kl__delete_check(options, err);
     if (!st)
         st = kl__verb_get(c, &old, err);
     if (!st && is(c, "", "namespaces") && protected_namespace(c->name))

@@ -52,11 +52,6 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     const kl_value *live = NULL;
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
     kl_status st = stored ? kl__see(c, stored, &live, err) : KL_OK;
-    if (!st && !c->manager_given) {
-        kl__causes causes = {0};
-        kl__cause_required(&causes, "fieldManager", "is required for apply patch");
-        st = kl__fail_causes(err, "meta.k8s.io", "PatchOptions", "", &causes);
-    }
     if (!st && kl_value_len(kl_value_at(patch, "metadata", "managedFields", NULL)))
         st = kl__fail_bad_request(err, "metadata.managedFields must be nil");
     if (!st)

@@ -61,7 +61,7 @@ describe("an empty embedded server", function()
 end)
 
 local WATCHES = 1000
-local PER_WATCH = 48           -- KB
+local PER_WATCH = 80           -- KB
 local MAPS = "/api/v1/namespaces/default/configmaps"
 
 -- A connection with a watch of ConfigMaps, whose head was read.

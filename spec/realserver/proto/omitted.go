@@ -20,8 +20,19 @@ func definition(t reflect.Type) string {
 	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
 }
 
-// omitted writes a line, "DEFINITION FIELD", for each text, number and boolean that JSON leaves out at its zero
-// value: OpenAPI does not say which these are.
+// textType is the name of a text's type in Go, also of one that is pointed to or listed, or "" of a plain string.
+func textType(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.String || t == reflect.TypeOf("") {
+		return ""
+	}
+	return t.String()
+}
+
+// omitted writes what OpenAPI does not say of fields: a line "DEFINITION FIELD" for each text, number and boolean
+// that JSON leaves out at its zero value, and a line "DEFINITION FIELD TYPE" for each text whose type has a name.
 func omitted(out io.Writer) {
 	found := map[string]bool{}
 	seen := map[reflect.Type]bool{}
@@ -37,6 +48,9 @@ func omitted(out io.Writer) {
 			if f.Anonymous && name == "" {
 				fields(f.Type, of)
 				continue
+			}
+			if named := textType(f.Type); named != "" {
+				found[of+" "+name+" "+named] = true
 			}
 			switch f.Type.Kind() {
 			case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:

@@ -246,7 +246,7 @@ local function make(ctx, room)
         ctx:delete(POD, key, { uid = uid })
       end)
       if why then
-        ctx.log:warn("pod %s is to leave node %s for %s and does not: %s", key, node, ctx.key, tostring(why))
+        ctx.log:warn("pod %s could not be preempted on node %s for %s: %s", key, node, ctx.key, tostring(why))
       else
         ctx:event({ reason = "Preempting", action = "Preempting", related = victim },
           "Preempted %s on node %s", key, node)

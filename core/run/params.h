@@ -33,7 +33,7 @@ const kl_value *kl_params_plain(const kl_controller_spec *s, const kl_value *all
 /* As kl_params_shown, only those that differ from the script's defaults; or NULL. */
 const kl_value *kl_params_given(const kl_controller_spec *s, const kl_value *all);
 
-/* Where values come from. Texts are parsed by the param's type; a list or an object is YAML then. Hidden
+/* Where values come from. A text is parsed by the param's type, as YAML for a list or an object. Hidden
  * texts must not be shown in any message, log or report, whatever the type. */
 typedef enum kl_params_form { KL_PARAMS_VALUES, KL_PARAMS_TEXTS, KL_PARAMS_HIDDEN } kl_params_form;
 /* Sets the params of programs: by NAME for every controller that has one of that name, or by CONTROLLER.NAME.

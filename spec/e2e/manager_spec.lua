@@ -1,6 +1,7 @@
 -- manager_spec.lua - kube.manager: controllers, informers and an event loop in a program of stock Lua. The
 -- programs of docs/clients.md run unchanged.
 
+local carry = require "kubelua.carry"
 local controller = require "support.controller"
 local http = require "support.http"
 local kube = require "kubelua"
@@ -301,6 +302,21 @@ describe("kube.manager", function()
   local c
   lazy_setup(function() c = kube.connect { server = "http://127.0.0.1:1", cache_dir = false } end)
   lazy_teardown(function() c:close() end)
+
+  it("copies a function with as many locals as a copy may have, and no more", function()
+    local function copied(n)
+      local names, values = {}, {}
+      for i = 1, n do names[i], values[i] = "v" .. i, i end
+      names = table.concat(names, ", ")
+      local reconcile = load(("local %s = %s\nreturn function() return %s end"):format(names,
+        table.concat(values, ", "), names))()
+      return pcall(carry.script, "x", { name = "x", reconcile = reconcile }, "v1/Pod")
+    end
+    assert.is_true(copied(148)) -- two are always there
+    local ok, why = copied(149)
+    assert.is_false(ok)
+    assert.match("its functions use 151 locals and functions, 150 at most", tostring(why))
+  end)
 
   it("says what is wrong with what it is given", function()
     local function made(reconcile)

@@ -24,7 +24,8 @@ describe("`kubelua dev --play`", function()
       for _ = 1, 600 do
         local card = c:get("v1/ConfigMap", "default", "card")
         if card("data.greeting") then
-          print(require("words").hello, card.data.greeting, dev.controllers()[1].state, #dev.scripts, dev.tty)
+          print(require("words").hello, card.data.greeting, dev.controllers()[1].state, #dev.scripts, dev.tty,
+            dev.wait(0))
           return 3
         end
         dev.wait(0.1)
@@ -32,7 +33,7 @@ describe("`kubelua dev --play`", function()
       return 4
     ]]
     assert.equal(3, code, out)
-    assert.truthy(out:find("hello from beside\tHello, world!\trunning\t1\tfalse", 1, true), out)
+    assert.truthy(out:find("hello from beside\tHello, world!\trunning\t1\tfalse\ttrue", 1, true), out)
   end)
 
   it("ends well when the program does", function()

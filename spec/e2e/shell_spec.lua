@@ -59,9 +59,11 @@ servers.each(function(name, start)
       play {
         { "help\\(\\) tells.*" .. prompt, 'get("cm", "settings").data.colour\r' },
         { "\nblue\r\n.*" .. prompt, "_ .. '!'\r" },
-        { "\nblue!\r\n.*" .. prompt, 'local x = get("cm", "settings")\r' },
+        { "\nblue!\r\n.*" .. prompt, "#'h\u{e9}'\r" },
+        { "\n3\r\n.*" .. prompt, 'local x = get("cm", "settings")\r' },
         { prompt, "x\r" },
-        { "\napiVersion: v1\r\n.*  colour: blue\r\n.*" .. prompt, 'list "cm"\r' },
+        { "\napiVersion: v1\r\n.*  colour: blue\r\n.*" .. prompt, '{ get("cm", "spare") }\r' },
+        { "NAMESPACE +NAME +AGE\r\n.*spare.*" .. prompt, 'list "cm"\r' },
         { "NAMESPACE +NAME +AGE\r\n.*settings.*spare.*" .. prompt, "for i = 1, 2 do\r" },
         { "      >> $", "print(i * 21)\r" },
         { "      >> $", "end\r" },

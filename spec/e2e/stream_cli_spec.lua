@@ -109,9 +109,15 @@ servers.only_real(function(name, start)
       end)
 
       it("is a terminal with -it: raw, with our size, put back afterwards", function()
-        local inner = ("stty cols 120 rows 33; %s; echo status $?; stty -a | grep -o ' icanon'"):format(
+        local at = process.tmpname ".tty"
+        local inner = ("tty > %s; stty cols 120 rows 33; %s; echo status $?; \z
+          stty -a | grep -o ' icanon'"):format(at,
           command "exec web -it -- sh -c 'test -t 0 && read x && stty size && echo \"<$x>\"; exit 4'")
-        local out = process.run(("echo hello | script -qec %s /dev/null"):format(process.quote(inner)))
+        -- Nobody types before the terminal is raw.
+        local typed = ([[until stty -a -F "$(cat %s)" | grep -q -- -icanon; do sleep 0.05; done 2>/dev/null
+          echo hello]]):format(at)
+        local out = process.run(("timeout 60 sh -c %s | timeout 60 script -qec %s /dev/null"):format(
+          process.quote(typed), process.quote(inner)))
         assert.matches("33 120", out, 1, true)
         assert.matches("<hello>", out, 1, true)
         assert.matches("status 4", out, 1, true)

@@ -304,8 +304,7 @@ void kl_cell_quota_limits(const kl_value *o, kl_time now, kl_buf *out)
 void kl_cell_ingress_class(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
-    const char *old = annotation(o, "kubernetes.io/ingress.class");
-    kl_cell_text(str_or(kl_value_str_at(o, "spec", "ingressClassName", NULL), str_or(old, "<none>")), out);
+    kl_cell_text(str_or(kl_value_str_at(o, "spec", "ingressClassName", NULL), "<none>"), out);
 }
 
 void kl_cell_ingress_hosts(const kl_value *o, kl_time now, kl_buf *out)

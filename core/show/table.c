@@ -460,12 +460,15 @@ static const kl_value *json_path(const kl_value *v, const char *p)
             p = end + 2;
         } else if (*p == '[') {
             const char *end = strchr(p, ']');
+            bool quoted = p[1] == '\'' || p[1] == '"';
             unsigned i = 0;
-            if (!end)
+            if (!end || (quoted && end - p < 3))
                 return NULL;
-            if (p[1] == '\'' || p[1] == '"')
-                v = kl_value_getn(v, p + 2, (size_t)(end - p - 3));
-            else if (p[1] == '*')
+            if (quoted) { /* a path, too: its dots separate */
+                char *inner = kl_sprintf(".%.*s", (int)(end - p - 3), p + 2);
+                v = json_path(v, inner);
+                kl_free(inner);
+            } else if (p[1] == '*')
                 v = kl_value_item(v, 0);
             else
                 v = sscanf(p, "[%u", &i) == 1 ? kl_value_item(v, i) : NULL;
@@ -485,7 +488,7 @@ static void put_custom(const kl_value *column, const kl_value *o, kl_time now, k
     if (!v || !type)
         kl_buf_puts(out, "null");
     else if (!strcmp(type, "date"))
-        put_age(kl_value_str(v), now, "<unknown>", out);
+        put_age(kl_value_str(v), now, "<invalid>", out);
     else if (!strcmp(type, "string") && t != KL_STRING) {
         char *text = kl_value_to_json(v);
         kl_cell_text(text, out);

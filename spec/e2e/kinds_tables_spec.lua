@@ -1,7 +1,9 @@
 -- kinds_tables_spec.lua - what kubectl prints of built-in kinds: each is made, gets a status, and is read as
 -- a table. Devices and the kinds that serve the server have rows in specs of their own.
 
+local api = require "support.api"
 local both = require "support.both"
+local wait = require "support.wait"
 
 local LONG_AGO = "2020-01-01T00:00:00Z" -- its age is the same on both servers, however slow they are
 local POD = { containers = { { name = "a", image = "one" }, { name = "b", image = "two" } } }
@@ -102,6 +104,13 @@ both.describe("tables of pods and what makes them", function(ns)
     { currentReplicas = 3, desiredReplicas = 4, currentMetrics = {
       { type = "Resource", resource = { name = "cpu", current = { averageUtilization = 70,
         averageValue = "7m" } } } } })
+  made("HorizontalPodAutoscaler of many metrics", hpas, { spec = { maxReplicas = 9,
+    scaleTargetRef = { kind = "Deployment", name = "web", apiVersion = "apps/v1" }, metrics = {
+      resource("cpu", { type = "Utilization", averageUtilization = 50 }),
+      { type = "Pods", pods = { metric = { name = "hits" }, target = { type = "AverageValue",
+        averageValue = "3" } } },
+      { type = "External", external = { metric = { name = "queue" }, target = { type = "Value",
+        value = "30" } } } } } })
   return rows
 end)
 
@@ -147,6 +156,10 @@ both.describe("tables of the rest", function(ns)
     tls = { { hosts = { "a.example" } } },
     rules = { { host = "a.example", http = PATHS }, { host = "b.example", http = PATHS } } } },
     { loadBalancer = { ingress = { { ip = "192.0.2.9" }, { hostname = "lb.example.com" } } } })
+  local many = {}
+  for i = 1, 5 do many[i] = { host = ("h%d.example"):format(i), http = PATHS } end
+  made("Ingress of many hosts", net .. "/ingresses", { metadata = { annotations = {
+    ["kubernetes.io/ingress.class"] = "old" } }, spec = { rules = many } })
   made("Ingress of any host", net .. "/ingresses", { spec = { rules = { { http = PATHS } } } })
   made("NetworkPolicy", net .. "/networkpolicies", { spec = { podSelector = SELECTOR } })
   made("Role", "/apis/rbac.authorization.k8s.io/v1/namespaces/" .. ns .. "/roles", { rules = { { verbs = {
@@ -191,4 +204,50 @@ both.describe("tables of the rest", function(ns)
   rows[#rows + 1] = { "the other class goes", "DELETE",
     "/apis/storage.k8s.io/v1/storageclasses/" .. unique .. "2", nil, 200 }
   return rows
+end)
+
+-- ---------------------------------------------------------------- columns of definitions
+
+local COLUMNS = {
+  { "Plain", "string", ".spec.a" }, { "Deep", "integer", ".spec.deep.n" }, { "Item", "string", ".spec.l[1]" },
+  { "Quoted", "string", ".metadata.annotations['example.com/x']" }, { "Path", "integer", ".spec['deep.n']" },
+  { "Both", "string", ".metadata.annotations['example\\.com/x']" },
+  { "Escaped", "string", ".metadata.annotations.example\\.com/x" },
+  { "Every", "string", ".spec.l[*]" }, { "Ready", "string", '.spec.c[?(@.type=="Ready")].status' },
+  { "None", "string", ".spec.none" }, { "Yes", "boolean", ".spec.yes" }, { "Since", "date", ".spec.since" },
+  { "No date", "date", ".spec.none" }, { "Number", "number", ".spec.f" },
+}
+
+local function definition(ns)
+  local columns, group = {}, ns .. ".example.com"
+  for i, c in ipairs(COLUMNS) do
+    columns[i] = { name = c[1], type = c[2], jsonPath = c[3], priority = i % 2, description = "the " .. c[1] }
+  end
+  return { metadata = { name = "things." .. group }, spec = { group = group, scope = "Cluster",
+    names = { plural = "things", singular = "thing", kind = "Thing", listKind = "ThingList" },
+    versions = { { name = "v1", served = true, storage = true, additionalPrinterColumns = columns,
+      schema = { openAPIV3Schema = { type = "object",
+        ["x-kubernetes-preserve-unknown-fields"] = true } } } } } }
+end
+
+both.describe("tables of custom resources", function(ns)
+  local path = ("/apis/%s.example.com/v1/things"):format(ns)
+  local function thing(name, spec)
+    return { apiVersion = ns .. ".example.com/v1", kind = "Thing", metadata = { name = name,
+      annotations = { ["example.com/x"] = "noted" } }, spec = spec }
+  end
+  return {
+    { "one with all", "POST", path, thing("all", { a = "x", deep = { n = 3 }, l = { "one", "two" },
+      yes = true, c = { { type = "Other", status = "No" }, { type = "Ready", status = "True" } },
+      since = LONG_AGO, f = 1.5 }), 201 },
+    { "as a table", "TABLE", path .. "/all", nil, 200 },
+    { "one with nothing", "POST", path, thing("nothing", { l = { "one" }, since = "then" }), 201 },
+    { "as a table, too", "TABLE", path .. "/nothing", nil, 200 },
+  }
+end, function(s, ns)
+  local a = api(s)
+  assert(a:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(ns)).code == 201)
+  wait.until_true(60, "the kind is served", function()
+    return a:get(("/apis/%s.example.com/v1/things"):format(ns)).code == 200
+  end)
 end)

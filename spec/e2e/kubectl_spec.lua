@@ -2,7 +2,7 @@
 --
 -- support/sessions.lua says what a session is. After a change, `KL_RECORD=1 make soak
 -- F=spec/e2e/kubectl_spec.lua` writes the sessions anew from the real server's answers. What the real server
--- answers changes with its version alone, so the suite types one session at it, and five at the embedded
+-- answers changes with its version alone, so the suite types one session at it, and four at the embedded
 -- server: a command takes 80 ms of the processor. `make soak` types all of them at both.
 -- not in tsan: requests come one by one
 
@@ -25,7 +25,7 @@ local count = 0
 -- The session that the suite runs on the real server: it shows the version, and lists all kinds.
 local TYPED = "look"
 -- Those that it types at the embedded one: of every verb there is one that reads, writes or waits like it.
-local EMBEDDED = { "apply", "change", "create", "look", "rights" }
+local EMBEDDED = { "apply", "change", "look", "rights" }
 local all = sizes.of { short = 0, long = 1 } == 1
 
 servers.each(function(name, start)

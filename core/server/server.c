@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "verbs/access.h"
 #include "verbs/first.h"
+#include "verbs/tally.h"
 #include "server/durable.h"
 #include "server/rest.h"
 #include "server/state.h"
@@ -76,6 +77,8 @@ static void on_change(void *arg, kl__bucket *b, const kl__change *c)
     kl__durable_change(s, b, c);
     if (s->world.owners)
         kl__owners_change(s->world.owners, b, c);
+    if (s->world.tallies)
+        kl__tallies_change(s->world.tallies, b, c);
     if (s->changed)
         s->changed(s->changed_arg,
             &(kl_server_change){.group = b->group,
@@ -113,6 +116,7 @@ static void server_free(kl_server *s)
     kl__kinds_free(s->world.kinds);
     kl__store_free(s->world.store);
     kl__owners_free(s->world.owners);
+    kl__tallies_free(s->world.tallies);
     kl__types_free(s->world.types);
     kl_cond_fini(&s->wake);
     kl_mutex_fini(&s->mu);
@@ -172,6 +176,7 @@ static void begin_world(kl_server *s, const kl_server_options *o, kl_clock *cloc
         .webhook_arg = o->webhook_arg,
         .unserved = kl__watches_drop,
         .unserved_arg = s};
+    s->world.tallies = o->collect ? kl__tallies_new(s->world.kinds) : NULL;
 }
 
 static void begin_kinds(kl_server *s)

@@ -14,9 +14,10 @@ typedef struct kl__world {
     kl__types *types; /* built-in; immutable */
     kl__kinds *kinds;
     kl__store *store;
-    struct kl__owners *owners; /* the garbage collector's graph; NULL: there is none */
-    uint64_t next_address;     /* of service cluster IPs */
-    kl_random chance;          /* of uids and generated names; `seeded`, or unused */
+    struct kl__owners *owners;   /* the garbage collector's graph; NULL: there is none */
+    struct kl__tallies *tallies; /* of quotas (verbs/tally.h); NULL: their statuses are somebody else's */
+    uint64_t next_address;       /* of service cluster IPs */
+    kl_random chance;            /* of uids and generated names; `seeded`, or unused */
     bool seeded;
     struct kl_policies *policies;      /* compiled ones */
     bool rbac;                         /* Roles decide what users may do */

@@ -62,6 +62,6 @@ void kl__collect(kl__world *w)
     if (w->owners)
         kl__collector_run(&(kl__collector){
             .kinds = w->kinds, .owners = w->owners, .patch = patch, .remove = delete_it, .arg = w});
-    if (w->owners)
+    if (w->tallies)
         kl__plug_recount(w);
 }

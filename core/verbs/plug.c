@@ -1,4 +1,4 @@
-/* plug.c - what admission plugins see of the server, and what quotas count. */
+/* plug.c - what admission plugins see of the server, and the statuses of quotas. */
 #include "verbs/plug.h"
 
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "builtin/plugins.h"
 #include "model/object.h"
 #include "schema/edit.h"
+#include "verbs/tally.h"
 
 static const kl_value *find_around(void *arg, const char *group, const char *plural, const char *name)
 {
@@ -121,92 +122,18 @@ kl_status kl__plug_charge(const kl__call *c, const kl_value *old, const kl_value
     return st;
 }
 
-/* The resources of a quota, and how much of each the objects of its namespace use. */
-struct counting {
-    const char **resources;
-    kl_quantity **sums;
-    size_t n;
-};
-
-static void count_object(struct counting *c, const kl__kind *k, const kl_value *o)
+static void write_used(void *arg, const kl_value *quota, const kl_value *used)
 {
-    kl__usage u;
-    kl__usage_init(&u, k, o);
-    for (size_t m = 0; m < c->n; m++) {
-        kl_quantity *one = kl__quota_used(&u, c->resources[m]),
-                    *both = one ? kl_quantity_add(c->sums[m], one) : NULL;
-        kl_quantity_free(one);
-        if (both) {
-            kl_quantity_free(c->sums[m]);
-            c->sums[m] = both;
-        }
+    kl__world *w = arg;
+    const kl_value *hard = kl_value_at(quota, "spec", "hard", NULL),
+                   *status = kl_value_ref(kl_value_get(quota, "status"));
+    if (!kl_value_equal(kl_value_get(status, "hard"), hard)
+        || !kl_value_equal(kl_value_get(status, "used"), used)) {
+        KL_EDIT(&status, kl_value_ref(hard), "hard");
+        KL_EDIT(&status, kl_value_ref(used), "used");
+        write_status(w, kl__kinds_get(w->kinds, "", "v1", "resourcequotas"), quota, status);
     }
-    kl__usage_fini(&u);
+    kl_value_unref(status);
 }
 
-static void count_all(struct counting *c, kl__world *w, const kl_value *quota)
-{
-    char *prefix = kl_sprintf("%s/", kl_object_namespace(quota));
-    for (size_t i = 0; i < kl__kinds_len(w->kinds); i++) {
-        const kl__kind *k = kl__kinds_at(w->kinds, i);
-        const kl__bucket *b = k->bucket;
-        /* a resource is counted once, whatever its versions */
-        if (!k->namespaced || kl__kinds_of_bucket(w->kinds, b) != k)
-            continue;
-        for (size_t e = kl__bucket_from(b, prefix);
-             e < b->len && !strncmp(b->v[e]->key, prefix, strlen(prefix)); e++)
-            if (kl__quota_concerns(quota, k, b->v[e]->object))
-                count_object(c, k, b->v[e]->object);
-    }
-    kl_free(prefix);
-}
-
-/* What the quota's status.used should say: a new reference; NULL: nothing. */
-static const kl_value *counted(kl__world *w, const kl_value *quota, const kl_value *hard)
-{
-    struct counting c = {.n = kl_value_len(hard)};
-    size_t n;
-    if (!c.n)
-        return NULL;
-    c.resources = kl_new_array(const char *, c.n);
-    c.sums = kl_new_array(kl_quantity *, c.n);
-    for (size_t m = 0; m < c.n; m++) {
-        (void)kl_value_member(hard, m, &c.resources[m], &n);
-        c.sums[m] = kl_quantity_new(0, 0, KL_DECIMAL_SI);
-    }
-    count_all(&c, w, quota);
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    for (size_t m = 0; m < c.n; m++) {
-        char *text = kl_quantity_canonical(c.sums[m], NULL, NULL);
-        kl_build_kstr(b, c.resources[m], text);
-        kl_free(text);
-        kl_quantity_free(c.sums[m]);
-    }
-    kl_build_end(b);
-    kl_free(c.resources);
-    kl_free(c.sums);
-    return kl_builder_done(b);
-}
-
-void kl__plug_recount(kl__world *w)
-{
-    kl__kind *k = kl__kinds_get(w->kinds, "", "v1", "resourcequotas");
-    struct found quotas = {0};
-    for (size_t i = 0; k && i < k->bucket->len; i++)
-        keep(&quotas, k->bucket->v[i]->object);
-    for (size_t i = 0; i < quotas.n; i++) {
-        const kl_value *hard = kl_value_at(quotas.v[i], "spec", "hard", NULL),
-                       *status = kl_value_ref(kl_value_get(quotas.v[i], "status")),
-                       *used = counted(w, quotas.v[i], hard);
-        if (!kl_value_equal(kl_value_get(status, "hard"), hard)
-            || !kl_value_equal(kl_value_get(status, "used"), used)) {
-            KL_EDIT(&status, kl_value_ref(hard), "hard");
-            KL_EDIT(&status, kl_value_ref(used), "used");
-            write_status(w, k, quotas.v[i], status);
-        }
-        kl_value_unref(status);
-        kl_value_unref(used);
-    }
-    found_fini(&quotas);
-}
+void kl__plug_recount(kl__world *w) { kl__tallies_due(w->tallies, write_used, w); }

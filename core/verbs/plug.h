@@ -16,8 +16,8 @@ KL_NODISCARD kl_status kl__plug_check(const kl__call *c, const kl_value *old, co
  * requested, used and limited amounts; then nothing is charged. */
 KL_NODISCARD kl_status kl__plug_charge(
     const kl__call *c, const kl_value *old, const kl_value *o, bool dry, kl_err *err);
-/* Recomputes the status of all quotas, as kube-controller-manager's quota controller does. Not within a
- * verb. */
+/* Writes the statuses of the quotas whose objects have changed, as kube-controller-manager's quota controller
+ * does. Not within a verb; the world has tallies. */
 void kl__plug_recount(kl__world *w);
 
 #endif

@@ -26,7 +26,7 @@ static int wall(lua_State *L)
  * that are left */
 static int rest(lua_State *L)
 {
-    kl_time now = kl_clock_now(kl_clock_real()), until = now + lkl_check_duration(L, 1, "rest"),
+    kl_time now = kl_clock_now(kl_clock_real()), until = kl_time_after(now, lkl_check_duration(L, 1, "rest")),
             slice = now + LKL_SLICE;
     kl_mutex mu;
     kl_cond never;

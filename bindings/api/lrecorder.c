@@ -96,7 +96,7 @@ static int flush(lua_State *L)
 {
     recorder *w = self(L);
     kl_time timeout = lkl_check_duration(L, 2, "flush");
-    lua_pushboolean(L, kl_recorder_flush(w->r, kl_clock_now(kl_clock_real()) + timeout));
+    lua_pushboolean(L, kl_recorder_flush(w->r, kl_time_after(kl_clock_now(kl_clock_real()), timeout)));
     return 1;
 }
 

@@ -17,6 +17,13 @@ typedef int64_t kl_time;
 #define KL_MINUTES(n) KL_SECONDS((n)*60)
 #define KL_NEVER INT64_MAX
 
+/* The moment `d` after `t`; KL_NEVER where no clock gets there: durations last up to 292 years. */
+static inline kl_time kl_time_after(kl_time t, kl_time d)
+{
+    kl_time sum;
+    return __builtin_add_overflow(t, d, &sum) ? KL_NEVER : sum;
+}
+
 typedef struct kl_clock kl_clock;
 
 kl_clock *kl_clock_real(void); /* static, never freed */

@@ -79,7 +79,7 @@ void kl_ttl_put(kl_ttl *t, const char *key, const kl_value *o, kl_time now)
     fresh->key = kl_strdup(key);
     fresh->o = kl_value_ref(o);
     fresh->bytes = ITEM_BYTES + 2 * strlen(key) + kl_value_held(o, KL_TTL_MEASURED);
-    fresh->until = t->ttl < KL_NEVER - now ? now + t->ttl : KL_NEVER;
+    fresh->until = kl_time_after(now, t->ttl);
     kl_lock(&t->mu);
     expire_locked(t, now);
     item *old = kl_map_get(t->by_key, key);

@@ -444,7 +444,7 @@ static call *call_new(kl_client *c, kl_time timeout, kl_reply_fn *done, void *ar
     timeout = timeout > 0 ? timeout : CALL_TIMEOUT;
     if (c->config.timeout > 0 && c->config.timeout < timeout)
         timeout = c->config.timeout;
-    x->deadline = now() + timeout;
+    x->deadline = kl_time_after(now(), timeout);
     kl_lock(&c->mu);
     x->id = kl_slots_add(&c->call_ids, x);
     kl_unlock(&c->mu);

@@ -365,6 +365,8 @@ static void stream_start(void *arg)
     }
 }
 
+static kl_time seconds(int64_t n) { return n < KL_NEVER / KL_SECONDS(1) ? KL_SECONDS(n) : KL_NEVER; }
+
 uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *call)
 {
     stream *s = kl_new(stream);
@@ -373,7 +375,7 @@ uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *c
     s->call = *call;
     s->watch = op->verb == KL_WATCH;
     s->timeout = op->timeout > 0              ? op->timeout
-        : s->watch && op->timeout_seconds > 0 ? KL_SECONDS(op->timeout_seconds) + WATCH_SLACK
+        : s->watch && op->timeout_seconds > 0 ? kl_time_after(seconds(op->timeout_seconds), WATCH_SLACK)
                                               : 0;
     if (op->verb != KL_LIST && op->verb != KL_WATCH)
         st = kl_fail(&s->early, KL_EINVAL, "%s: only list and watch stream", kl_verb_name(op->verb));

@@ -508,7 +508,7 @@ static kl_web_call *call_new(kl_web *w, const kl_op *op, kl_reply_fn *done, void
     x->first = x->streams ? kl_strdup(op->name) : NULL;
     x->max = number(
         op->body, "max", x->streams ? KL_WEB_ANSWER_MAX : KL_WEB_ANSWER_DEFAULT, KL_WEB_ANSWER_MAX);
-    x->deadline = now() + (op->timeout > 0 ? op->timeout : TIMEOUT);
+    x->deadline = kl_time_after(now(), op->timeout > 0 ? op->timeout : TIMEOUT);
     kl_buf_init(&x->body, (size_t)KL_WEB_ANSWER_MAX + 1);
     kl_buf_init(&x->sent, (size_t)KL_WEB_ANSWER_MAX * 4);
     return x;

@@ -514,7 +514,7 @@ uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *a
     tm->fn = fn;
     tm->arg = arg;
     kl_time now = kl_clock_now(kl_clock_real());
-    kl_time when = after > 0 ? (after > KL_NEVER - now ? KL_NEVER : now + after) : now;
+    kl_time when = after > 0 ? kl_time_after(now, after) : now;
     kl_lock(&h->mu);
     bool wake = false;
     uint64_t id = 0;

@@ -264,7 +264,7 @@ static void set_method(kl__transfer *t, const kl_http_request *r)
         SET(CURLOPT_CUSTOMREQUEST, method);
 }
 
-static long milliseconds(kl_time t) { return (long)((t + KL_MILLISECONDS(1) - 1) / KL_MILLISECONDS(1)); }
+static long milliseconds(kl_time t) { return (long)(t / KL_MILLISECONDS(1) + (t % KL_MILLISECONDS(1) > 0)); }
 
 void kl__transfer_set_timeout(kl__transfer *t, kl_time left)
 {
@@ -304,7 +304,7 @@ kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r)
     t->arg = r->arg;
     t->connect_timeout = r->connect_timeout > 0 ? r->connect_timeout : CONNECT_TIMEOUT;
     t->total_timeout = r->total_timeout;
-    t->patience.when = kl_clock_now(kl_clock_real()) + r->total_timeout;
+    t->patience.when = kl_time_after(kl_clock_now(kl_clock_real()), r->total_timeout);
     t->identity = r->tls.generation;
     t->reach = kl_strdup(r->reach);
     take_handle(t, r);

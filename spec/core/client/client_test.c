@@ -646,6 +646,19 @@ static void the_call_ends_at_its_timeout(void **state)
     world_stop(&w);
 }
 
+static void a_timeout_that_no_clock_reaches_is_none(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, NULL);
+    kl_op op = op_of(KL_GET, &nodes);
+    op.name = "n";
+    op.timeout = INT64_MAX;
+    w.s.codes[0] = 200;
+    assert_ok(call(&w, &op), &w.err);
+    world_stop(&w);
+}
+
 /* --- credentials -------------------------------------------------------------------------- */
 
 static char token_path[64];
@@ -1256,7 +1269,7 @@ KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told),
     cmocka_unit_test(retry_after_may_be_a_date),
     cmocka_unit_test(a_get_survives_a_reset_and_a_write_does_not_repeat),
     cmocka_unit_test(a_write_is_not_sent_again_when_its_lease_is_gone),
-    cmocka_unit_test(the_call_ends_at_its_timeout),
+    cmocka_unit_test(the_call_ends_at_its_timeout), cmocka_unit_test(a_timeout_that_no_clock_reaches_is_none),
     cmocka_unit_test(a_token_file_is_read_again_in_time_and_on_401),
     cmocka_unit_test(a_lost_token_file_is_an_error_that_names_it), cmocka_unit_test(basic_and_impersonation),
     cmocka_unit_test(any_number_of_groups_is_impersonated),

@@ -326,6 +326,18 @@ static void an_object_above_the_ceiling_is_named(void **state)
     world_stop(&w);
 }
 
+static void a_time_that_no_clock_reaches_is_none(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, say, EVENT("ADDED", "a", "6"), KL_WATCH);
+    w.r.op.timeout_seconds = INT64_MAX;
+    world_go(&w);
+    assert_true(wait_for(&w.r, NULL));
+    assert_ok(w.r.st, &w.r.err);
+    world_stop(&w);
+}
+
 static void a_status_ends_a_stream_as_an_error(void **state)
 {
     (void)state;
@@ -446,6 +458,7 @@ KL_TESTS(cmocka_unit_test(a_list_brings_items_then_its_envelope),
     cmocka_unit_test(garbage_and_truncation_in_a_list_are_errors),
     cmocka_unit_test(an_object_above_the_ceiling_is_named),
     cmocka_unit_test(a_status_ends_a_stream_as_an_error),
+    cmocka_unit_test(a_time_that_no_clock_reaches_is_none),
     cmocka_unit_test(a_handlers_refusal_ends_the_stream),
     cmocka_unit_test(after_a_cancel_nothing_more_is_said),
     cmocka_unit_test(a_silent_watch_can_be_cancelled_or_freed),

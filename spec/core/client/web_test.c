@@ -69,7 +69,7 @@ static void on_reply(void *arg, kl_status st, int code, const kl_value *body, kl
     kl_unlock(&w->mu);
 }
 
-static uint64_t ask(world *w, const char *method, const kl_value *order)
+static uint64_t ask_within(world *w, const char *method, const kl_value *order, kl_time timeout)
 {
     kl_op op;
     kl_op_init(&op, KL_HTTP, "http");
@@ -78,9 +78,15 @@ static uint64_t ask(world *w, const char *method, const kl_value *order)
     op.http = w->rules;
     op.body = order;
     op.mandate = kl_tenure_mandate(&w->tenure);
+    op.timeout = timeout;
     kl_err_fini(&w->err);
     w->done = false;
     return kl_web_do(w->web, &op, on_reply, w);
+}
+
+static uint64_t ask(world *w, const char *method, const kl_value *order)
+{
+    return ask_within(w, method, order, 0);
 }
 
 static kl_status wait_for(world *w)
@@ -214,6 +220,16 @@ static void what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut(v
     teardown(&w);
 }
 
+static void a_timeout_that_no_clock_reaches_is_none(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    ask_within(&w, "GET", NULL, INT64_MAX);
+    assert_ok(wait_for(&w), &w.err);
+    teardown(&w);
+}
+
 /* An isolated process says the whole order. */
 static void an_order_whose_headers_are_a_list_is_refused(void **state)
 {
@@ -233,5 +249,6 @@ KL_TESTS(cmocka_unit_test(a_write_leaves_while_its_lease_lasts_and_not_after),
     cmocka_unit_test(what_is_under_way_can_be_cancelled),
     cmocka_unit_test(a_name_for_the_certificate_leads_to_no_other_server),
     cmocka_unit_test(an_order_whose_headers_are_a_list_is_refused),
+    cmocka_unit_test(a_timeout_that_no_clock_reaches_is_none),
     cmocka_unit_test(many_headers_cost_what_their_number_says),
     cmocka_unit_test(what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut))

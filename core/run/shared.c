@@ -1,6 +1,7 @@
 /* shared.c - a map and a lock. Values are built, measured and released outside of it. */
 #include "run/shared.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -166,14 +167,15 @@ static bool is_number(const kl_value *v)
     return t == KL_INT || t == KL_UINT || t == KL_DOUBLE;
 }
 
-/* NULL: the sum of two integers does not fit. */
+/* NULL: the sum does not fit. */
 static const kl_value *sum(const kl_value *a, const kl_value *b)
 {
     int64_t x = 0, y, n;
     if ((!a || (kl_value_type(a) == KL_INT && kl_value_int(a, &x))) && kl_value_type(b) == KL_INT
         && kl_value_int(b, &y))
         return __builtin_add_overflow(x, y, &n) ? NULL : kl_value_of_int(n);
-    return kl_value_of_double(kl_value_double(a, 0) + kl_value_double(b, 0));
+    double both = kl_value_double(a, 0) + kl_value_double(b, 0);
+    return isfinite(both) ? kl_value_of_double(both) : NULL;
 }
 
 kl_status kl_shared_add(kl_shared *s, const char *name, const kl_value *by, const kl_value **out, kl_err *err)
@@ -191,7 +193,7 @@ kl_status kl_shared_add(kl_shared *s, const char *name, const kl_value *by, cons
         const kl_value *n = sum(was, by);
         kl_status st = n
             ? kl_shared_swap(s, name, was, n, &done, &is, err)
-            : kl_fail(err, KL_EINVAL, "\"%s\" of %s would be more than an integer holds", name, s->what);
+            : kl_fail(err, KL_EINVAL, "\"%s\" of %s would be more than a number holds", name, s->what);
         kl_value_unref(was);
         kl_value_unref(n);
         if (done)

@@ -24,7 +24,7 @@ const kl_value *kl_shared_get(kl_shared *s, const char *name);
 /* v NULL removes the name. KL_ETOOBIG: it would exceed the limit. */
 KL_NODISCARD kl_status kl_shared_set(kl_shared *s, const char *name, const kl_value *v, kl_err *err);
 /* Adds a number; a missing one counts as 0. *out: the sum. KL_EINVAL: the present value is not a number, or
- * the sum of integers exceeds 64 bits. */
+ * the sum exceeds what an integer, or a double, holds. */
 KL_NODISCARD kl_status kl_shared_add(
     kl_shared *s, const char *name, const kl_value *by, const kl_value **out, kl_err *err);
 /* Sets the name to v if its value equals `was` (NULL: if it has none); *done tells whether it was set. *is:

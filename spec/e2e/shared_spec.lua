@@ -121,7 +121,7 @@ describe("what a script remembers", function()
     assert.matches("a function", refusal "kube.shared:set('x', print)")
     assert.matches('^"x" of kube%.shared of .* is not a number but string$',
       refusal "kube.shared:set('x', 'y') kube.shared:incr 'x'")
-    assert.matches("would be more than an integer holds$",
+    assert.matches("would be more than a number holds$",
       refusal "kube.shared:set('x', math.maxinteger) kube.shared:incr 'x'")
   end)
 

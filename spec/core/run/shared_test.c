@@ -104,7 +104,12 @@ static void numbers_are_added_to_what_is_there_or_to_0(void **state)
     assert_int_equal(add(s, "big", kl_value_of_int(INT64_MAX), &sum, NULL), KL_OK);
     kl_value_unref(sum);
     assert_int_equal(add(s, "big", kl_value_of_int(1), &sum, &err), KL_EINVAL);
-    assert_string_equal(kl_err_message(&err), "\"big\" of store would be more than an integer holds");
+    assert_string_equal(kl_err_message(&err), "\"big\" of store would be more than a number holds");
+    kl_err_fini(&err);
+    assert_int_equal(add(s, "real", kl_value_of_double(1e308), &sum, NULL), KL_OK);
+    kl_value_unref(sum);
+    assert_int_equal(add(s, "real", kl_value_of_double(1e308), &sum, &err), KL_EINVAL);
+    assert_string_equal(kl_err_message(&err), "\"real\" of store would be more than a number holds");
     kl_err_fini(&err);
     kl_shared_free(s);
 }

@@ -77,7 +77,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
         .wake = wake,
         .wake_arg = c,
         .forget = kl_cause_forget});
-    c->metrics = kl_metrics_controller(env->metrics, spec->name, KL_WORKERS_DEFAULT);
+    c->metrics = kl_metrics_enter(env->metrics, spec->name, KL_WORKERS_DEFAULT);
     c->office = kl_office_enter(env->offices, spec->name, spec);
     c->elide = kl_elide_new(0);
     c->memos = kl_memos_new(c->name);
@@ -105,6 +105,7 @@ static void destroy(kl_controller *c)
     kl_workqueue_free(c->queue);
     kl_elide_free(c->elide);
     kl_shared_free(c->memos);
+    kl_metrics_leave(c->env.metrics, c->metrics);
     kl_free(c->workers);
     kl_free(c->leaving);
     kl_mutex_fini(&c->mu);

@@ -44,6 +44,8 @@ typedef struct histogram {
 
 struct kl_controller_metrics {
     char *name;
+    size_t users;   /* controllers of that name that have not ended; under mu */
+    uint64_t ended; /* which end this was, counted from 1; 0: it has users, or never had any; under mu */
     atomic_int max_concurrent, active;
     atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits,
         own_writes_timeouts, outlived, loops, fights, spent[KL_SPENT], mapped; /* mapped: in ns */
@@ -69,6 +71,7 @@ typedef struct lease_series {
 struct kl_metrics {
     atomic_uint_fast64_t certificates, bad_certificates;
     kl_mutex mu;
+    uint64_t ends KL_GUARDED_BY(mu);
     kl_map *controllers KL_GUARDED_BY(mu), *requests KL_GUARDED_BY(mu), *latencies KL_GUARDED_BY(mu),
         *retries KL_GUARDED_BY(mu), *delays KL_GUARDED_BY(mu), *lookups KL_GUARDED_BY(mu),
         *sent KL_GUARDED_BY(mu), *received KL_GUARDED_BY(mu), *leases KL_GUARDED_BY(mu);
@@ -150,9 +153,9 @@ static void observe(histogram *h, int64_t t)
     atomic_fetch_add_explicit(&h->sum, t, memory_order_relaxed);
 }
 
-kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, int max_concurrent)
+static kl_controller_metrics *controller_locked(kl_metrics *m, const char *name, int max_concurrent)
+    KL_REQUIRES(m->mu)
 {
-    kl_lock(&m->mu);
     kl_controller_metrics *c = kl_map_get(m->controllers, name);
     if (!c) {
         c = kl_new(kl_controller_metrics);
@@ -163,8 +166,54 @@ kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, in
         kl_map_set(m->controllers, name, c);
     }
     c->max_concurrent = max_concurrent;
+    return c;
+}
+
+kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, int max_concurrent)
+{
+    kl_lock(&m->mu);
+    kl_controller_metrics *c = controller_locked(m, name, max_concurrent);
     kl_unlock(&m->mu);
     return c;
+}
+
+kl_controller_metrics *kl_metrics_enter(kl_metrics *m, const char *name, int max_concurrent)
+{
+    kl_lock(&m->mu);
+    kl_controller_metrics *c = controller_locked(m, name, max_concurrent);
+    c->users++;
+    c->ended = 0;
+    kl_unlock(&m->mu);
+    return c;
+}
+
+/* The controller that ended first, when there are too many; or NULL. */
+static kl_controller_metrics *oldest_locked(kl_metrics *m) KL_REQUIRES(m->mu)
+{
+    kl_controller_metrics *oldest = NULL;
+    const char *name;
+    void *value;
+    size_t n = 0;
+    for (size_t it = 0; kl_map_next(m->controllers, &it, &name, &value);) {
+        kl_controller_metrics *c = value;
+        n += c->ended > 0;
+        if (c->ended && (!oldest || c->ended < oldest->ended))
+            oldest = c;
+    }
+    return n > KL_METRICS_ENDED ? oldest : NULL;
+}
+
+void kl_metrics_leave(kl_metrics *m, kl_controller_metrics *c)
+{
+    kl_lock(&m->mu);
+    if (!--c->users)
+        c->ended = ++m->ends;
+    kl_controller_metrics *old = oldest_locked(m);
+    if (old)
+        kl_map_take(m->controllers, old->name);
+    kl_unlock(&m->mu);
+    if (old)
+        controller_free(old);
 }
 
 static void bump(atomic_uint_fast64_t *n) { atomic_fetch_add_explicit(n, 1, memory_order_relaxed); }

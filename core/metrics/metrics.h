@@ -26,8 +26,15 @@ typedef enum kl_spent { KL_SPENT_CPU, KL_SPENT_TIME, KL_SPENT_MEMORY, KL_SPENT_P
 kl_metrics *kl_metrics_new(void);
 void kl_metrics_free(kl_metrics *m);
 
-/* The series of one controller, made (at zero) on first use; lives as long as m. */
+/* The series of one controller, made (at zero) on first use; lives as long as m, or as kl_metrics_enter
+ * says. */
 kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, int max_concurrent);
+/* The same for a controller that may end, which kl_metrics_leave tells. Of ended controllers the last
+ * KL_METRICS_ENDED keep their series; those of earlier ones are freed: scripts choose names anew at each
+ * reload. */
+kl_controller_metrics *kl_metrics_enter(kl_metrics *m, const char *name, int max_concurrent);
+void kl_metrics_leave(kl_metrics *m, kl_controller_metrics *c);
+#define KL_METRICS_ENDED 100
 void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time took);
 void kl_metrics_terminal(kl_controller_metrics *c);
 void kl_metrics_panic(kl_controller_metrics *c);

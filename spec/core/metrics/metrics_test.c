@@ -57,6 +57,39 @@ static void a_controller_is_there_at_zero_before_its_first_run(void **state)
     kl_metrics_free(m);
 }
 
+static bool has_series(kl_metrics *m, const char *controller)
+{
+    kl_histogram h;
+    return kl_metrics_latency(m, controller, false, &h);
+}
+
+/* A script may choose another name at each reload. */
+static void only_the_last_controllers_that_ended_keep_their_series(void **state)
+{
+    (void)state;
+    kl_metrics *m = kl_metrics_new();
+    char name[32];
+    kl_controller_metrics *stays = kl_metrics_enter(m, "stays", 1), *again = kl_metrics_enter(m, "again", 1);
+    kl_metrics_reconcile(again, KL_OUTCOME_SUCCESS, 1);
+    kl_metrics_leave(m, again);
+    assert_ptr_equal(kl_metrics_enter(m, "again", 1), again);
+    assert_ptr_equal(kl_metrics_enter(m, "again", 1), again); /* the next one begins before the last has ended
+                                                               */
+    kl_metrics_leave(m, again);
+    for (int i = 0; i < 3 * KL_METRICS_ENDED; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        kl_metrics_leave(m, kl_metrics_enter(m, name, 1));
+    }
+    for (int i = 0; i < 3 * KL_METRICS_ENDED; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        assert_int_equal(has_series(m, name), i >= 2 * KL_METRICS_ENDED);
+    }
+    assert_true(has_series(m, "stays"));
+    assert_int_equal(kl_metrics_runs(again), 1);
+    kl_metrics_leave(m, stays);
+    kl_metrics_free(m);
+}
+
 static void runs_are_counted_by_outcome_and_timed(void **state)
 {
     (void)state;
@@ -269,6 +302,7 @@ static void every_family_is_as_controller_runtime_and_client_go_have_it(void **s
 
 KL_TESTS(cmocka_unit_test(every_family_is_as_controller_runtime_and_client_go_have_it),
     cmocka_unit_test(a_controller_is_there_at_zero_before_its_first_run),
+    cmocka_unit_test(only_the_last_controllers_that_ended_keep_their_series),
     cmocka_unit_test(runs_are_counted_by_outcome_and_timed),
     cmocka_unit_test(requests_are_counted_by_code_method_and_host),
     cmocka_unit_test(a_lease_is_shown_when_there_is_one),

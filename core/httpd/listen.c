@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -60,6 +61,20 @@ bool kl_listen_loopback_name(const char *host)
     bool four = n > 4 && !strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n;
     bool six = n == 5 && !strncmp(host, "[::1]", 5) && (!host[n] || host[n] == ':');
     return four || six || (n == 9 && !strncmp(host, "localhost", 9));
+}
+
+static bool ends_with(const char *s, size_t n, const char *end)
+{
+    size_t m = strlen(end);
+    return n > m && !strncasecmp(s + n - m, end, m);
+}
+
+bool kl_listen_own_name(const char *host)
+{
+    size_t n = host ? strcspn(host, ":") : 0;
+    bool address = host && (*host == '[' || (n && strspn(host, "0123456789.") == n));
+    return address || kl_listen_loopback_name(host) || (host && ends_with(host, n, ".svc"))
+        || (host && ends_with(host, n, ".svc.cluster.local"));
 }
 
 bool kl_listen_loopback(const char *address)

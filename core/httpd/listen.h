@@ -20,6 +20,9 @@ bool kl_listen_loopback_name(const char *host);
  * that, or for loopback, any and IPv6 an address of this machine. False: there is none. *port 0: it is a
  * path. */
 bool kl_listen_elsewhere(const char *address, char ip[INET_ADDRSTRLEN], uint16_t *port);
+/* Whether no web page of a stranger can have this Host: it is localhost, an address, or the name of a Service
+ * ("web.default.svc"), which no stranger can lead to this machine. */
+bool kl_listen_own_name(const char *host);
 /* The address at which fd can be reached from this machine: "127.0.0.1:PORT" when it listens on every
  * address, "unix:PATH" (port 0) for a Unix socket. The caller frees. */
 char *kl_listen_address(int fd, uint16_t *port);

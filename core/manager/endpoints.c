@@ -6,6 +6,7 @@
 
 #include "base/certdir.h"
 #include "httpd/httpd.h"
+#include "httpd/listen.h"
 #include "base/keyring.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -18,6 +19,7 @@ typedef struct listener {
     kl_endpoints *e;
     kl_httpd *httpd;
     bool metrics, health;
+    bool loopback; /* nothing but its address keeps others away */
 } listener;
 
 struct kl_endpoints {
@@ -36,6 +38,14 @@ struct kl_endpoints {
 static void reply_text(kl_httpd_request *r, int code, const char *type, const char *text)
 {
     kl_httpd_reply(r, code, type, "X-Content-Type-Options: nosniff\r\n", text, strlen(text));
+}
+
+/* A web page of a stranger sends its own name as the Host, also when that name leads to this machine (DNS
+ * rebinding). Clients of HTTP/1.0 send none. */
+static bool by_stranger(const kl_httpd_request *r)
+{
+    const char *host = kl_httpd_header(r, "Host");
+    return host && !kl_httpd_peer(r, NULL, NULL) && !kl_listen_own_name(host);
 }
 
 /* --- health ------------------------------------------------------------------------------- */
@@ -80,7 +90,7 @@ static void health(kl_endpoints *e, kl_httpd_request *r, const char *below, bool
             .exclude = exclude.v,
             .n_exclude = exclude.n,
             .verbose = kl_httpd_query(r, "verbose") != NULL,
-            .reasons = kl_httpd_from_loopback(r)},
+            .reasons = kl_httpd_from_loopback(r) && !by_stranger(r)},
         &out);
     if (readiness)
         tell(e, kl_health_failures(&checks));
@@ -144,6 +154,11 @@ static void handle(void *arg, kl_httpd_request *r)
     kl_endpoints *e = l->e;
     if (strcmp(kl_httpd_method(r), "GET") && strcmp(kl_httpd_method(r), "HEAD"))
         reply_text(r, 405, TEXT, "only GET is supported here\n");
+    else if (l->loopback && by_stranger(r))
+        reply_text(r, 403, TEXT,
+            "this process listens on the loopback address and answers only to localhost, to addresses, and "
+            "to "
+            "names of Services that end in .svc or .svc.cluster.local\n");
     else if (l->metrics && !strcmp(kl_httpd_path(r), "/metrics") && e->gate)
         kl_metrics_gate_ask(e->gate, r);
     else if (l->metrics && !strcmp(kl_httpd_path(r), "/metrics"))
@@ -159,6 +174,7 @@ static void handle(void *arg, kl_httpd_request *r)
 
 static kl_status listen_on(listener *l, const char *address, kl_keyring *tls, const char *option, kl_err *err)
 {
+    l->loopback = kl_listen_loopback(address) && !tls && !(l->metrics && l->e->gate);
     kl_status st = kl_httpd_start(
         &(kl_httpd_options){.listen = address, .no_bodies = true, .tls = tls, .handler = handle, .arg = l},
         &l->httpd, err);

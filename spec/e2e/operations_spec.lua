@@ -219,6 +219,10 @@ servers.each(function(name, start)
       assert.equal("ok", get(at .. "/livez"))
       assert.equal("405", (get(at .. "/healthz", "-X POST -o /dev/null -w '%{http_code}'")))
       assert.equal(404, code_of "/metrics")
+      for host, code in pairs { ["web.default.svc:80"] = 200, ["10.0.0.7"] = 200, ["evil.example"] = 403 } do
+        local said = get(at .. "/healthz", ("-H 'Host: %s' -w ' %%{http_code}'"):format(host))
+        assert.equal(code, tonumber(said:match " (%d+)$"), said)
+      end
       controller.finish(run)
     end)
 

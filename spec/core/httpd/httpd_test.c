@@ -723,7 +723,24 @@ static void the_names_of_this_machine_are_few(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
-KL_TESTS(CASE(the_names_of_this_machine_are_few), CASE(answers_with_what_was_asked),
+static void knows_hosts_that_no_page_of_a_stranger_has(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"localhost", "localhost:80", "127.0.0.1:8080", "10.0.0.7:8443", "[::1]",
+        "[fd00::7]:80", "web.default.svc", "web.default.svc:8443", "web.default.SVC.cluster.local:80"},
+                             *const strange[] = {"", ":80", "evil.example", "evil.example:8080",
+                                 "10.0.0.7.evil.example", "127.evil.example", "localhost.evil.example",
+                                 "web.default.svc.evil.example:80", "svc", ".svc.", "websvc"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!kl_listen_own_name(own[i]))
+            fail_msg("%s is refused", own[i]);
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
+        if (kl_listen_own_name(strange[i]))
+            fail_msg("\"%s\" is taken", strange[i]);
+}
+
+KL_TESTS(cmocka_unit_test(knows_hosts_that_no_page_of_a_stranger_has),
+    CASE(the_names_of_this_machine_are_few), CASE(answers_with_what_was_asked),
     CASE(keeps_a_connection_for_the_next_request), CASE(sends_a_large_body_that_it_took),
     CASE(refuses_a_body_above_the_ceiling_announced_or_not), CASE(forgets_a_body_whose_sender_has_gone),
     CASE(hangs_up_on_a_request_that_does_not_come_on), CASE(hangs_up_on_a_request_that_comes_in_drops),

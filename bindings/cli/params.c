@@ -170,8 +170,7 @@ static kl_status put_decoded(
     const source *s, kl_builder *b, const char *key, const kl_value *text, kl_err *err)
 {
     kl_buf bytes = KL_BUF_INIT;
-    kl_status st = kl_base64_decode(
-        kl_value_str(text) ? kl_value_str(text) : "", kl_value_len(text), &bytes, err);
+    kl_status st = kl_base64_decode(kl_value_str(text), kl_value_len(text), &bytes, err);
     if (st)
         st = kl_err_prefix(err, "%s: %s", s->word, key);
     else if (!kl_utf8_valid(kl_buf_str(&bytes), bytes.len) || memchr(kl_buf_str(&bytes), 0, bytes.len))
@@ -196,7 +195,10 @@ static kl_status read_object(const source *s, const kl_value **out, kl_err *err)
     for (size_t i = 0; i < kl_value_len(data) && !st; i++) {
         const char *key;
         const kl_value *text = kl_value_member(data, i, &key, NULL);
-        if (is_secret(s))
+        if (kl_value_type(text) != KL_STRING)
+            st = kl_fail(err, KL_EINVAL, "%s: %s is %s; what a ConfigMap or a Secret holds are texts",
+                s->word, key, kl_value_type_name(text));
+        else if (is_secret(s))
             st = put_decoded(s, b, key, text, err);
         else
             kl_build_kvalue(b, key, text);

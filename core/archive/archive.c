@@ -118,19 +118,32 @@ static kl_status ask(const kl_archive *a, const char *sql, int64_t *number, char
     return st;
 }
 
-/* Checks that the file is ours and undamaged. An empty file becomes ours. */
+#define OBJECTS                                                                                              \
+    "objects (grp TEXT NOT NULL, plural TEXT NOT NULL, key TEXT NOT NULL,"                                   \
+    " rv INTEGER NOT NULL, object TEXT NOT NULL, PRIMARY KEY (grp, plural, key)) WITHOUT ROWID"
+#define RESOURCES                                                                                            \
+    "resources (grp TEXT NOT NULL, plural TEXT NOT NULL, rv INTEGER NOT NULL,"                               \
+    " PRIMARY KEY (grp, plural)) WITHOUT ROWID"
+
+/* Checks that the file is ours and undamaged. An empty file becomes ours. A view or a trigger of somebody
+ * else would run when it is read or written. */
 static kl_status check_file(const kl_archive *a, kl_err *err)
 {
-    int64_t application = 0, format = 0, tables = 0;
+    int64_t application = 0, format = 0, tables = 0, foreign = 0;
     char *verdict = NULL;
     kl_status st = ask(a, "PRAGMA application_id", &application, NULL, err);
     if (!st)
         st = ask(a, "PRAGMA user_version", &format, NULL, err);
     if (!st)
         st = ask(a, "SELECT count(*) FROM sqlite_master", &tables, NULL, err);
+    if (!st)
+        st = ask(a,
+            "SELECT count(*) FROM sqlite_master WHERE sql NOT IN ('CREATE TABLE " OBJECTS
+            "', 'CREATE TABLE " RESOURCES "')",
+            &foreign, NULL, err);
     if (st || (!application && !tables))
         return st;
-    if (application != APPLICATION || format != FORMAT)
+    if (application != APPLICATION || format != FORMAT || foreign)
         return kl_fail(err, KL_EIO,
             "%s: the file has another format than this version writes (application %lld, format %lld): give "
             "--data another directory",
@@ -150,10 +163,8 @@ static kl_status begin_file(const kl_archive *a, kl_err *err)
     char *marks = kl_sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", APPLICATION, FORMAT);
     kl_status st = run(a,
         "BEGIN IMMEDIATE;"
-        "CREATE TABLE IF NOT EXISTS objects (grp TEXT NOT NULL, plural TEXT NOT NULL, key TEXT NOT NULL,"
-        " rv INTEGER NOT NULL, object TEXT NOT NULL, PRIMARY KEY (grp, plural, key)) WITHOUT ROWID;"
-        "CREATE TABLE IF NOT EXISTS resources (grp TEXT NOT NULL, plural TEXT NOT NULL, rv INTEGER NOT NULL,"
-        " PRIMARY KEY (grp, plural)) WITHOUT ROWID;",
+        "CREATE TABLE IF NOT EXISTS " OBJECTS ";"
+        "CREATE TABLE IF NOT EXISTS " RESOURCES ";",
         err);
     if (!st)
         st = run(a, marks, err);
@@ -163,23 +174,63 @@ static kl_status begin_file(const kl_archive *a, kl_err *err)
     return st;
 }
 
-/* Creates the directory and the file, readable by the owner only; SQLite's other files inherit the mode. */
-static kl_status make_place(const kl_archive *a, const char *dir, kl_err *err)
+static kl_status foreign(const char *path, kl_err *err)
 {
-    if (mkdir(dir, 0700) && errno != EEXIST)
-        return kl_fail(err, KL_EIO, "%s: the directory cannot be made: %s", dir, strerror(errno));
-    int fd = open(a->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return kl_fail(err, KL_EIO,
+        "%s is another user's, or no regular file: give --data a directory that only this user writes to",
+        path);
+}
+
+static bool is_ours(uid_t uid) { return uid == geteuid() || !uid; }
+
+/* SQLite opens these files by name. */
+static kl_status check_beside(const kl_archive *a, kl_err *err)
+{
+    static const char *const endings[] = {"-wal", "-journal", "-shm"};
+    kl_status st = KL_OK;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && !st; i++) {
+        char *path = kl_sprintf("%s%s", a->path, endings[i]);
+        struct stat s;
+        if (!lstat(path, &s) && (!S_ISREG(s.st_mode) || !is_ours(s.st_uid)))
+            st = foreign(path, err);
+        kl_free(path);
+    }
+    return st;
+}
+
+/* Makes the file readable by its owner only; SQLite's other files inherit the mode. */
+static kl_status make_file(const kl_archive *a, kl_err *err)
+{
+    struct stat s;
+    int fd = open(a->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         return kl_fail(err, KL_EIO, "%s: cannot be opened: %s", a->path, strerror(errno));
     kl_status st = KL_OK;
-    if (fchmod(fd, 0600) || fsync(fd))
+    if (fstat(fd, &s) || !S_ISREG(s.st_mode) || !is_ours(s.st_uid))
+        st = foreign(a->path, err);
+    else if (fchmod(fd, 0600) || fsync(fd))
         st = kl_fail(err, KL_EIO, "%s: %s", a->path, strerror(errno));
     close(fd);
+    return st;
+}
+
+/* Volumes of a pod are root's; root takes the directory that it is given, as in a container. */
+static kl_status make_place(const kl_archive *a, const char *dir, kl_err *err)
+{
+    struct stat s;
+    if (mkdir(dir, 0700) && errno != EEXIST)
+        return kl_fail(err, KL_EIO, "%s: the directory cannot be made: %s", dir, strerror(errno));
     int place = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (!st && (place < 0 || fsync(place)))
+    if (place < 0)
+        return kl_fail(err, KL_EIO, "%s: %s", dir, strerror(errno));
+    kl_status st = fstat(place, &s) || (geteuid() && !is_ours(s.st_uid)) ? foreign(dir, err) : KL_OK;
+    if (!st)
+        st = check_beside(a, err);
+    if (!st)
+        st = make_file(a, err);
+    if (!st && fsync(place))
         st = kl_fail(err, KL_EIO, "%s: %s", dir, strerror(errno));
-    if (place >= 0)
-        close(place);
+    close(place);
     return st;
 }
 

@@ -2,16 +2,19 @@
 #include "audit/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
 #define LINES_MAX ((size_t)64 << 20) /* bytes that may wait for a slow disk */
+#define LOOK_EVERY 100               /* ms: whether the log is closed, while a pipe is full */
+#define AT_END 30                    /* that many looks later a closed log gives up its lines */
 
 struct kl_audit_log {
     char *path;
@@ -24,8 +27,6 @@ struct kl_audit_log {
     bool closing KL_GUARDED_BY(mu);
 };
 
-static int open_file(const char *path) { return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }
-
 /* Whether the log's name now belongs to another file, or to none. */
 static bool moved(const kl_audit_log *l)
 {
@@ -34,14 +35,32 @@ static bool moved(const kl_audit_log *l)
         || here.st_dev != there.st_dev;
 }
 
-static int write_all(int fd, const char *p, size_t n)
+/* Waits until a pipe takes more; at the end of the log for a short time only. */
+static int await(kl_audit_log *l)
+{
+    for (int left = AT_END;; left--) {
+        struct pollfd p = {.fd = l->fd, .events = POLLOUT};
+        if (poll(&p, 1, LOOK_EVERY))
+            return 0;
+        kl_lock(&l->mu);
+        bool closing = l->closing;
+        kl_unlock(&l->mu);
+        if (!closing)
+            left = AT_END;
+        else if (!left)
+            return ETIMEDOUT;
+    }
+}
+
+static int write_all(kl_audit_log *l, const char *p, size_t n)
 {
     while (n) {
-        ssize_t done = write(fd, p, n);
-        if (done < 0 && errno == EINTR)
-            continue;
+        ssize_t done = write(l->fd, p, n);
+        int error = done >= 0 || errno == EINTR ? 0 : errno == EAGAIN ? await(l) : errno;
+        if (error)
+            return error;
         if (done < 0)
-            return errno;
+            continue;
         p += done;
         n -= (size_t)done;
     }
@@ -56,27 +75,28 @@ static size_t lines_of(const kl_buf *b)
     return n;
 }
 
-/* 0, or the error. */
-static int put(kl_audit_log *l, const kl_buf *lines)
+static kl_status put(kl_audit_log *l, const kl_buf *lines, kl_err *err)
 {
     if (moved(l)) {
-        int fd = open_file(l->path);
-        if (fd < 0)
-            return errno;
+        int fd;
+        kl_status st = kl_file_open_log(l->path, &fd, err);
+        if (st)
+            return st;
         if (l->fd >= 0)
             close(l->fd);
         l->fd = fd;
     }
-    return write_all(l->fd, lines->data, lines->len);
+    int error = write_all(l, lines->data, lines->len);
+    return error ? kl_fail(err, KL_EIO, "%s", strerror(error)) : KL_OK;
 }
 
 /* Logs when lines start to be lost, and when that ends. */
-static void tell(kl_audit_log *l, size_t before, size_t lost, int error)
+static void tell(kl_audit_log *l, size_t before, size_t lost, const kl_err *err)
 {
-    if (error && !before)
-        kl_warn(
-            "audit events are lost: the log cannot be written", "file=%s why=%s", l->path, strerror(error));
-    else if (!error && lost)
+    if (err->status && !before)
+        kl_warn("audit events are lost: the log cannot be written", "file=%s why=%s", l->path,
+            kl_log_quoted(kl_err_message(err)));
+    else if (!err->status && lost)
         kl_warn("the audit log can be written again; events were lost meanwhile", "file=%s events=%zu",
             l->path, lost);
 }
@@ -94,21 +114,24 @@ static void write_lines(void *arg)
         kl_buf_init(&l->waiting, LINES_MAX);
         size_t before = l->lost;
         kl_unlock(&l->mu);
-        int error = put(l, &lines);
-        tell(l, before, before, error);
+        kl_err err = KL_ERR_INIT;
+        kl_status st = put(l, &lines, &err);
+        tell(l, before, before, &err);
+        kl_err_fini(&err);
         size_t n = lines_of(&lines);
         kl_buf_fini(&lines);
         kl_lock(&l->mu);
-        l->lost = error ? l->lost + n : l->lost - before;
+        l->lost = st ? l->lost + n : l->lost - before;
     }
     kl_unlock(&l->mu);
 }
 
 kl_status kl_audit_log_open(const char *path, kl_audit_log **out, kl_err *err)
 {
-    int fd = open_file(path);
-    if (fd < 0)
-        return kl_fail(err, KL_EIO, "the audit log %s cannot be opened: %s", path, strerror(errno));
+    int fd;
+    kl_status st = kl_file_open_log(path, &fd, err);
+    if (st)
+        return kl_err_prefix(err, "the audit log cannot be opened");
     kl_audit_log *l = kl_new(kl_audit_log);
     l->path = kl_strdup(path);
     l->fd = fd;

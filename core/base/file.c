@@ -161,23 +161,28 @@ kl_status kl_file_next(kl_file *f, char *piece, size_t room, size_t *n, kl_err *
 
 static bool is_ours(uid_t uid) { return uid == geteuid() || uid == 0; }
 
-kl_status kl_file_open_private(const char *path, int *fd, kl_err *err)
+/* Opens it without waiting for the reader of a FIFO. A regular file is empty afterwards, and only its
+ * owner's, if `empties`. */
+static kl_status open_to_write(const char *path, int how, bool empties, int *fd, kl_err *err)
 {
-    static const int HOW = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
     struct stat st;
-    int f = open(path, HOW | O_NOFOLLOW, 0600);
+    how |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    int f = open(path, how | O_NOFOLLOW, 0600);
     /* Where others may write, nobody replaces a link of ours: /tmp has the sticky bit. */
     if (f < 0 && errno == ELOOP && !lstat(path, &st) && is_ours(st.st_uid))
-        f = open(path, HOW, 0600);
+        f = open(path, how, 0600);
     else if (f < 0 && errno == ELOOP)
         return kl_fail(err, KL_EFORBIDDEN, "%s is a link of another user: choose another place", path);
+    if (f < 0 && errno == ENXIO)
+        return kl_fail(
+            err, KL_EIO, "%s is a FIFO that nobody reads, or a socket: choose another place", path);
     if (f < 0 || fstat(f, &st))
         goto failed;
-    if (S_ISREG(st.st_mode) && st.st_uid != geteuid()) {
+    if (S_ISREG(st.st_mode) && (empties ? st.st_uid != geteuid() : !is_ours(st.st_uid))) {
         close(f);
         return kl_fail(err, KL_EFORBIDDEN, "%s belongs to another user: choose another place", path);
     }
-    if (S_ISREG(st.st_mode) && (fchmod(f, 0600) || ftruncate(f, 0)))
+    if (S_ISREG(st.st_mode) && empties && (fchmod(f, 0600) || ftruncate(f, 0)))
         goto failed;
     *fd = f;
     return KL_OK;
@@ -186,4 +191,17 @@ failed:
     if (f >= 0)
         close(f);
     return KL_EIO;
+}
+
+kl_status kl_file_open_private(const char *path, int *fd, kl_err *err)
+{
+    kl_status st = open_to_write(path, 0, true, fd, err);
+    if (!st)
+        fcntl(*fd, F_SETFL, O_WRONLY); /* writes wait */
+    return st;
+}
+
+kl_status kl_file_open_log(const char *path, int *fd, kl_err *err)
+{
+    return open_to_write(path, O_APPEND, false, fd, err);
 }

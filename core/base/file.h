@@ -20,8 +20,14 @@ KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl
 /* Opens a file to write a secret into it: creates it if it is missing, empties it, and makes it readable by
  * its owner alone (0600), even if others could read it before. A file or a link of another user is refused
  * with KL_EFORBIDDEN: others who may write into the directory can neither get the secret nor redirect it.
- * Anything but a regular file, such as /dev/stdout, is opened as it is. The caller closes *fd. */
+ * Anything but a regular file, such as /dev/stdout, is opened as it is; a FIFO that nobody reads is KL_EIO.
+ * The caller closes *fd. */
 KL_NODISCARD kl_status kl_file_open_private(const char *path, int *fd, kl_err *err);
+
+/* Opens a file to append to it, without waiting: creates it for its owner alone (0600) if it is missing. A
+ * file of another user but root, a link of another user (KL_EFORBIDDEN) and a FIFO that nobody reads (KL_EIO)
+ * are refused. Writes to a full pipe return EAGAIN. The caller closes *fd. */
+KL_NODISCARD kl_status kl_file_open_log(const char *path, int *fd, kl_err *err);
 
 /* A file of a command line that is read piece by piece because it is too large to hold: a regular file, a
  * shell's pipe, or a FIFO, which may have no writer yet. The path is borrowed. Failures are those of

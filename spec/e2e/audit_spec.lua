@@ -279,6 +279,21 @@ describe("The audit log of the embedded server", function()
     s = nil
   end)
 
+  it("never waits for who does not read a pipe", function()
+    local fifo = process.tmpname ".fifo"
+    assert(os.execute("mkfifo " .. fifo))
+    local out, code = process.run(("%s apiserver --listen 127.0.0.1:0 --audit-log %s 2>&1"):format(
+      os.getenv "KUBELUA" or "build/kubelua", fifo))
+    busted.assert.equal(1, code)
+    busted.assert.truthy(out:find("is a FIFO that nobody reads", 1, true), out)
+    local reader = process.spawn { "sh", "-c", "exec 3<> " .. fifo .. "; echo open; exec sleep 600" }
+    reader:wait_for_log(10, "open")
+    start("--audit-log", fifo)
+    for _ = 1, 120 do both.ask(s, { { "", "GET", "/version?" .. ("x"):rep(2000) } }) end
+    s:stop()
+    reader:kill()
+  end)
+
   for what, case in pairs {
     ["a level"] = { "{level: Metdata}", 'rules[0]: unknown level "Metdata"; did you mean "Metadata"?' },
     ["a key"] = { "{level: None, user: [a]}", 'rules[0]: unknown key "user"; did you mean "users"?' },

@@ -182,6 +182,24 @@ describe("objects on disk", function()
     s:stop()
   end)
 
+  it("are not read from a file with views or triggers, which would run when it is read or written", function()
+    local dir = process.tmpname ".data"
+    start(dir):stop()
+    for _, sql in ipairs {
+      "ALTER TABLE objects RENAME TO o; CREATE VIEW objects AS WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL \z
+        SELECT x FROM n) SELECT '' grp, 'pods' plural, x key, 1 rv, '{}' object FROM n",
+      "CREATE TRIGGER t AFTER INSERT ON objects BEGIN DELETE FROM resources; END",
+      "CREATE INDEX i ON objects (key)",
+    } do
+      local copy = process.tmpname ".data"
+      assert(os.execute(("cp -r %s %s"):format(dir, copy)))
+      local said, code = process.run(("python3 -c %s 2>&1"):format(process.quote(
+        ("import sqlite3; sqlite3.connect(%q).executescript(%q)"):format(copy .. "/objects.db", sql))))
+      assert.equal(0, code, said)
+      assert.matches("the file has another format than this version writes", refused(copy), 1, true)
+    end
+  end)
+
   it("are roles and bindings, too, with --authorization-mode RBAC; default roles come back", function()
     local s = start(process.tmpname ".data", { "--authorization-mode", "RBAC" })
     s:must_kubectl("create", "role", "reader", "--verb=get", "--resource=configmaps")

@@ -243,6 +243,40 @@ static void a_file_that_is_no_database_is_left_as_it_is(void **state)
     room_close(&r);
 }
 
+/* What somebody else may have put into a directory where others may write. */
+static void a_prepared_directory_is_refused(void **state)
+{
+    (void)state;
+    room r;
+    kl_err err = KL_ERR_INIT;
+    room_open(&r);
+    char *file = kl_sprintf("%s/objects.db", r.dir), *log = kl_sprintf("%s-wal", file);
+    assert_int_equal(mkfifo(file, 0666), 0);
+    assert_fails(try_open(&r, &err), KL_EIO, &err, "no regular file");
+    assert_int_equal(unlink(file) | mkdir(file, 0700), 0);
+    assert_fails(try_open(&r, &err), KL_EIO, &err, "cannot be opened");
+    assert_int_equal(rmdir(file) | symlink("/dev/null", file), 0);
+    assert_fails(try_open(&r, &err), KL_EIO, &err, "cannot be opened");
+    assert_int_equal(unlink(file) | symlink("/tmp/somewhere", log), 0);
+    assert_fails(try_open(&r, &err), KL_EIO, &err, "objects.db-wal is another user's, or no regular file");
+    assert_int_equal(access(file, F_OK), -1); /* nothing was made */
+    assert_int_equal(unlink(log), 0);
+    if (!geteuid()) {
+        assert_int_equal(seteuid(1234), 0);
+        assert_int_equal(chmod(r.dir, 0777), -1);
+        assert_int_equal(seteuid(0) | chmod(r.dir, 0777) | chown(r.dir, 1235, 1235) | seteuid(1234), 0);
+        kl_status st = try_open(&r, &err);
+        assert_int_equal(seteuid(0), 0);
+        assert_fails(st, KL_EIO, &err, "give --data a directory that only this user writes to");
+        write_file(&r, "");
+        assert_int_equal(chown(file, 1235, 1235), 0);
+        assert_fails(try_open(&r, &err), KL_EIO, &err, "objects.db is another user's");
+    }
+    kl_free(file);
+    kl_free(log);
+    room_close(&r);
+}
+
 static void the_files_are_for_the_owner_alone(void **state)
 {
     (void)state;
@@ -304,5 +338,5 @@ KL_TESTS(cmocka_unit_test(objects_are_there_again_definitions_first),
     cmocka_unit_test(a_reader_that_fails_ends_the_reading),
     cmocka_unit_test(a_directory_is_one_process_s_at_a_time),
     cmocka_unit_test(a_file_that_is_no_database_is_left_as_it_is),
-    cmocka_unit_test(the_files_are_for_the_owner_alone),
+    cmocka_unit_test(a_prepared_directory_is_refused), cmocka_unit_test(the_files_are_for_the_owner_alone),
     cmocka_unit_test(what_cannot_be_written_is_given_back_in_order_and_told))

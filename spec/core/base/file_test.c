@@ -200,7 +200,38 @@ static void a_secret_goes_into_a_file_of_its_owner_alone(void **state)
     kl_err_fini(&err);
 }
 
+static void a_log_goes_on_where_it_was_and_never_waits(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    kl_buf b = KL_BUF_INIT;
+    char dir[] = "/tmp/kl-file-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    char *path = kl_sprintf("%s/log", dir), *fifo = kl_sprintf("%s/fifo", dir);
+    int fd;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(kl_file_open_log(path, &fd, &err), &err);
+        assert_int_equal(write(fd, "line\n", 5), 5);
+        close(fd);
+    }
+    assert_int_equal(mode_of(path), 0600);
+    assert_ok(kl_file_read(path, "a text", &b, &err), &err);
+    assert_string_equal(kl_buf_str(&b), "line\nline\n");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_fails(kl_file_open_log(fifo, &fd, &err), KL_EIO, &err, "is a FIFO that nobody reads");
+    assert_fails(kl_file_open_private(fifo, &fd, &err), KL_EIO, &err, "is a FIFO that nobody reads");
+    if (!geteuid()) {
+        assert_int_equal(chown(path, 1234, 1234), 0);
+        assert_fails(kl_file_open_log(path, &fd, &err), KL_EFORBIDDEN, &err, "belongs to another user");
+    }
+    assert_int_equal(unlink(path) | unlink(fifo) | rmdir(dir), 0);
+    kl_free(fifo);
+    kl_free(path);
+    kl_buf_fini(&b);
+}
+
 KL_TESTS(cmocka_unit_test(a_secret_goes_into_a_file_of_its_owner_alone),
+    cmocka_unit_test(a_log_goes_on_where_it_was_and_never_waits),
     cmocka_unit_test(a_pipe_that_is_given_is_read_to_its_end), cmocka_unit_test(a_small_ceiling_is_one),
     cmocka_unit_test(devices_and_directories_are_refused), cmocka_unit_test(a_file_comes_in_pieces),
     cmocka_unit_test(a_fifo_comes_in_pieces_once_somebody_writes))

@@ -8,27 +8,40 @@ local M = {}
 -- The kinds of lines that tell of them, among many that do not (core/lab/record.h).
 local WANTED = { kind = true, began = true, asked = true }
 
--- Of a recording under way the last line may be half there.
+-- Of a recording under way the last line may be half there, and any line of a file from elsewhere may be
+-- anything: then it tells nothing.
 local function decoded(line)
   local ok, v = pcall(core.decode, line)
-  return ok and v or nil
+  return ok and core.is_view(v) and v or nil
+end
+
+local function text(v, path)
+  local x = v(path)
+  return type(x) == "string" and x or nil
 end
 
 local take = {}
 
 function take.kind(v, seen)
-  seen.kinds[v.kind] = { group = v.group, plural = v.plural, namespaced = v.namespaced }
+  local kind, group, plural = text(v, "kind"), text(v, "group"), text(v, "plural")
+  if kind and group and plural then
+    seen.kinds[kind] = { group = group, plural = plural, namespaced = v "namespaced" == true }
+  end
 end
-function take.began(v, seen) seen.runs[v.r] = v.controller end
+
+function take.began(v, seen)
+  local run = text(v, "r")
+  if run then seen.runs[run] = text(v, "controller") end
+end
 
 function take.asked(v, seen)
-  local op, controller = v.op, seen.runs[v.r]
-  if not op or not op.kind or not controller then return end
-  local name = table.concat({ controller, op.verb, op.kind, op.sub or "" }, " ")
+  local controller = seen.runs[text(v, "r") or ""]
+  local verb, kind, sub = text(v, "op.verb"), text(v, "op.kind"), text(v, "op.sub")
+  if not (controller and verb and kind) then return end
+  local name = table.concat({ controller, verb, kind, sub or "" }, " ")
   if seen.known[name] then return end
   seen.known[name] = true
-  seen.calls[#seen.calls + 1] = { controller = controller, verb = op.verb, kind = op.kind,
-    subresource = op.sub }
+  seen.calls[#seen.calls + 1] = { controller = controller, verb = verb, kind = kind, subresource = sub }
 end
 
 local function read(path, seen)

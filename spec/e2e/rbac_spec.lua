@@ -185,6 +185,16 @@ end }
       %[\"create\"%]", out)
     assert.matches("resources: %[\"limitranges\"%]\n  verbs: %[\"get\"%]", out)
     assert.matches("%- apiGroups: %[\"example.com\"%]\n  resources: %[\"oxen\"%]", out)
+    local was = process.read(record)
+    local run_id = was:match '{"t":"began","r":"([^"]+)"'
+    process.write(record, was .. table.concat({ '{"t":"asked","r":{},"op":5}', '{"t":"kind","kind":null}',
+      '{"t":"kind","kind":"v1/X","plural":{}}', '{"t":"began","r":[1]}', '{"t":"began"}', '{"t":"asked"}',
+      ('{"t":"asked","r":%q,"op":[]}'):format(run_id), ('{"t":"asked","r":%q,"op":"x"}'):format(run_id),
+      ('{"t":"asked","r":%q,"op":{"verb":[],"kind":{}}}'):format(run_id) }, "\n") .. "\n")
+    assert.same({ out, 0 }, { rbac(path, "--recorded", record) })
+    process.write(record, '"tape"\n')
+    assert.matches("is not a recording", (rbac(path, "--recorded", record)), 1, true)
+    process.write(record, was)
     out, code = rbac(path, "--recorded", path)
     assert.equal(1, code)
     assert.matches("served.lua is not a recording; kubelua run or dev --record FILE writes recordings", out,

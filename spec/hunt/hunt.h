@@ -105,6 +105,9 @@ typedef struct trial { /* what programs share */
 /* Loads the program and runs all that it has, as seed says.
  * True when it loaded. */
 bool trial_run(const trial *t, uint64_t seed, const char *text, size_t len);
+/* Params as a deployment, or somebody at `kubelua attach`, may set them: names that scripts declare, values
+ * of any type. A new reference. */
+const kl_value *hunt_params(kl_random *dice);
 
 /* --- neighbour.c -------------------------------------------------------------------------- */
 typedef struct neighbour neighbour;

@@ -104,6 +104,7 @@ static void journal_clear(lkl_journal *j)
 
 typedef struct asking {
     const char *key;
+    kl_random *dice;
     atomic_int owed; /* answers */
 } asking;
 
@@ -124,7 +125,10 @@ static void ask(void *arg, kl_controller *c)
         atomic_fetch_sub(&a->owed, 1);
     kl_err_fini(&err);
     kl_controller_look_at(c, &l);
-    const kl_value *params = kl_value_ref(l.wiring ? kl_wiring_logic(l.wiring)->params : NULL), *now = NULL;
+    const kl_value *params = kl_random_next(a->dice) % 2 ? hunt_params(a->dice)
+        : l.wiring                                       ? kl_value_ref(kl_wiring_logic(l.wiring)->params)
+                                                         : NULL,
+                   *now = NULL;
     if (params && kl_controller_set_params(c, params, &now, &err))
         kl_err_fini(&err);
     kl_value_unref(params);
@@ -132,11 +136,11 @@ static void ask(void *arg, kl_controller *c)
     kl_wiring_unref(l.wiring);
 }
 
-/* Why a key is as it is, what it would do, and its params again. */
+/* Why a key is as it is, what it would do, and its params again, or others. */
 static void attached(stage *s, kl_random *dice)
 {
     static const char *const KEYS[] = {"default/a", "a"};
-    asking a = {.key = KEYS[kl_random_next(dice) % 2]};
+    asking a = {.key = KEYS[kl_random_next(dice) % 2], .dice = dice};
     const kl_value *why = NULL;
     kl_err err = KL_ERR_INIT;
     hunt_phase("attach");

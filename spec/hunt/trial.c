@@ -246,9 +246,75 @@ static void ran(void *arg, const kl_ran *r)
     the_page->failed_runs += r->result == KL_RESULT_ERROR;
 }
 
+/* --- params ------------------------------------------------------------------------------- */
+
+static const kl_value *json(const char *text, size_t len)
+{
+    const kl_value *v = NULL;
+    if (kl_value_decode(text, len, &v, NULL))
+        hunt_wrong("%.40s is no JSON", text);
+    return v;
+}
+
+static const kl_value *deep(size_t n)
+{
+    kl_buf b = KL_BUF_INIT;
+    for (size_t i = 0; i < 2 * n; i++)
+        kl_buf_putc(&b, i < n ? '[' : ']');
+    const kl_value *v = json(kl_buf_str(&b), b.len);
+    kl_buf_fini(&b);
+    return v;
+}
+
+static const kl_value *huge(size_t n)
+{
+    char *text = kl_alloc(n);
+    memset(text, 'x', n);
+    const kl_value *v = kl_value_of_strn(text, n);
+    kl_free(text);
+    return v;
+}
+
+const kl_value *hunt_params(kl_random *dice)
+{
+    static const char *const NAMES[] = {"a", "b", "c", "token"};
+    static const char *const VALUES[] = {"null", "true", "-1", "1e308", "9007199254740993",
+        "18446744073709551615", "\"\"", "\"5s\"", "\"x\\u0000\"", "[]", "{}", "[1,[2,{\"x\":null}]]",
+        "{\"a\":{\"b\":1}}", "{\"1\":1,\"__index\":{}}"};
+    size_t n = sizeof VALUES / sizeof *VALUES;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        size_t which = kl_random_next(dice) % (2 * n + 2);
+        const kl_value *v = which < n ? json(VALUES[which], strlen(VALUES[which]))
+            : which == 2 * n          ? deep(500)
+            : which > 2 * n           ? huge(1 << 20)
+                                      : NULL;
+        if (v)
+            kl_build_kvalue(b, NAMES[i], v);
+        kl_value_unref(v);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* The params of the next generation: those that it was given, or what somebody made of them. A new reference;
+ * NULL: the spec's. */
+static const kl_value *next_params(const part *p)
+{
+    const kl_controller_spec *spec = kl_program_spec(p->next, p->next_index);
+    const kl_value *all = NULL, *wish = kl_random_next(p->dice) % 2 ? hunt_params(p->dice) : NULL;
+    kl_err err = KL_ERR_INIT;
+    hunt_phase("params");
+    if (wish && kl_params_over(spec, kl_params_of(spec), wish, &all, &err))
+        kl_err_fini(&err);
+    kl_value_unref(wish);
+    return all;
+}
+
 /* --- one part ----------------------------------------------------------------------------- */
 
-static kl_wiring *wire(part *p, kl_program *program, size_t index, int generation)
+static kl_wiring *wire(part *p, kl_program *program, size_t index, int generation, const kl_value *params)
 {
     hunt_phase("wire");
     kl_wiring *w = kl_wiring_new(&(kl_wiring_options){.caches = world_caches(p->w),
@@ -258,6 +324,7 @@ static kl_wiring *wire(part *p, kl_program *program, size_t index, int generatio
         .queue = p->queue,
         .program = program,
         .index = index,
+        .params = params,
         .generation = generation});
     for (int i = 0; i < 6 && !kl_wiring_advance(w); i++)
         world_pump(p->w);
@@ -276,7 +343,9 @@ static void step(part *p)
 
 static void reload(part *p)
 {
-    kl_wiring *old = p->wiring, *new = wire(p, p->next, p->next_index, 2);
+    const kl_value *params = next_params(p);
+    kl_wiring *old = p->wiring, *new = wire(p, p->next, p->next_index, 2, params);
+    kl_value_unref(params);
     if (!kl_wiring_advance(new)) {
         kl_wiring_retire(new);
         return;
@@ -313,7 +382,7 @@ static void part_run(part *p, world_rule rule, kl_random *dice)
     const kl_controller_spec *spec = kl_program_spec(p->p, p->index);
     p->queue = kl_workqueue_new(
         &(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
-    p->wiring = wire(p, p->p, p->index, 1);
+    p->wiring = wire(p, p->p, p->index, 1, NULL);
     if (kl_wiring_advance(p->wiring)) {
         if (rule != WORLD_NOT_LEADING)
             kl_tenure_begin(&p->tenure, 7, KL_NEVER);
@@ -471,7 +540,8 @@ static void loaded(void *arg)
  * run. */
 static kl_status give_params(kl_program *p, kl_random *dice, kl_err *err)
 {
-    static const char *const WORDS[] = {"3", "true", "5s", "[1, 2, {x: 1}]", "{a: {b: 1}}", "", "&x [*x]"};
+    static const char *const WORDS[] = {"3", "true", "5s", "[1, 2, {x: 1}]", "{a: {b: 1}}", "", "&x [*x]",
+        "~", "1e400", ".nan", "{a: 1, a: 2}", "[.inf]"};
     size_t n = sizeof WORDS / sizeof *WORDS;
     kl_builder *b = kl_builder_new();
     kl_build_object(b);

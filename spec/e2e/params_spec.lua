@@ -1,6 +1,7 @@
 -- params_spec.lua - the params of a deployment: on the command line, from the environment, files, ConfigMaps
 -- and Secrets. A change starts a new generation; a mistake is rejected.
 
+local new_api = require "support.api"
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -199,6 +200,40 @@ describe("params on the command line", function()
     assert.equal(1, code, out)
     assert.truthy(out:find('params are names and values, such as "region: eu"; this is an array', 1, true),
       out)
+  end)
+end)
+
+describe("params that are no texts, from a server that stores such an object", function()
+  it("are refused", function()
+    local dir = process.tmpname ".data"
+    local server = servers.embedded { args = { "--data", dir } }
+    local client = controller.client(server)
+    client:create { kind = "v1/ConfigMap", namespace = "default", name = "given", data = { region = "us" } }
+    client:create { kind = "v1/Secret", namespace = "default", name = "given", data = { region = "dXM=" } }
+    server:stop()
+    local change = process.write(process.tmpname ".py", ([[
+import sqlite3
+d = sqlite3.connect(%q)
+d.execute("""UPDATE objects SET object = replace(replace(object, '"region":"us"', '"region":5'),
+  '"region":"dXM="', '"region":[1,2,3,4]')""")
+d.commit()
+]]):format(dir .. "/objects.db"))
+    local said, code = process.run(("python3 %s 2>&1"):format(change))
+    assert.equal(0, code, said)
+    server:restart()
+    for word, type in pairs { configmap = "integer", secret = "array" } do
+      -- as a server that knows JSON alone: protobuf has no place for such a value
+      for _, resource in ipairs { "configmaps", "secrets" } do
+        assert.equal(200, new_api(server):post("/kubelua/v1/faults", { resource = resource, code = 406,
+          reason = "NotAcceptable", times = 1 }).code)
+      end
+      local from = word .. "/default/given"
+      local run = controller.start(server, SCRIPT, "--namespace", "default", "--params", from)
+      run:wait_for_log(30, ("%s: region is %s; what a ConfigMap or a Secret holds are texts"):format(from,
+        type))
+      controller.finish(run)
+    end
+    server:stop()
   end)
 end)
 

@@ -53,7 +53,7 @@ describe("the stand-ins", function()
     local out, code = process.run(("timeout 100 %s dev controllers/hello.lua --control off --simulate=nodes \z
       --simulate-nodes 2 --play %s 2>&1"):format(KUBELUA, play))
     assert.equal(0, code, out)
-    assert.equal(1, select(2, out:gsub("stand%-ins play a cluster parts=nodes nodes=2", "")), out)
+    assert.equal(1, select(2, out:gsub("stand%-ins simulate a cluster parts=nodes nodes=2", "")), out)
     assert.falsy(out:find("controller=simulate-", 1, true), out)
     local all = process.run(("timeout 100 %s dev controllers/hello.lua --control off --simulate \z
       --play %s 2>&1"):format(KUBELUA, process.write(process.tmpname ".lua", "")))

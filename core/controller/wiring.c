@@ -37,7 +37,7 @@ void kl__mapper_state_unref(kl_mapper_state *m)
 
 void *kl__mapper_state_open(kl_mapper_state *m)
 {
-    if (atomic_load(&m->spent) || atomic_load(&m->stopped))
+    if (atomic_load(&m->spent) || atomic_load(&m->stopped) || kl_caches_ending(m->caches))
         return NULL;
     if (m->state)
         return m->state;
@@ -273,7 +273,9 @@ static void index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *em
     index_call *c = arg;
     void *state = kl__mapper_state_open(c->m);
     kl_err err = KL_ERR_INIT;
+    kl_time begun = kl_clock_now(c->m->clock);
     kl_status st = state ? c->m->program->ops->index(state, c->spec->fn, o, emit, emit_arg, &err) : KL_OK;
+    kl__mapper_state_took(c->m, kl_clock_now(c->m->clock) - begun);
     char *which = st ? kl_sprintf("function of index %s", c->spec->name) : NULL;
     if (st && !kl__mapper_state_spent(c->m, st, which, o, &err) && c->complaints++ < COMPLAINTS_MAX) {
         char *key = kl_object_key(o);

@@ -53,6 +53,9 @@ kl_caches *kl_caches_new(const kl_caches_options *o)
     return s;
 }
 
+void kl_caches_end(kl_caches *s) { atomic_store(&s->ending, true); }
+bool kl_caches_ending(const kl_caches *s) { return atomic_load(&s->ending); }
+
 void kl_caches_free(kl_caches *s)
 {
     if (!s)

@@ -17,6 +17,7 @@ struct kl_caches {
     kl_cache *kinds[KL__NEWS_KINDS]; /* the caches that watch kinds; NULL: none */
     int used;                        /* caches with users; the last one to go ends the watch */
     atomic_bool pending;             /* an event is on its way to the loop */
+    atomic_bool ending;
 };
 
 struct kl_cache {

@@ -273,6 +273,7 @@ void kl_manager_free(kl_manager *m)
     if (!m)
         return;
     kl_manager_stop(m);
+    kl_caches_end(m->caches);
     kl_loop_call(m->loop, free_parts, m);
     kl_caches_free(m->caches);
     kl_recorder_free(m->recorder); /* its last requests ask the door, which asks the tenures */

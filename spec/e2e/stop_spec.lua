@@ -40,6 +40,19 @@ return require("kubelua").controller { name = "stuck-%s", resource = "v1/ConfigM
   %s, reconcile = function() end }
 ]]
 
+-- Its functions take their time for each change. Events that wait for the mapping function keep their
+-- generation, and so its index.
+local SLOW_FUNCTIONS = [[
+local function slow()
+  local from = os.clock()
+  repeat until os.clock() - from > 0.1
+  return "%s"
+end
+return require("kubelua").controller { name = "slow-%s", resource = "v1/ConfigMap", namespaces = { %q },
+  indexes = { slow = slow }, watches = { ["v1/Secret"] = function() slow() return nil end },
+  reconcile = function() end }
+]]
+
 servers.each(function(name, start)
   describe("`kubelua run` against " .. name .. ", when it is told to end", function()
     local server, client
@@ -48,6 +61,20 @@ servers.each(function(name, start)
       client = controller.client(server)
     end)
     lazy_teardown(function() if server then server:stop() end end)
+
+    it("ends beside functions of an earlier generation that have hundreds of changes to go", function()
+      local ns = controller.namespace(client, "functions")
+      local function make(kind, n)
+        for i = 1, n do client:create { kind = kind, namespace = ns, name = "n" .. i } end
+      end
+      local run = controller.start(server, SLOW_FUNCTIONS:format("first", ns, ns), "--grace-period", "1s")
+      run:wait_for_log(60, "controller is running")
+      make("v1/Secret", 300)
+      process.write(run.script_path, SLOW_FUNCTIONS:format("second", ns, ns))
+      run:wait_for_log(60, "a new generation took over")
+      make("v1/ConfigMap", 300)
+      assert.equal(0, run:stop(30))
+    end)
 
     it("is not ready any more, begins nothing, finishes what runs, gives the lease back and ends with \z
       status 0", function()

@@ -190,7 +190,8 @@ static void a_missing_plugin_is_told_with_the_hint(void **state)
     c.exec_command = kl_strdup("kubelua-no-such");
     kl_child *child = kl_child_new();
     assert_fails(kl__exec_plugin_run(&c, child, 0, &cred, &err), KL_EAUTH, &err,
-        "\"kubelua-no-such\" is not installed: kubelua-no-such is not there (looked for in PATH); get it at "
+        "\"kubelua-no-such\" is not installed: kubelua-no-such does not exist (looked for in PATH); get it "
+        "at "
         "example.com");
     kl_child_free(child);
     kl_config_fini(&c);

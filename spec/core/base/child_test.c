@@ -153,7 +153,7 @@ static void a_missing_program_is_named(void **state)
         .out_max = 1,
         .err_max = 1};
     assert_fails(kl_child_run(c, &o, &r, &err), KL_ENOTFOUND, &err,
-        "kubelua-no-such is not there (looked for in PATH)");
+        "kubelua-no-such does not exist (looked for in PATH)");
     done();
     o.program = "/tmp";
     assert_fails(kl_child_run(c, &o, &r, &err), KL_EIO, &err, "/tmp cannot be started: Permission denied");

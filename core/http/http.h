@@ -51,7 +51,7 @@ typedef struct kl_http_request { /* everything is copied by kl_http_submit */
      * checked, too. NULL: to any. */
     const char *reach;
     bool accept_gzip;
-    size_t gulp;             /* bytes read from the socket in one step; 0: 16 KB. With accept_gzip: 1 KB */
+    size_t gulp;             /* bytes read from the socket in one step; 0: 16 KB */
     kl_time connect_timeout; /* 0: 30 s */
     kl_time total_timeout;   /* 0: none (streams) */
     /* Called before the request is sent on an established connection, and again before its body. Any status

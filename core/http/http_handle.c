@@ -17,11 +17,6 @@
 #include "http/proxy.h"
 
 #define SPARE_MAX 16 /* kept; about 10 KB each */
-/* The smallest buffer of libcurl 7.88, which fills it up to 100 times in a call while bytes are ready; the
- * thread calls it up to three times before others have their turn. A byte of gzip becomes up to 1,032, so
- * that is 300 MB at worst, and 4 MB of an honest list, which takes no more of the processor than with 64 KB.
- */
-#define GULP_GZIP 1024L
 
 #define SET(opt, value) (void)kl__curl.easy_setopt(x->easy, opt, value)
 
@@ -162,9 +157,7 @@ static void set_form(kl__handle *x, const kl_http *h, const kl_http_request *r)
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    if (r->accept_gzip)
-        SET(CURLOPT_BUFFERSIZE, GULP_GZIP);
-    else if (r->gulp)
+    if (r->gulp)
         SET(CURLOPT_BUFFERSIZE, (long)r->gulp);
     if (h->user_agent)
         SET(CURLOPT_USERAGENT, h->user_agent);

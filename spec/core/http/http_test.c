@@ -4,9 +4,6 @@
 #include <sys/resource.h>
 #include "core/http/peer.h"
 
-#include "base/gzip.h"
-#include "base/mem.h"
-#include "base/poller.h"
 #include "http/http.h"
 
 /* What came of one request; waits have a bound. */
@@ -760,94 +757,6 @@ static void one_knocks_and_the_others_wait_their_turn(void **state)
     kl_http_free(h);
 }
 
-/* --- gzip --------------------------------------------------------------------------------- */
-
-static bool inflated_zeros(peer *p, int fd, const request *r)
-{
-    const kl_buf *gzip = p->arg;
-    (void)r;
-    return peer_send(
-               fd, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n", gzip->len)
-        && send(fd, gzip->data, gzip->len, MSG_NOSIGNAL) == (ssize_t)gzip->len;
-}
-
-typedef struct turns {
-    kl_http *h;
-    int fd;
-    size_t in_turn, most, all; /* bytes of the answer */
-    outcome o;
-} turns;
-
-/* Once in each turn of the thread. */
-static void on_turn(void *arg, int what)
-{
-    turns *t = arg;
-    (void)what;
-    t->most = t->in_turn > t->most ? t->in_turn : t->most;
-    t->in_turn = 0;
-}
-
-static kl_status count_bytes(void *arg, const char *data, size_t n, kl_err *err)
-{
-    turns *t = arg;
-    (void)data, (void)err;
-    t->in_turn += n;
-    t->all += n;
-    return KL_OK;
-}
-
-static void turns_over(void *arg, kl_status st, int code, bool sent, kl_err *err)
-{
-    turns *t = arg;
-    on_turn(t, 0);
-    kl_http_watch_fd(t->h, t->fd, 0, on_turn, t);
-    on_done(&t->o, st, code, sent, err);
-}
-
-static void count_turns(void *arg)
-{
-    turns *t = arg;
-    kl_http_watch_fd(t->h, t->fd, KL_POLL_IN, on_turn, t);
-    kl_http_submit(t->h,
-        &(kl_http_request){.method = "GET",
-            .url = t->o.header,
-            .proxy = "",
-            .accept_gzip = true,
-            .gulp = 64 << 10,
-            .on_data = count_bytes,
-            .on_done = turns_over,
-            .arg = t});
-}
-
-static void gzip_that_becomes_large_keeps_no_other_transfer_waiting(void **state)
-{
-    (void)state;
-    enum { INFLATED = 128 << 20, MOST = 80 << 20 };
-    char *zeros = kl_zalloc(INFLATED);
-    kl_buf gzip = KL_BUF_INIT;
-    peer p;
-    int pipes[2];
-    assert_int_equal(kl_gzip(zeros, INFLATED, &gzip), KL_OK);
-    kl_free(zeros);
-    peer_start(&p, inflated_zeros, &gzip);
-    assert_int_equal(pipe(pipes), 0);
-    assert_int_equal(write(pipes[1], "", 1), 1); /* readable, so that each turn sees it */
-    turns t = {.h = http_new(), .fd = pipes[0]};
-    outcome_init(&t.o);
-    snprintf(t.o.header, sizeof t.o.header, "%s", url_of(&p, "/"));
-    kl_http_post(t.h, count_turns, &t);
-    outcome_wait(&t.o);
-    assert_ok(t.o.st, &t.o.err);
-    assert_int_equal(t.all, INFLATED);
-    assert_in_range(t.most, 1, MOST);
-    kl_http_free(t.h);
-    peer_stop(&p);
-    close(pipes[0]);
-    close(pipes[1]);
-    outcome_fini(&t.o);
-    kl_buf_fini(&gzip);
-}
-
 KL_TESTS(cmocka_unit_test(brings_head_data_and_end),
     cmocka_unit_test(an_answer_ahead_of_the_answer_is_forgotten), cmocka_unit_test(keeps_its_connection),
     cmocka_unit_test(says_who_refused_the_connection), cmocka_unit_test(says_that_no_descriptors_are_left),
@@ -861,5 +770,4 @@ KL_TESTS(cmocka_unit_test(brings_head_data_and_end),
     cmocka_unit_test(a_cancelled_request_is_done_once),
     cmocka_unit_test(a_cancel_from_its_own_data_is_the_last_data),
     cmocka_unit_test(free_cancels_what_is_in_flight), cmocka_unit_test(posts_run_in_order_and_timers_by_time),
-    cmocka_unit_test(many_at_once), cmocka_unit_test(gzip_that_becomes_large_keeps_no_other_transfer_waiting),
-    cmocka_unit_test(one_knocks_and_the_others_wait_their_turn))
+    cmocka_unit_test(many_at_once), cmocka_unit_test(one_knocks_and_the_others_wait_their_turn))

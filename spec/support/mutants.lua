@@ -227,11 +227,11 @@ local function targets_of(spec, text, plain)
 end
 
 -- The commands that make the targets new after a change of `path`. The mutant's object comes before the
--- library. The annotations of Lua files say nothing of what code does. A `make` that this one runs under would
--- change what it prints.
+-- library. The annotations of Lua files say nothing of what code does. A `make` that this one runs under
+-- would change what it prints.
 local function commands(plain, path, targets)
-  local out, code = sh(plain, ("env -u MAKEFLAGS -u MAKELEVEL make -n V=1 %s -o build/gen/annotations.txt -W %s %s")
-    :format(FLAGS, path, table.concat(targets, " ")))
+  local make = "env -u MAKEFLAGS -u MAKELEVEL make -n V=1 %s -o build/gen/annotations.txt -W %s %s"
+  local out, code = sh(plain, make:format(FLAGS, path, table.concat(targets, " ")))
   assert(code == 0, out)
   local list, object = {}, nil
   for line in out:gmatch "[^\n]+" do

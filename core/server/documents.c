@@ -43,7 +43,7 @@ static bool is_list(const char *kind)
 static size_t count_lines(const char *p, const char *end)
 {
     size_t n = 0;
-    while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+    while (p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
         n++;
         p++;
     }

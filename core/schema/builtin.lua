@@ -4,8 +4,9 @@
 --
 -- DIR holds api.json and apis.json (aggregated discovery of /api and /apis) and one openapi-*.json for each
 -- document of /openapi/v3. OMITTED has lines "TYPE FIELD" of what JSON leaves out at its zero value, and
--- lines "TYPE FIELD NAME" of texts whose type in Go has that name (spec/realserver/proto). What comes out is derived from the Kubernetes API definitions (Apache License
--- 2.0): names, types and merge rules, no prose. Run it again for another Kubernetes release.
+-- lines "TYPE FIELD NAME" of texts whose type in Go has that name (spec/realserver/proto). What comes out is
+-- derived from the Kubernetes API definitions (Apache License 2.0): names, types and merge rules, no prose.
+-- Run it again for another Kubernetes release.
 
 local json = require "dkjson"
 
@@ -160,11 +161,13 @@ while i <= #queue do type_line(queue[i]); i = i + 1 end
 
 -- ---------------------------------------------------------------- C
 
+local WIDTH = 99 -- of a piece of a text, without its quotes and indentation
+
 local function literal(line)
   local pieces = {}
   line = line:gsub("\\", "\\\\"):gsub('"', '\\"')
-  while #line > 150 do
-    local cut = line:sub(1, 150):match "^.* ()" or 151
+  while #line > WIDTH do
+    local cut = line:sub(1, WIDTH):match "^.* ()" or WIDTH + 1
     pieces[#pieces + 1] = '"' .. line:sub(1, cut - 1) .. '"'
     line = line:sub(cut)
   end

@@ -53,12 +53,14 @@ local function order_of(value)
   return table.move(keys, 1, #keys, #ORDER + 1, { table.unpack(ORDER) })
 end
 
--- A C text in lines of at most 108 columns.
+local WIDTH = 102 -- of a line of a C text, without its quotes and indentation
+
+-- A C text in lines that end behind a comma, a brace or a space.
 local function quoted(text)
   local lines, line = {}, ""
-  for piece in text:gsub("[\\\"]", "\\%0"):gmatch "\\?[^\0]" do
-    if #line + #piece > 100 then lines[#lines + 1], line = line, "" end
-    line = line .. piece
+  for part in text:gsub("[\\\"]", "\\%0"):gmatch "[^,{ ]*[,{ ]?" do
+    if line ~= "" and #line + #part > WIDTH then lines[#lines + 1], line = line, "" end
+    line = line .. part
   end
   lines[#lines + 1] = line
   for i, x in ipairs(lines) do lines[i] = '    "' .. x .. '"' end

@@ -23,8 +23,9 @@ static bool selected(const kl__place *p, const kl_value *object)
 typedef struct subject {    /* what was written, borrowed */
     const kl_value *object; /* the server's object; NULL: none */
     const char *ns, *name, *uid;
-    bool whole; /* `object` is the written object, not another kind (a Scale) about it */
-    bool gone;  /* the object was deleted at once */
+    bool whole;               /* `object` is the written object, not another kind (a Scale) about it */
+    bool gone;                /* the object was deleted at once */
+    const kl__effect *effect; /* not NULL: the answer has no version, and this is what caches will show */
 } subject;
 
 static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const subject *s, kl_time until)
@@ -45,7 +46,14 @@ static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const s
          inside = !selects || (s->whole ? selected(p, s->object) : now != NULL);
     uint64_t n = kl_rv_number(rv);
     kl__entry *e = NULL;
-    if (s->gone || (!inside && now)) {
+    if (s->effect) {
+        if (uid && !kl_value_at(now, s->effect->at, s->effect->field, NULL)) {
+            e = kl_new(kl__entry);
+            e->what = KL__SET;
+            e->uid = kl_strdup(uid);
+            e->effect = s->effect;
+        }
+    } else if (s->gone || (!inside && now)) {
         e = kl_new(kl__entry);
         e->what = KL__GONE;
         e->uid = kl_strdup(uid);
@@ -109,11 +117,23 @@ static void note_object(kl_own_writes *o, const char *name, const kl_written *x,
     owe(o, name, x->resource, &s, until);
 }
 
+/* Binding and eviction, whose answers are a Status. NULL: the write has no such effect. */
+static const kl__effect *effect_of(const kl_written *x)
+{
+    static const kl__effect effects[] = {
+        {"binding", "spec", "nodeName"}, {"eviction", "metadata", "deletionTimestamp"}};
+    for (size_t i = 0; x->subresource && i < sizeof effects / sizeof *effects; i++)
+        if (!strcmp(x->subresource, effects[i].subresource))
+            return &effects[i];
+    return NULL;
+}
+
 void kl_own_writes_note(kl_own_writes *o, const char *name, const kl_written *x, kl_time until)
 {
     const kl_value *items = kl_value_get(x->answer, "items"), *details = kl_value_get(x->answer, "details");
     const char *kind = x->answer ? kl_object_kind(x->answer) : NULL;
     bool deleted = x->verb == KL_DELETE || x->verb == KL_DELETE_COLLECTION;
+    const kl__effect *effect = effect_of(x);
     if (x->verb == KL_DELETE_COLLECTION) {
         for (size_t i = 0; i < kl_value_len(items); i++)
             note_object(o, name, x, kl_value_item(items, i), true, until);
@@ -126,6 +146,8 @@ void kl_own_writes_note(kl_own_writes *o, const char *name, const kl_written *x,
                     .whole = true,
                     .gone = true},
                 until);
+        else if (effect)
+            owe(o, name, x->resource, &(subject){.ns = x->ns, .name = x->name, .effect = effect}, until);
     } else if (x->answer) {
         note_object(o, name, x, x->answer, deleted, until);
     }

@@ -27,7 +27,12 @@ typedef struct kl__place {
 } kl__place;
 
 /* KL__NUMBERED: as KL__COUNTED, but in `others`, for changing informers, whose parts have no heaps. */
-typedef enum kl__debt { KL__COUNTED, KL__NUMBERED, KL__GONE, KL__EXACT } kl__debt;
+typedef enum kl__debt { KL__COUNTED, KL__NUMBERED, KL__GONE, KL__EXACT, KL__SET } kl__debt;
+
+/* What a subresource without a version in its answer does: the object then has this field, or is gone. */
+typedef struct kl__effect {
+    const char *subresource, *at, *field;
+} kl__effect;
 
 typedef struct kl__entry {
     kl_list of_mark, of_place; /* of_place: in `others` */
@@ -38,7 +43,8 @@ typedef struct kl__entry {
     int part;
     uint64_t number; /* NUMBERED */
     char *ns, *key;  /* of the object; ns NULL: it has none */
-    char *uid;       /* GONE: the incarnation that must be gone; NULL: any */
+    char *uid;       /* GONE: the incarnation that must be gone; NULL: any. SET: the one that was changed */
+    const kl__effect *effect; /* SET */
     /* EXACT: shown at version rv, or when the version is not `before` (NULL: none) any more */
     char *rv, *before;
 } kl__entry;

@@ -88,7 +88,7 @@ static kl_status keep_item(void *arg, const kl_value *object, kl_err *err)
         r->items = kl_realloc(r->items, r->cap * sizeof *r->items);
     }
     r->items[r->len++] = object;
-    kl_buf_fini(&r->seen);
+    kl_buf_fini(&r->seen); /* only a document without items is decoded from its text */
     return KL_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "builtin/service.h"
 #include "model/object.h"
@@ -205,31 +206,41 @@ static const kl_value *service_for(const char *name, const char *group, const ch
     return o;
 }
 
-/* Whether a definition of the group serves the version; NULL: some version. The APIServices of those that are
- * served are created. */
-static bool served(kl__world *w, const char *group, const char *version, kl__kind *services)
+/* The names of the versions of a group that its definitions serve, as keys. */
+static kl_map *served_versions(const kl__world *w, const char *group)
 {
     const kl__bucket *b = definitions(w);
-    bool it = false;
+    kl_map *names = kl_map_new();
     for (size_t i = 0; i < b->len; i++) {
         const kl_value *crd = b->v[i]->object, *versions = kl_value_at(crd, "spec", "versions", NULL);
         const char *its = kl_value_str_at(crd, "spec", "group", NULL);
         for (size_t v = 0; its && !strcmp(its, group) && v < kl_value_len(versions); v++) {
             const kl_value *one = kl_value_item(versions, v);
             const char *name = kl_value_str(kl_value_get(one, "name"));
-            if (!name || !kl_value_bool(kl_value_get(one, "served"), false))
-                continue;
-            it = it || (version && !strcmp(name, version));
-            char *key = kl_sprintf("%s.%s", name, group);
-            const kl_value *o = services && !kl__bucket_get(services->bucket, key)
-                ? service_for(key, group, name)
-                : NULL;
-            if (o)
-                (void)!create(w, services, o, NULL);
-            kl_free(key);
+            if (name && kl_value_bool(kl_value_get(one, "served"), false))
+                kl_map_set(names, name, names);
         }
     }
-    return it;
+    return names;
+}
+
+static void create_service(kl__world *w, kl__kind *services, const char *group, const char *version)
+{
+    char *name = kl_sprintf("%s.%s", version, group);
+    const kl_value *o = kl__bucket_get(services->bucket, name) ? NULL : service_for(name, group, version);
+    if (o)
+        (void)!create(w, services, o, NULL);
+    kl_free(name);
+}
+
+/* Whether the server made this APIService, for a version of the group that is no longer served. */
+static bool outlived(const kl_value *service, const char *group, const kl_map *served)
+{
+    const char *its = kl_value_str_at(service, "spec", "group", NULL),
+               *version = kl_value_str_at(service, "spec", "version", NULL),
+               *managed = kl_value_str_at(service, "metadata", "labels", MANAGED, NULL);
+    return its && version && managed && !strcmp(its, group) && !strcmp(managed, "true")
+        && !kl_map_has(served, version);
 }
 
 void kl__first_versions(kl__world *w, const char *group)
@@ -237,17 +248,17 @@ void kl__first_versions(kl__world *w, const char *group)
     kl__kind *services = kl__kinds_get(w->kinds, REGISTRATION, "v1", "apiservices");
     if (!w->complete || !group)
         return;
-    (void)served(w, group, NULL, services);
+    kl_map *served = served_versions(w, group);
+    char **versions = kl_map_sorted_keys(served);
+    for (size_t i = 0; versions[i]; i++)
+        create_service(w, services, group, versions[i]);
     for (size_t i = services->bucket->len; i-- > 0;) {
-        const kl_value *o = services->bucket->v[i]->object;
-        const char *its = kl_value_str_at(o, "spec", "group", NULL),
-                   *version = kl_value_str_at(o, "spec", "version", NULL),
-                   *managed = kl_value_str_at(o, "metadata", "labels", MANAGED, NULL);
-        if (its && version && !strcmp(its, group) && managed && !strcmp(managed, "true")
-            && !served(w, group, version, NULL)) {
-            char *key = kl_strdup(services->bucket->v[i]->key);
+        const kl__entry *s = services->bucket->v[i];
+        char *key = outlived(s->object, group, served) ? kl_strdup(s->key) : NULL;
+        if (key)
             lose(w, services, key);
-            kl_free(key);
-        }
+        kl_free(key);
     }
+    kl_free(versions);
+    kl_map_free(served, NULL);
 }

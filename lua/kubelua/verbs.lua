@@ -69,7 +69,7 @@ function M.evict(self, what, pod, a, b)
   if opts.dry_run then delete.dryRun = { "All" } end
   absent_is(nil, self, {
     verb = "create", kind = "v1/Pod", ns = namespace, name = name, subresource = "eviction",
-    timeout = opts.timeout,
+    dry_run = opts.dry_run, timeout = opts.timeout,
     body = core.value {
       apiVersion = "policy/v1", kind = "Eviction", metadata = { name = name, namespace = namespace },
       deleteOptions = delete,

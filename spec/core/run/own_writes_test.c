@@ -300,7 +300,6 @@ static void what_the_cache_does_not_hold_it_does_not_owe(void **state)
     note(&w, KL_UPDATE, &w.resource, "ns", "unseen", "scale",
         "{\"kind\":\"Scale\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"unseen\",\"resourceVersion\":"
         "\"99\"}}");
-    note(&w, KL_CREATE, &w.resource, "ns", "old", "eviction", "{\"kind\":\"Status\",\"status\":\"Success\"}");
     assert_false(owed(&w));
     note(&w, KL_UPDATE, &w.resource, "ns", "old", "scale",
         "{\"kind\":\"Scale\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\",\"resourceVersion\":\"11\"}"
@@ -378,6 +377,58 @@ static void a_deletion_that_waits_for_others_is_shown_by_its_timestamp(void **st
     comes(&w, 0, "DELETED", "ns", "p", "16", "up");
     assert_false(owed(&w));
     teardown(&w);
+}
+
+static const char done[] = "{\"kind\":\"Status\",\"status\":\"Success\"}";
+
+static void comes_with(world *w, const char *rv, const char *uid, const char *metadata, const char *more)
+{
+    char *json = kl_sprintf("{\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\","
+                            "\"resourceVersion\":\"%s\",\"uid\":\"%s\"%s}%s}",
+        rv, uid, metadata, more);
+    fake_event(&w->f[0], "MODIFIED", json);
+    fake_pump(&w->f[0]);
+    kl_free(json);
+}
+
+static void a_binding_is_shown_by_the_node_and_an_eviction_by_the_deletion(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *subresource, *metadata, *more;
+    } shows[] = {{"binding", "", ",\"spec\":{\"nodeName\":\"n1\"}"},
+        {"eviction", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"", ""}};
+    for (size_t i = 0; i < 2; i++) {
+        world w;
+        setup(&w);
+        note(&w, KL_CREATE, &w.resource, "ns", "old", shows[i].subresource, done);
+        holds(&w);
+        comes_with(&w, "11", "u-old", "", ",\"spec\":{}");
+        assert_held(&w);
+        comes_with(&w, "12", "u-old", shows[i].metadata, shows[i].more);
+        assert_released(&w);
+        note(&w, KL_CREATE, &w.resource, "ns", "old", shows[i].subresource, done); /* after its event */
+        assert_false(owed(&w));
+        teardown(&w);
+    }
+}
+
+static void a_bound_object_that_goes_or_comes_back_anew_is_not_awaited(void **state)
+{
+    (void)state;
+    for (int anew = 0; anew < 2; anew++) {
+        world w;
+        setup(&w);
+        note(&w, KL_CREATE, &w.resource, "ns", "unknown", "binding", done);
+        note(&w, KL_CREATE, &w.resource, "ns", "old", "log", done);
+        assert_false(owed(&w));
+        note(&w, KL_CREATE, &w.resource, "ns", "old", "binding", done);
+        holds(&w);
+        comes(&w, 0, anew ? "MODIFIED" : "DELETED", "ns", "old", "11", anew ? "u-new" : "u-old");
+        assert_released(&w);
+        assert_false(owed(&w));
+        teardown(&w);
+    }
 }
 
 static void versions_that_are_no_numbers_are_compared_as_they_are(void **state)
@@ -541,6 +592,8 @@ KL_TESTS(cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
     cmocka_unit_test(a_deletion_is_shown_when_that_incarnation_is_gone),
     cmocka_unit_test(what_was_made_and_deleted_is_not_gone_before_it_has_come),
     cmocka_unit_test(a_deletion_that_waits_for_others_is_shown_by_its_timestamp),
+    cmocka_unit_test(a_binding_is_shown_by_the_node_and_an_eviction_by_the_deletion),
+    cmocka_unit_test(a_bound_object_that_goes_or_comes_back_anew_is_not_awaited),
     cmocka_unit_test(versions_that_are_no_numbers_are_compared_as_they_are),
     cmocka_unit_test(each_namespace_counts_for_itself_where_there_is_a_watch_for_each),
     cmocka_unit_test(it_ends_in_time_and_is_told_and_counted),

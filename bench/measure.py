@@ -901,11 +901,17 @@ RECORDER_COLUMNS = [
 ]
 
 
-def recorder(ctx):
+def of_scripts(ctx, section, program):
+    """The results of a program that runs three scripts, by script."""
     results = Results()
     for _ in range(ctx.runs):
-        for x in lines_of('recorder', ['bin/recorder', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
+        for x in lines_of(section, [program, 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
             results.add(x['script'], x)
+    return results
+
+
+def recorder(ctx):
+    results = of_scripts(ctx, 'recorder', 'bin/recorder')
     return (
         'Runs with the flight recorder (`--flight-recorder`) off and on. The figure is the process\'s CPU '
         'time for a key through queue, worker and script. The scripts send nothing; a script that writes '
@@ -926,10 +932,7 @@ SANDBOX_COLUMNS = [
 
 
 def sandbox(ctx):
-    results = Results()
-    for _ in range(ctx.runs):
-        for x in lines_of('sandbox', ['bin/budgets', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
-            results.add(x['script'], x)
+    results = of_scripts(ctx, 'sandbox', 'bin/budgets')
     return (
         'Scripts without budgets, with budgets (turns, watchdog, counted memory), and with the hook that '
         'replaces signals in a process that is not ours. The figure is the process\'s CPU time for a key '
@@ -953,10 +956,7 @@ ISOLATE_COLUMNS = [
 
 
 def isolate(ctx):
-    results = Results()
-    for _ in range(ctx.runs):
-        for x in lines_of('isolate', ['bin/isolated', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
-            results.add(x['script'], x)
+    results = of_scripts(ctx, 'isolate', 'bin/isolated')
     return (
         'Scripts whose Lua runs in this process, and scripts with `isolate = true`, whose Lua runs in a '
         'child process; each key\'s object of 400 bytes crosses to it as text. '
@@ -977,10 +977,7 @@ RECORD_COLUMNS = [
 
 
 def record(ctx):
-    results = Results()
-    for _ in range(ctx.runs):
-        for x in lines_of('record', ['bin/records', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
-            results.add(x['script'], x)
+    results = of_scripts(ctx, 'record', 'bin/records')
     return (
         'Runs with and without a recording, each with a new object (400 bytes, recorded with its run). The '
         'last column is the cost of a replayed run, '

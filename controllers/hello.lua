@@ -1,7 +1,8 @@
 -- hello.lua - the smallest controller: it greets every ConfigMap that asks for it.
 --
 --   kubelua run controllers/hello.lua
---   printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: card, labels: {hello: world}}\n' | kubectl apply -f -
+--   kubectl create configmap card
+--   kubectl label configmap card hello=world
 --   kubectl get configmap card -o jsonpath='{.data.greeting}'
 
 local kube = require "kubelua"

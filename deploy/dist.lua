@@ -4,7 +4,8 @@
 -- version of Debian: times are the version's date, names are sorted, owners are root.
 --
 --   kubelua_VERSION_ARCH.deb                 the package, as it is
---   kubelua-VERSION-linux-ARCH.tar.gz        the program with its libraries and their loader: no glibc of the machine
+--   kubelua-VERSION-linux-ARCH.tar.gz        the program with its libraries and their loader; it does not use
+--                                            the machine's glibc
 --   kubelua-VERSION-linux-ARCH.oci.tar       an image: an OCI layout, which docker load takes, too
 --   kubelua-VERSION-linux-ARCH.spdx.json     what is in there (SPDX 2.3)
 --   kubelua-VERSION-linux.oci.tar            the images of all architectures under one name, for a registry

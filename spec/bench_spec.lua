@@ -18,7 +18,8 @@ local RESULTS = [[
 from tables import *
 CPU, RATE = Column("CPU s", "cpu"), Column("MB/s", "rate", more_is_better=True)
 r = Results()
-for name, cpu, rate in (("kubelua", 0.5, 400), ("kubelua", 0.4, 380), ("go", 6.0, 50), ("go-list", 4.0, 60), ("rs", 2.0, 200)):
+for name, cpu, rate in (("kubelua", 0.5, 400), ("kubelua", 0.4, 380), ("go", 6.0, 50), ("go-list", 4.0, 60),
+                        ("rs", 2.0, 200)):
     r.add(name, {"cpu": cpu, "rate": rate})
 r.add("kopf", None, "no Python here")
 ]]
@@ -99,7 +100,9 @@ import json, subprocess, sys
 from measure import served_bytes
 subprocess.run([sys.executable, "gen.py", "40", %q], check=True, stderr=subprocess.DEVNULL)
 kept = [dict(o, kind="Pod", apiVersion="v1") for o in json.load(open(%q))["items"]]
-print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_ascii=False).encode()) for o in kept))]==]):format(list, list, list)))
+def size(o):
+    return len(json.dumps(o, separators=(",", ":"), ensure_ascii=False).encode())
+print(served_bytes(%q) == sum(map(size, kept)))]==]):format(list, list, list)))
   end)
 
   it("puts the figures of a run between the markers of a page and nowhere else, those of some sections in \z
@@ -133,8 +136,8 @@ describe("what is built before `make bench`", function()
     ["sandbox,wq"] = "ours peers limit",
     idle = "ours peers limit", [""] = "ours peers limit" } do
     it("is what its sections run: " .. (sections == "" and "all" or sections), function()
-      local out, status = process.run("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench \z
-        needed SECTIONS=" .. sections)
+      local make = "env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench "
+      local out, status = process.run(make .. "needed SECTIONS=" .. sections)
       assert.same({ 0, needed }, { status, (out:gsub("%s+$", "")) })
     end)
   end

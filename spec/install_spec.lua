@@ -24,9 +24,9 @@ describe("what `make install` leaves behind", function()
   if variant ~= "release" then return end
 
   it("can be required by stock Lua from anywhere", function()
-    local out = process.run(([[cd / && LUA_PATH_5_4='%s/share/lua/5.4/?.lua;%s/share/lua/5.4/?/init.lua' \
-      LUA_CPATH_5_4='%s/lib/lua/5.4/?.so' lua5.4 -e 'print(require "kubelua".qty "1500m")']]):format(prefix, prefix, prefix))
-    assert.equal("1500m\n", out)
+    local command = [[cd / && LUA_PATH_5_4='%s/share/lua/5.4/?.lua;%s/share/lua/5.4/?/init.lua' \
+      LUA_CPATH_5_4='%s/lib/lua/5.4/?.so' lua5.4 -e 'print(require "kubelua".qty "1500m")']]
+    assert.equal("1500m\n", process.run(command:format(prefix, prefix, prefix)))
   end)
 
   it("is enough to build a C program that embeds the library", function()
@@ -63,7 +63,9 @@ describe("the Debian package", function()
 
   it("installs a program that runs, and a module that stock Lua finds", function()
     assert.matches("^kubelua %d", sh("%s/usr/bin/kubelua --version", root))
-    assert.equal("1500m\n", sh([[cd / && LUA_PATH_5_4=%s'/usr/share/lua/5.4/?.lua;'%s'/usr/share/lua/5.4/?/init.lua' LUA_CPATH_5_4=%s'/usr/lib/lua/5.4/?.so' \
+    assert.equal("1500m\n", sh([[cd / && \
+      LUA_PATH_5_4=%s'/usr/share/lua/5.4/?.lua;'%s'/usr/share/lua/5.4/?/init.lua' \
+      LUA_CPATH_5_4=%s'/usr/lib/lua/5.4/?.so' \
       lua5.4 -e 'print(require "kubelua".qty "1500m")']], root, root, root))
   end)
 
@@ -103,8 +105,8 @@ describe("the rockspec", function()
     local tree = process.tmpname ".rocks"
     sh("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS luarocks --lua-version 5.4 make --tree %s \z
       deploy/kubelua-*.rockspec 2>&1", tree)
-    assert.equal("1500m\n", sh(
-      [[cd / && eval "$(luarocks --lua-version 5.4 path --tree %s)" && lua5.4 -e 'print(require "kubelua".qty "1500m")']], tree))
+    assert.equal("1500m\n", sh([[cd / && eval "$(luarocks --lua-version 5.4 path --tree %s)" && \
+      lua5.4 -e 'print(require "kubelua".qty "1500m")']], tree))
     assert.matches("kubelua", sh("luarocks --lua-version 5.4 list --porcelain --tree %s", tree), 1, true)
   end)
 

@@ -3,14 +3,14 @@
 -- A line of JSON for each, with the goal beside the figure:
 --
 --   noderesource   one pass over all nodes, functions alone: seconds of the processor, and MB of Lua
---   nodemetric     NodeMetric updates that the pass of one node answers, a second; p99 in ms; share of a core when
---                  every node reports each minute
+--   nodemetric     NodeMetric updates that the pass of one node answers, a second; p99 in ms; share of a core
+--                  when every node reports each minute
 --   quota          the runtime of 2,000 quotas in 5 levels, after 1 % of their pods changed: ms; whole_ms
 --                  from the beginning
 --   lownodeload    one pass over all nodes: ms
 --   decisions      decisions of the scheduler for pods of 20 workloads, one after the other, a second
---   scheduler      pods bound a second by `kubelua run` on the embedded server; `cpu_s` is the scheduler's own,
---                  with its start, and per_cpu_s the pods for each second of that
+--   scheduler      pods bound a second by `kubelua run` on the embedded server; `cpu_s` is the scheduler's
+--                  own, with its start, and per_cpu_s the pods for each second of that
 --
 -- The figures of functions are taken in stock Lua on plain tables, where a script has views of its cache.
 

@@ -117,7 +117,9 @@ data:
                        "turboEnabledRatio": 1.8, "hyperThreadTurboEnabledRatio": 1.5 }
       },
       "nodeConfigs": [
-        { "name": "measured", "nodeSelector": { "matchExpressions": [ { "key": "pool", "operator": "In", "values": ["compute", "turbo"] } ] },
+        { "name": "measured",
+          "nodeSelector": { "matchExpressions": [
+            { "key": "pool", "operator": "In", "values": ["compute", "turbo"] } ] },
           "enable": true }
       ]
     }

@@ -239,8 +239,10 @@ if not dev.tty then return 0 end
 say([[
 
 The agents keep reporting. Try, from another terminal:
-  kubectl --server %s get nodes -o custom-columns=NODE:.metadata.name,BATCH:.status.allocatable.'kubernetes\.io/batch-cpu'
-  kubectl --server %s -n koordinator-system edit configmap slo-controller-config   # cpuReclaimThresholdPercent: 80
+  kubectl --server %s get nodes \
+    -o custom-columns=NODE:.metadata.name,BATCH:.status.allocatable.'kubernetes\.io/batch-cpu'
+  kubectl --server %s -n koordinator-system edit configmap \
+    slo-controller-config                   # cpuReclaimThresholdPercent: 80
   $EDITOR %s                                # saved is loaded; broken is refused
   kubelua why node %s                       # what the policy saw and did
 Ctrl-C ends it.]], dev.server, dev.server, policy, rows[1].node)

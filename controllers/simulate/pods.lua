@@ -2,7 +2,8 @@
 -- when they are deleted. Nothing runs in them. Annotations of a pod say how it fares:
 --
 --   simulate.kubelua.dev/ready-after: 5s     from its start to readiness (param readyAfter)
---   simulate.kubelua.dev/runs-for: 1m        until its containers end (param runsFor), unless it restarts always
+--   simulate.kubelua.dev/runs-for: 1m        until its containers end (param runsFor), unless its
+--                                            restartPolicy is Always
 --   simulate.kubelua.dev/exit-code: "1"      with which they end (0)
 --   simulate.kubelua.dev/waits: ErrImagePull its containers never start, for this reason
 

@@ -52,8 +52,9 @@ describe("the scheduler", function()
     assert.equal("n4", (pod "any"))
     local at, made = pod("picky", { spec = { nodeSelector = { zone = "n1" } } })
     assert.is_nil(at)
-    assert.equal("0/4 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had \z
-      untolerated taint {k: v}, 1 node(s) were not ready, 1 node(s) were unschedulable.", message(made))
+    assert.equal("0/4 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, \z
+      1 node(s) had untolerated taint {k: v}, 1 node(s) were not ready, 1 node(s) were unschedulable.",
+      message(made))
     assert.equal("n1", (pod("tolerant", { spec = { nodeSelector = { zone = "n1" },
       tolerations = { { key = "k", operator = "Equal", value = "v" } } } })))
     assert.equal("n4", (pod("drawn", { spec = { affinity = { nodeAffinity = {

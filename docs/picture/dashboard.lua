@@ -1,5 +1,5 @@
--- dashboard.lua OUT.svg - the dashboard of a controller at work, as a picture without pixels: what headless Chromium has
--- of the page, with its style sheet, inside of an SVG. Part of `make picture`.
+-- dashboard.lua OUT.svg - draws the dashboard of a controller at work: the page as headless Chromium has it,
+-- with its style sheet, inside an SVG. Part of `make picture`.
 
 package.path = "spec/?.lua;lua/?.lua;lua/?/init.lua;" .. package.path
 local browser = require "support.browser"

@@ -110,9 +110,10 @@ local function piece(id, y, from, cells, typed)
   if typed then
     -- a cover in the colour of the background, with a cursor at its left edge, moves away to the right
     local last = cells[#cells].time
-    body[#body + 1] = ('<g id="%sc"><rect x="%d" y="%d" width="%d" height="%d" fill="%s"/><rect x="%d" y="%d" \z
-      width="%d" height="%d" fill="%s"/></g>'):format(id, x, y - HIGH + 5, width + WIDE, HIGH, BACK, x,
-      y - HIGH + 6, WIDE, HIGH - 3, DIM)
+    local rect = '<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>'
+    local cover = rect:format(x, y - HIGH + 5, width + WIDE, HIGH, BACK)
+    local cursor = rect:format(x, y - HIGH + 6, WIDE, HIGH - 3, DIM)
+    body[#body + 1] = ('<g id="%sc">%s%s</g>'):format(id, cover, cursor)
     local typing = "@keyframes %sc{0%%{opacity:0;transform:none;animation-timing-function:step-end}\z
       %s{opacity:1;transform:none;animation-timing-function:steps(%d,end)}\z
       %s{opacity:1;transform:translateX(%dpx)}%s,100%%{opacity:0;transform:translateX(%dpx)}}\z
@@ -176,7 +177,7 @@ local PICTURE = [[
   role="img">
 <title>$title</title>
 <style>
-$(css)text{font:$(size)px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}
+$(css)text{font:$(size)px $font;white-space:pre}
 </style>
 <rect width="$width" height="$height" rx="8" fill="$back"/>
 <path d="M0 $(bar)V8a8 8 0 0 1 8-8H$(right)a8 8 0 0 1 8 8v$(side)z" fill="$bar_color"/>
@@ -190,7 +191,8 @@ $body
 ]]
 local values = {
   width = width, height = height, title = escape(head.title or "a session"), css = table.concat(css),
-  size = SIZE, back = BACK, bar = BAR, right = width - 8, side = BAR - 8, bar_color = BAR_COLOR,
+  size = SIZE, font = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace",
+  back = BACK, bar = BAR, right = width - 8, side = BAR - 8, bar_color = BAR_COLOR,
   top = BAR + PAD, seen = head.height * HIGH + 4, body = table.concat(body, "\n"),
 }
 local file = assert(io.open(output, "wb"))

@@ -32,7 +32,11 @@ process.write(dir .. "/rc", ([[
 set +m
 cd %s
 export PATH=%s/bin:$PATH KUBECONFIG=kc XDG_RUNTIME_DIR=%s/run LC_ALL=C.UTF-8
-kubelua() { if [ "$1" = dev ]; then shift; command kubelua dev --write-kubeconfig kc "$@"; else command kubelua "$@"; fi; }
+kubelua() {
+  if [ "$1" != dev ]; then command kubelua "$@"; return; fi
+  shift
+  command kubelua dev --write-kubeconfig kc "$@"
+}
 PROMPT_COMMAND='command sleep 2'
 PS1='<<P>>'
 stty columns %d rows %d

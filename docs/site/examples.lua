@@ -1,8 +1,8 @@
 -- examples.lua - an example for each function of the reference. spec/reference_spec.lua runs all of them.
 --
--- `EXPRESSION --> VALUE` is a claim: texts, objects and lists are written as JSON, quantities and times as their
--- text. `plain` runs in stock Lua. `run` is the body of a reconcile(obj, ctx) over the objects of `WORLD`, and
--- `script` a whole script that has to start.
+-- `EXPRESSION --> VALUE` is a claim: strings, objects and lists are written as JSON, quantities and times as
+-- their text. `plain` runs in stock Lua. `run` is the body of a reconcile(obj, ctx) over the objects of
+-- `WORLD`, and `script` a whole script that has to start.
 
 local M = {}
 
@@ -141,7 +141,9 @@ kube.limits(pod).memory --> 1Gi]],
   ["quantity:canonical"] = 'kube.qty("1000m"):canonical() --> "1"',
   ["quantity:format"] = 'kube.qty("1Gi"):format() --> "BinarySI"',
   ["kube.certificate_request"] = [[
-local request, key = kube.certificate_request { cn = "jane", o = { "developers" }, dns = { "jane.example.com" } }
+local request, key = kube.certificate_request {
+  cn = "jane", o = { "developers" }, dns = { "jane.example.com" },
+}
 request:match "^[^\n]+"   --> "-----BEGIN CERTIFICATE REQUEST-----"
 key:match "^[^\n]+"       --> "-----BEGIN EC PRIVATE KEY-----"]],
   -- time
@@ -279,7 +281,9 @@ local pod = kube.copy(ctx:get("v1/Pod", "web-1"))
 pod.metadata.labels.tier = "front"
 ctx:update(pod).metadata.labels.tier --> "front"]],
   ["ctx:create_or_update"] = [[
-local key, how = ctx:create_or_update({ kind = "v1/Secret", name = "key" }, function(draft) draft.type = "Opaque" end)
+local key, how = ctx:create_or_update({ kind = "v1/Secret", name = "key" }, function(draft)
+  draft.type = "Opaque"
+end)
 how --> "created"]],
   ["ctx:create_or_patch"] = [[
 local card, how = ctx:create_or_patch({ kind = "v1/ConfigMap", name = "card" }, function(draft)
@@ -402,10 +406,14 @@ c:patch_status(pod, { phase = "Failed" }).status.phase --> "Failed"]],
   ["c:server"] = 'c:server():match "^%l+" --> "http"',
   ["c:close"] = 'c:close()',
   ["c:create_or_update"] = [[
-local o, how = c:create_or_update({ kind = "v1/Secret", name = "key" }, function(draft) draft.type = "Opaque" end)
+local o, how = c:create_or_update({ kind = "v1/Secret", name = "key" }, function(draft)
+  draft.type = "Opaque"
+end)
 how --> "created"]],
   ["c:create_or_patch"] = [[
-local o, how = c:create_or_patch({ kind = "v1/ConfigMap", name = "card" }, function(draft) draft.data.who = "you" end)
+local o, how = c:create_or_patch({ kind = "v1/ConfigMap", name = "card" }, function(draft)
+  draft.data.who = "you"
+end)
 how --> "updated"]],
   ["c:wait_for"] = [[
 c:wait_for("v1/Pod", "default/web-0", "status.phase=Running", { timeout = "1m" }).metadata.name --> "web-0"]],
@@ -496,7 +504,11 @@ m:controllers()[1].name --> "hello"]],
   ["m:run"] = 'kube.manager { client = c }:start():run "10ms"',
   ["m:stop"] = [[
 local m
-m = kube.manager { client = c, controllers = { "controllers/hello.lua" }, on_change = function() m:stop() end }
+m = kube.manager {
+  client = c,
+  controllers = { "controllers/hello.lua" },
+  on_change = function() m:stop() end,
+}
 m:start()
 m:run()
 m:ready() --> false]],
@@ -535,8 +547,8 @@ r:flush() --> true]],
   ["recorder:close"] = 'kube.recorder(c, { component = "backup" }):close()',
 }
 
---- What the examples of `pod` have in their namespace: the pod "web-0", whose log has two lines, with a web server on
---- port 8080.
+--- Examples that need a pod. Their namespace has the pod "web-0", whose log has two lines and which serves
+--- HTTP on port 8080.
 M.pod = {
   ["c:logs"] = [[
 local lines = {}

@@ -1,5 +1,5 @@
--- reference.lua - the reference of the site, out of the sources: functions and tables out of the annotations of
--- lua/kubelua, the C API out of the headers, metrics and errors out of the C files that write them.
+-- reference.lua - writes the site's reference from the sources: functions and tables from the annotations of
+-- lua/kubelua, the C API from the headers, metrics and errors from the C files that write them.
 
 local annotations = require "annotations"
 local examples = require "examples"
@@ -26,10 +26,10 @@ What the caller did wrong is an error that names the argument.]],
       { "kubelua.Condition" },
     } },
   { file = "ctx.md", title = "ctx", intro = [[
-What a reconcile is called with beside its object. Reads come from the cache. Writes, `ctx.live` and `ctx.http`
-wait for a server; the worker runs other keys meanwhile. A failure is raised as an [error](errors.md): a conflict
-runs the key again quietly, anything else with backoff. In `ctx:get(kind, name)` a name alone is in the key's
-namespace.]],
+A reconcile gets `ctx` as its second argument. Reads come from the cache. Writes, `ctx.live` and `ctx.http`
+wait for a server; the worker runs other keys meanwhile. A failure raises an [error](errors.md): after a
+conflict the key runs again quietly, after any other error with backoff. `ctx:get(kind, name)` without a
+namespace looks in the key's namespace.]],
     classes = {
       { "kubelua.Context", "ctx:" },
       { "kubelua.Verbs", "ctx:" },
@@ -45,8 +45,8 @@ namespace.]],
       { "kubelua.OwnedOptions" },
     } },
   { file = "tables.md", title = "Tables that scripts write", intro = [[
-What `kube.controller`, `kube.webhook`, `kube.crd` and a param's rule take, and what a reconcile may return. A key
-that is not here is refused, with the one that was perhaps meant.]],
+These tables are the arguments of `kube.controller`, `kube.webhook` and `kube.crd`, the rule of a param, and
+the result of a reconcile. An unknown key is an error that suggests the nearest known one.]],
     classes = {
       { "kubelua.ControllerSpec" },
       { "kubelua.Result" },
@@ -238,8 +238,9 @@ local function errors_page()
   local out, lines = writer()
   out "# Errors\n"
   out [[
-An error of the world is a table, raised by calls and told apart by `kube.try`; `tostring` of it is a sentence.
-Branch on `kind`, which says the same for the API server, for `ctx.http` and for what never reached a server.
+Calls raise a table when the cluster or the network fails. `kube.try` returns it instead; `tostring` makes a
+sentence of it. Branch on `kind`: its values are the same for the API server, for `ctx.http`, and for requests
+that never reached a server.
 ]]
   out "```lua\nlocal value, err = kube.try(kube.decode, \"{\")\nerr.kind  --> \"syntax\"\n```\n"
   local class = sources().classes["kubelua.Error"]
@@ -296,8 +297,8 @@ local function metrics_page()
   local out, lines = writer()
   out "# Index of metrics\n"
   out [[
-Every series of `/metrics`, out of the sources. [Operating kubelua](../operations.md#metrics) says what to make of
-them; scripts add their own with `kube.counter`, `kube.gauge` and `kube.histogram`.
+Every series of `/metrics`, taken from the sources. [Operating kubelua](../operations.md#metrics) explains how
+to use them; scripts add their own with `kube.counter`, `kube.gauge` and `kube.histogram`.
 ]]
   out "| metric | type | help |\n| --- | --- | --- |"
   for _, m in ipairs(metrics()) do
@@ -329,10 +330,10 @@ local function c_page()
   local all = annotations.read "core/kubelua.h"
   out "# The C API\n"
   out [[
-`#include <kubelua/kubelua.h>`, and link what `pkg-config kubelua` says. Who owns what is in the verb: `new` and
-`free`, `init` and `fini`, `ref` and `unref`; `lookup` gives a reference, `get` borrows. What can fail returns a
-`kl_status` and tells its story in a `kl_err`. The contracts below are those of the headers. `spec/programs/embed.c`
-is a whole program.
+`#include <kubelua/kubelua.h>`, and link with the flags of `pkg-config kubelua`. The verb in a name tells who
+owns the result: `new` pairs with `free`, `init` with `fini`, `ref` with `unref`; `lookup` returns a
+reference, `get` borrows. A function that can fail returns a `kl_status` and explains the failure in a
+`kl_err`. The contracts below come from the headers. `spec/programs/embed.c` is a complete program.
 ]]
   for path in all:gmatch '#include "([%w_/]+%.h)"' do c_header(out, path) end
   return table.concat(lines, "\n")
@@ -365,7 +366,8 @@ end
 
 -- ---------------------------------------------------------------- what the spec asks
 
--- What has its example elsewhere: certificates need a signer, which docs/clients.md shows; requests are a field of tests.
+-- Functions whose example is elsewhere: certificates need a signer, which docs/clients.md shows; requests are
+-- a field of tests.
 local EXCUSED = { "^manager:", "^kube.certificate$", "^request:" }
 
 local function excused(name)

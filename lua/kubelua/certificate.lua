@@ -1,9 +1,10 @@
 -- certificate.lua - a certificate from the cluster's signers, renewed before it expires: key, request,
 -- approval, file, rotation, as client-go's certificate manager.
 --
---   idle --its time has come, or none is there--> requested --issued--> idle      (the pair is on disk, the next time 70 to 90 % later)
---                                                    `--denied, failed, deleted, too long--> resting --> requested anew
+--   idle --it is due, or there is none--> requested --issued--> idle
+--                                             `--denied, failed, deleted, too long--> resting --> requested
 --
+-- Back in idle, the pair is on disk; the next one is due after 70 to 90 % of the certificate's life.
 -- It has no thread: m:poll() takes the next step, m:run() takes steps as they become due. Others approve and
 -- sign requests; the manager only watches its own request.
 

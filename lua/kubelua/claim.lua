@@ -4,7 +4,8 @@
 --   object is             and it            is
 --   another controller's                    left alone (adopt: an error)
 --   ours                  matches           ours
---   ours                  does not match    released, unless the owner is being deleted: then the garbage collector has it
+--   ours                  does not match    released, unless the owner is being deleted: the garbage
+--                                           collector deletes it then
 --   nobody's              matches           adopted, unless it or the owner is being deleted
 --   nobody's              does not match    left alone
 --

@@ -1,7 +1,9 @@
 -- drain.lua - a node without its pods: cordoned, then every pod evicted that may be, by kubectl's rules,
 -- and waited for.
 --
---   pod -> skip (mirror pods, daemon sets' with leave to ignore them)   refuse (an error, before anything is evicted)   evict
+--   pod -> skip     a mirror pod, or a daemon set's pod with ignore_daemonsets
+--          refuse   an error, before any pod is evicted
+--          evict
 --
 -- M.judge decides about a pod, from the pod and the options alone. An eviction that a budget forbids (429)
 -- is tried again later.

@@ -3,8 +3,9 @@
 -- A type is one line of text, so that a thousand of them cost little until somebody asks: "replicas=i
 -- template=@PodTemplateSpec". The word before = is the JSON name, the one behind it the type of the value:
 --
---   s string   i integer   n number   b boolean   q quantity   x integer or string   * anything   o any object
---   m metadata   [T a list of T   {T a map to T   @Name a type of this group   @core_v1.Name one of another
+--   s string   i integer   n number   b boolean   q quantity   x integer or string   * anything
+--   o any object   m metadata   [T a list of T   {T a map to T   @Name a type of this group
+--   @core_v1.Name a type of another group
 --
 -- A line that begins with "* " takes fields that it does not name. A checked table is a copy: an empty {}
 -- in it became the list or the object that the type says it is. What is not a table of the script (a view, a

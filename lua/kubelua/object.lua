@@ -1,7 +1,7 @@
 -- object.lua - objects as scripts write them, in a manifest's form or in short.
 --
---   { apiVersion = "v1", kind = "Secret", metadata = { name = "a" }, data = ... }      is sent as it stands
---   { kind = "v1/Secret", name = "a", namespace = "default", data = ... }              the short form of the same
+--   { apiVersion = "v1", kind = "Secret", metadata = { name = "a" }, data = ... }   is sent unchanged
+--   { kind = "v1/Secret", name = "a", data = ... }                                  its short form
 --
 -- In the short form `kind` holds "group/version/Kind", and name, generateName, namespace, labels, annotations
 -- and finalizers move into metadata.

@@ -1,10 +1,12 @@
 -- pager.lua - lists that come in pages, for the client and for ctx.live alike.
 --
 -- A server forgets the snapshot of a long list after some minutes, and answers the next page with 410. Then:
---   all    begins again, once, with the whole list in one piece: what it returns is one snapshot, and nothing is in it twice.
---   each   goes on where it was, with what there is now: by the token that the server offers, else through the whole list once,
---          past the keys that were given already. No object comes twice; one that was made behind our place is not seen.
--- A list has no end when pages without an object, or the same token, come again and again: an error.
+--   all    starts again, once, with the whole list in one piece. The result is one snapshot without
+--          duplicates.
+--   each   continues at the same key with the objects of now: by the token that the server offers, else
+--          through the whole list once, skipping the keys already given. No object comes twice; one that was
+--          created before the current key is not seen.
+-- Pages without an object, or the same token, again and again are an error: such a list has no end.
 -- (client-go's pager does the first for lists; its iterators end with the error.)
 
 local core = require "kubelua.core"

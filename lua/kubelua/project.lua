@@ -206,8 +206,8 @@ A Kubernetes controller in Lua: `@NAME@.lua`, run by kubelua.
 @COMMANDS@
 ```
 
-In a cluster, all of it with one command; the same again brings a changed script to the running pods, which load it
-without a restart:
+One command installs everything in a cluster. After a change to the script, run it again: the running pods
+load the new script without a restart.
 
 ```sh
 kubectl apply -k .
@@ -215,7 +215,8 @@ kubectl -n @NAMESPACE@ logs deploy/@NAME@ -f
 kubectl -n @NAMESPACE@ exec deploy/@NAME@ -- kubelua why @WHY@
 ```
 
-The image is `kubelua:latest` (`deploy/manifests.yaml`); replace it by one that your cluster can pull. With kind:
+The image is `kubelua:latest` (`deploy/manifests.yaml`). Replace it with one that your cluster can pull. With
+kind:
 
 ```sh
 kind create cluster
@@ -229,10 +230,10 @@ Files:
 @CRDROW@- `deploy/manifests.yaml`: namespace, rights, Deployment. When the script needs other rights,
   `kubelua rbac @NAME@.lua --record@CRDS@ --bind --leader-elect -n @NAMESPACE@` prints them
 - `kustomization.yaml`: what `kubectl apply -k .` makes of these files
-- `.github/workflows/ci.yaml`: `check` and `test` for each push; the repository's variable `KUBELUA_URL` says where
-  kubelua's tarball is
-- `.luarc.json`, `.annotations/`: for the editor (Lua language server); `kubelua annotations .annotations` writes the
-  latter anew
+- `.github/workflows/ci.yaml`: runs `check` and `test` on each push; set the repository variable `KUBELUA_URL`
+  to the URL of kubelua's tarball
+- `.luarc.json`, `.annotations/`: for the editor (Lua language server); `kubelua annotations .annotations`
+  updates the annotations
 ]]
 
 local CI = [[

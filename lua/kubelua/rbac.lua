@@ -1,6 +1,7 @@
 -- rbac.lua - what controllers must be allowed to do, as rules of roles.
 --
---   needs, each { kind, verbs, subresource, namespaces, why } --resolved and merged--> rules, sorted --written--> YAML with the reasons
+--   needs, each { kind, verbs, subresource, namespaces, why }
+--     --resolved and merged--> rules, sorted --written--> YAML with the reasons
 --
 -- A need comes from a controller's table, from its source (rbac_source.lua), or from requests that were
 -- seen. Namespaces false: all.

@@ -1,10 +1,11 @@
 -- result.lua - what a reconcile may return or raise, and what becomes of it.
 --
---   nothing, true                      done                      kube.retry("5s", why)   an expected wait
---   30, "30s"                          look again then           kube.fail(why)          no more until the object changes
+--   nothing, true              done
+--   30, "30s"                  done; the key runs again after that time
+--   kube.retry("5s", why)      an expected wait
+--   kube.fail(why)             no more runs until the object changes
+--   nil, "why"                 a failure, retried with backoff; so is a raised error
 --   { apply, force, delete, status, events, error, fail, requeue_after, requeue, ... }
---                                                                nil, "why"; a raised error: failure,
---                                                                again with backoff
 --
 -- The effects of a table are sent in the order apply, delete, status, events, after the function has
 -- returned and only when all of it is sound. What the queue hears then is the first of these that is there:

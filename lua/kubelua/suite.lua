@@ -1,8 +1,12 @@
 -- suite.lua - describe and it, busted style, without busted: a file's tests become a tree, the tree is run
 -- in the order it was written.
 --
---   describe, context, insulate: a group   it, spec, test: a test   pending: one that is not there yet, or, within a test, why not
---   before_each, after_each: around every test below   setup, teardown (lazy_, strict_): around a group   finally: after this test
+--   describe, context, insulate              a group
+--   it, spec, test                           a test
+--   pending                                  a test not yet written, or, within a test, why it cannot run
+--   before_each, after_each                  around every test below
+--   setup, teardown (lazy_, strict_)         around a group
+--   finally                                  after this test
 
 local assertions = require "kubelua.assertions"
 local core = require "kubelua.core"

@@ -1,9 +1,11 @@
 -- typed.lua - the library behind generated clientsets (kubelua gen): groups of resources over any client,
 -- with the verbs that each resource really has.
 --
---   library --clientset(c)--> clientset --slo_v1alpha1--> group --nodemetrics--> resource --get(name)--> c:get(kind, name)
---           --informers(c)--> the same with :informer() and :lister();  --listers(factory)--> the same with :list{...}, :get(...)
---           --slo_v1alpha1--> builders: NodeMetric("n"){ spec = ... } checks the fields and gives a manifest
+--   library --clientset(c)--> clientset --slo_v1alpha1--> group --nodemetrics--> resource
+--                                                              resource:get(name) is c:get(kind, name)
+--           --informers(c)--> the same with :informer() and :lister()
+--           --listers(factory)--> the same with :list{...}, :get(...)
+--           --slo_v1alpha1--> builders: NodeMetric("n"){ spec = ... } a manifest whose fields are checked
 --
 -- A client is whatever has the calls: kube.connect(), ctx in a reconcile (reads from the cache), ctx.live.
 -- What is generated is only tables of text; they load when a group is first used. A word that is not there

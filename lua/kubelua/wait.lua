@@ -4,8 +4,9 @@
 --   list it --verdict--> done        else watch from there --each event--> verdict --> done
 --      ^---- the watch ended, broke off, or its version was forgotten -----'
 --
--- Conditions, as words:  "Ready"  "Available=False"  "condition=Ready"   "status.phase=Running"  "jsonpath={.status.phase}=Running"
--- "status.loadBalancer.ingress" (is there)   "deleted"   "created".   Or a function of the object.
+-- Conditions, as strings, or a function of the object:
+--   "Ready"   "Available=False"   "condition=Ready"   "status.phase=Running"   "deleted"   "created"
+--   "jsonpath={.status.phase}=Running"   "status.loadBalancer.ingress" (exists)
 
 local clock = require "kubelua.clock"
 local core = require "kubelua.core"

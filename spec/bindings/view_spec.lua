@@ -5,8 +5,10 @@ local core = require "kubelua.core"
 
 local POD = [[{
   "kind": "Pod", "apiVersion": "v1",
-  "metadata": {"name": "web", "namespace": "shop", "labels": {"app.kubernetes.io/name": "web", "tier": "front"}},
-  "spec": {"nodeName": "n1", "priority": 9007199254740993, "containers": [{"name": "a", "image": "x"}, {"name": "b"}],
+  "metadata": {"name": "web", "namespace": "shop",
+               "labels": {"app.kubernetes.io/name": "web", "tier": "front"}},
+  "spec": {"nodeName": "n1", "priority": 9007199254740993,
+           "containers": [{"name": "a", "image": "x"}, {"name": "b"}],
            "tolerations": [], "nothing": null, "ratio": 0.25, "big": 18446744073709551615, "off": false}
 }]]
 

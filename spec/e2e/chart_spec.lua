@@ -10,7 +10,8 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local HELLO = [[--set-file scripts.hello\\.lua=controllers/hello.lua --set 'controllers={hello.lua}']]
-local RULES = [[--set-json 'rules=[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch","patch"]}]']]
+local RULES = [[--set-json 'rules=[{"apiGroups":[""],"resources":["configmaps"],]]
+  .. [["verbs":["get","list","watch","patch"]}]']]
 
 local HOOK = [[
 return require "kubelua".webhook {

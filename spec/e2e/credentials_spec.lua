@@ -221,7 +221,10 @@ servers.only_real(function(name, start)
 
     it("a plugin hears of the cluster when it asks to", function()
       local user = identities.plugin(([[
-case "$KUBERNETES_EXEC_INFO" in *'"server":"%s"'*'"certificate-authority-data":"'*'"audience":"x"'*'"interactive":false'*) ;; *) echo "$KUBERNETES_EXEC_INFO" >&2; exit 9;; esac
+case "$KUBERNETES_EXEC_INFO" in
+*'"server":"%s"'*'"certificate-authority-data":"'*'"audience":"x"'*'"interactive":false'*) ;;
+*) echo "$KUBERNETES_EXEC_INFO" >&2; exit 9;;
+esac
 [ "$FROM_CONFIG" = yes ] || exit 8
 printf '"token":"%s"']]):format(s.url, s.token),
         "  provideClusterInfo: true\n  env: [{name: FROM_CONFIG, value: 'yes'}]\n")

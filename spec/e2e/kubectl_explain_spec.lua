@@ -22,7 +22,9 @@ spec:
   - name: v1
     served: true
     storage: true
-    subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
+    subresources:
+      status: {}
+      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}
     schema:
       openAPIV3Schema:
         type: object
@@ -35,7 +37,8 @@ spec:
             required: [cronSpec, gone]
             properties:
               cronSpec: {type: string, pattern: '^[0-9* /]+$', description: When it runs.}
-              replicas: {type: integer, format: int32, default: 3, minimum: 1, maximum: 10, exclusiveMinimum: true}
+              replicas:
+                {type: integer, format: int32, default: 3, minimum: 1, maximum: 10, exclusiveMinimum: true}
               ratio: {type: number, multipleOf: 0.5}
               gone: {type: string, nullable: true}
               items:
@@ -48,7 +51,8 @@ spec:
                     port: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
                 x-kubernetes-list-type: map
                 x-kubernetes-list-map-keys: [name]
-              free: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}
+              free:
+                {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}
               map: {type: object, additionalProperties: {type: string, enum: [a, b]}}
               template:
                 type: object

@@ -132,8 +132,8 @@ servers.each(function(server_name, start)
       for _, path in ipairs { OBJECT, OBJECTS } do
         local wrong = api:get(path .. "?includeObject=Some", { "Accept: application/json" .. TABLE })
         assert.equal(400, wrong.code)
-        assert.equal([[Unable to convert to Table as requested: includeObject: Invalid value: "Some": must be ]]
-          .. "'Metadata', 'Object', 'None', or empty", wrong.body.message)
+        assert.equal([[Unable to convert to Table as requested: includeObject: Invalid value: "Some": ]]
+          .. "must be 'Metadata', 'Object', 'None', or empty", wrong.body.message)
         assert.equal("BadRequest", wrong.body.reason)
       end
     end)

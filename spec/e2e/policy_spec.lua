@@ -89,7 +89,8 @@ local CASES = {
     { message = "may create pods" }), v "authorizer.requestResource.check('get').allowed()" } }, {},
     { 422, "Invalid", "may create pods" } },
   { "warns", { validations = { v("false", { message = "be warned" }), v "true" } }, { actions = { "Warn" } },
-    { 201, warns = "Validation failed for ValidatingAdmissionPolicy 'NAME' with binding 'NAME': be warned" } },
+    { 201,
+      warns = "Validation failed for ValidatingAdmissionPolicy 'NAME' with binding 'NAME': be warned" } },
   { "audits in silence", { validations = { v "false" } }, { actions = { "Audit" } }, { 201 } },
   { "refuses what an annotation cannot say", { auditAnnotations = { { key = "k", valueExpression =
     "string(object.data.x)" } } }, {}, { 422, "Invalid",

@@ -5,8 +5,9 @@ local new_api = require "support.api"
 local servers = require "support.servers"
 
 local IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
-local KEY = [[Invalid value: "a/b": a valid config key must consist of alphanumeric characters, '-', '_' or '.' ]]
-  .. [[(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')]]
+local KEY = [[Invalid value: "a/b": a valid config key must consist of alphanumeric characters, '-', '_' ]]
+  .. [[or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', ]]
+  .. [[regex used for validation is '[-._a-zA-Z0-9]+')]]
 local STATEFUL_SET = "Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', "
   .. "'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
   .. "'minReadySeconds' are forbidden"

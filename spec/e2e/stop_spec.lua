@@ -22,11 +22,14 @@ return kube.controller {
 
 -- Never returns by itself.
 local STUCK = [[
-return require("kubelua").controller { name = "stuck-%s", resource = "v1/ConfigMap", cpu = "1h", reconcile = function(map, ctx)
-  if map.metadata.namespace ~= %q then return end
-  ctx.log:info "in it"
-  while true do end
-end }
+return require("kubelua").controller {
+  name = "stuck-%s", resource = "v1/ConfigMap", cpu = "1h",
+  reconcile = function(map, ctx)
+    if map.metadata.namespace ~= %q then return end
+    ctx.log:info "in it"
+    while true do end
+  end,
+}
 ]]
 
 -- An index function, then a mapping function, that never returns by itself.
@@ -36,8 +39,10 @@ local function stuck(o)
   print "in it"
   while true do end
 end
-return require("kubelua").controller { name = "stuck-%s", resource = "v1/ConfigMap", namespaces = { %q }, cpu = "1h",
-  %s, reconcile = function() end }
+return require("kubelua").controller {
+  name = "stuck-%s", resource = "v1/ConfigMap", namespaces = { %q }, cpu = "1h",
+  %s, reconcile = function() end,
+}
 ]]
 
 -- Its functions take their time for each change. Events that wait for the mapping function keep their

@@ -8,7 +8,8 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 -- The source of a controller of ConfigMaps with this body of reconcile(o, ctx), and more keys.
 local function source(body, more)
   return ([[local kube = require "kubelua"
-return kube.controller { name = "x", resource = "v1/ConfigMap", %s reconcile = function(o, ctx) %s end }]]):format(more or "", body)
+return kube.controller { name = "x", resource = "v1/ConfigMap",
+  %s reconcile = function(o, ctx) %s end }]]):format(more or "", body)
 end
 
 local CARD = { kind = "v1/ConfigMap", name = "a", data = { n = "0" } }
@@ -34,7 +35,8 @@ describe("kube.testing", function()
 
   it("runs stand-ins beside the script, in the same time", function()
     local t = start { simulate = true, source = [[local kube = require "kubelua"
-return kube.controller { name = "x", resource = "v1/Pod", params = { word = "is" }, reconcile = function(pod, ctx)
+return kube.controller { name = "x", resource = "v1/Pod", params = { word = "is" },
+reconcile = function(pod, ctx)
   local done = pod("status.phase") == "Succeeded" or nil
   ctx:patch(pod, { metadata = { annotations = { done = done and ctx.params.word .. " done" } } })
 end }]], params = { word = "was" } }
@@ -108,7 +110,11 @@ spec:
           spec:
             type: object
             properties:
-              items: {type: array, items: {type: object, properties: {parts: {type: array, items: {type: string}}, of: {type: object}}}}
+              items:
+                type: array
+                items:
+                  type: object
+                  properties: {parts: {type: array, items: {type: string}}, of: {type: object}}
               names: {type: array, items: {type: string}}
               labels: {type: object, additionalProperties: {type: array, items: {type: string}}}
               any: {x-kubernetes-preserve-unknown-fields: true}
@@ -164,7 +170,8 @@ spec:
 
   it("has run what a function of the script was to wake, each time a write returns", function()
     local t = start { source = [[local kube = require "kubelua"
-return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(now) return now.data.from == nil end,
+return kube.controller { name = "x", resource = "v1/ConfigMap",
+  when = function(now) return now.data.from == nil end,
   watches = { ["v1/Secret"] = function(o) return o.metadata.annotations.about end },
   reconcile = function(o, ctx)
     local secret = ctx:get("v1/Secret", "s")
@@ -201,7 +208,8 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", when = function(
     local CSR = "certificates.k8s.io/v1/CertificateSigningRequest"
     local t = start { source = [[local kube = require "kubelua"
       return kube.controller { name = "x", resource = "csr", reconcile = function(csr, ctx)
-        ctx:patch(csr, { metadata = { annotations = { by = csr.spec.username .. " of " .. csr.spec.groups[1] } } })
+        local by = csr.spec.username .. " of " .. csr.spec.groups[1]
+        ctx:patch(csr, { metadata = { annotations = { by = by } } })
       end }]] }
     local request, key = kube.certificate_request { cn = "jane", o = "developers",
       dns = { "jane.example.com" } }
@@ -377,7 +385,8 @@ describe("kubelua test", function()
 local kube = require "kubelua"
 describe("a card", function()
   it("is as it should be", function()
-    kube.testing.start { source = [[return require "kubelua".controller { name = "x", resource = "v1/ConfigMap", reconcile = function() error "broken" end }]],
+    kube.testing.start { source = [[return require "kubelua".controller { name = "x",
+      resource = "v1/ConfigMap", reconcile = function() error "broken" end }]],
       objects = { kind = "v1/ConfigMap", name = "a" } }
     assert.same({ a = { b = 1, c = "x" } }, { a = { b = 2, c = "x" }, d = true })
   end)
@@ -386,7 +395,7 @@ describe("a card", function()
 end)
 ]=])
     assert.equal(1, code)
-    assert.matches("FAILED  [^\n]*x_test.lua: a card is as it should be\n    [^\n]*x_test.lua:6\n    a.b: \z
+    assert.matches("FAILED  [^\n]*x_test.lua: a card is as it should be\n    [^\n]*x_test.lua:7\n    a.b: \z
       expected 1, got 2\n    d: expected nothing, got true\n", out)
     assert.matches("x ran default/a: error: [^\n]*broken", out)
     assert.matches("1 passed, 1 failed, 1 pending", out)
@@ -414,7 +423,11 @@ end)
   end)
 
   it("writes JUnit's XML", function()
-    local dir = write [[it("first <1>", function() end) it("second", function() error "no & \1" end) pending "third"]]
+    local dir = write [[
+it("first <1>", function() end)
+it("second", function() error "no & \1" end)
+pending "third"
+]]
     local out, code = run("-o junit", dir)
     assert.equal(1, code)
     local xml = out:match "<%?xml.*</testsuites>\n$"
@@ -436,7 +449,9 @@ after_each(function() log[#log + 1] = "after" end)
 it("one", function() finally(function() log[#log + 1] = "finally" end) log[#log + 1] = "one" leak = true end)
 describe("inner", function()
   before_each(function() log[#log + 1] = "inner" end)
-  it("two", function() assert.same({ "setup", "before", "one", "finally", "after", "before", "inner" }, log) end)
+  it("two", function()
+    assert.same({ "setup", "before", "one", "finally", "after", "before", "inner" }, log)
+  end)
 end)
 ]]
     process.write(dir .. "/y_test.lua",

@@ -51,8 +51,8 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
 ]])
     local text, commands = process.read "docs/whatif.md", 0
     process.write(dir .. "/scenario.lua", text:match "```lua\n(.-)```")
-    local more = { "kubelua sim controllers/koordinator/noderesource.lua --generate nodes=3 --scenario scenario.lua \z
-      --for 1h" }
+    local more = { "kubelua sim controllers/koordinator/noderesource.lua --generate nodes=3 \z
+      --scenario scenario.lua --for 1h" }
     for block in text:gmatch "```sh\n(.-)```" do
       for command in (block:gsub("\\\n%s*", "")):gmatch "[^\n]+" do more[#more + 1] = command end
     end
@@ -142,15 +142,18 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
     end
     local dir = process.tmpdir() .. "/told"
     local koordinator = "controllers/koordinator/"
-    local out, code = sim(("%slownodeload.lua %spodmigrationjob.lua %s --generate nodes=6,apps=26,swing=0.1,load_cpu=0.8 \z
-      --for 1h --scenario %sstudies/hot.lua --set jobMode=EvictDirectly --set nodePools.1.highThresholds.cpu=50 \z
-      --load %sstudies/teams.yaml --out %s"):format(koordinator, koordinator, SCRIPT, koordinator, koordinator, dir))
+    local out, code = sim(("%slownodeload.lua %spodmigrationjob.lua %s \z
+      --generate nodes=6,apps=26,swing=0.1,load_cpu=0.8 --for 1h --scenario %sstudies/hot.lua \z
+      --set jobMode=EvictDirectly --set nodePools.1.highThresholds.cpu=50 \z
+      --load %sstudies/teams.yaml --out %s"):format(koordinator, koordinator, SCRIPT, koordinator,
+      koordinator, dir))
     assert.equal(0, code, out)
     visit(dir)
     local function js(text) return page:eval(text) end
     local function key(figure, name, times)
       js(([[const f = document.querySelectorAll("figure.%s")[0]; f.focus();
-        for (let i = 0; i < %d; i++) f.dispatchEvent(new KeyboardEvent("keydown", { key: "%s", bubbles: true }));]])
+        for (let i = 0; i < %d; i++)
+          f.dispatchEvent(new KeyboardEvent("keydown", { key: "%s", bubbles: true }));]])
         :format(figure, times or 1, name))
     end
     local said = "return document.querySelector('#why').open && document.querySelector('#why \z
@@ -186,7 +189,8 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
       new MouseEvent("click", { bubbles: true }))]]
     assert.matches("^default/app%-.-\npodmigrationjob, run of .-\n  wrote: create v1/Pod/eviction .-its \z
       node node%-00", js(said))
-    js [[document.querySelector("[data-why='team ads']").dispatchEvent(new MouseEvent("click", { bubbles: true }))]]
+    js [[document.querySelector("[data-why='team ads']").dispatchEvent(
+      new MouseEvent("click", { bubbles: true }))]]
     assert.matches("^team ads at the end:\n +min, cores +4%.0\n +max, cores +80%.0\n", js(said))
     assert.equal(0, js "return document.querySelectorAll('[src],link').length")
     page:prefer "dark"

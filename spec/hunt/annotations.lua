@@ -1,8 +1,10 @@
 -- annotations.lua - reads the LuaLS annotations of lua/kubelua: classes with their fields and methods,
 -- aliases, and the signatures of functions. The hunt's grammar is built from them (generate.lua).
 --
---   classes[name] = { parents = { name... }, fields = { item... }, methods = { item... }, has = { name = item } }
---   item = { name =, type =, optional =, params = { item... }, result = type or nil, dot = called with a dot }
+--   classes[name] = { parents = { name... }, fields = { item... }, methods = { item... },
+--                     has = { name = item } }
+--   item = { name =, type =, optional =, params = { item... }, result = type or nil,
+--            dot = called with a dot }
 
 local M = { classes = {}, aliases = {}, kube = {} }
 

@@ -240,7 +240,8 @@ local FOR_PROGRAMS = read "lua/kubelua/init.lua":match "\nlocal FOR_PROGRAMS = (
 local MAKERS = set()
 for _, name in ipairs(KUBE.list) do
   local class = annotations.kube[name] and annotations.kube[name].result
-  if class and #annotations.all(class, "methods") > 0 and not FOR_PROGRAMS:find("\n  " .. name .. " =", 1, true) then
+  local for_programs = FOR_PROGRAMS:find("\n  " .. name .. " =", 1, true)
+  if class and #annotations.all(class, "methods") > 0 and not for_programs then
     MAKERS[class] = MAKERS[class] or {}
     table.insert(MAKERS[class], name)
     add(MAKERS, class)
@@ -577,8 +578,8 @@ local statements = {
     end
     local leave = pick { "if held() then break end", "break", "goto out",
       "if H.enough() then return held end" }
-    return ("P(function(...)\nfor k in next, H.wide(3), nil, %s do\nlocal function held() return k end\ndo %s \z
-      end\nend\n::out::\nlocal y <close> = %s\nreturn y\nend, ...)"):format(closed(), leave, closed())
+    return ("P(function(...)\nfor k in next, H.wide(3), nil, %s do\nlocal function held() return k end\n\z
+      do %s end\nend\n::out::\nlocal y <close> = %s\nreturn y\nend, ...)"):format(closed(), leave, closed())
   end },
   { 4, function(depth)
     return ("P(function(...) return table.sort(%s, %s) end, ...)"):format(expr(depth - 1),
@@ -665,10 +666,21 @@ function H.mt(t, m) local ok, x = pcall(setmetatable, t, m) return ok and x or t
 function H.deep(n) local t = {} for _ = 1, n do t = { a = t } end return t end
 function H.wide(n) local t = {} for i = 1, n do t[i] = i end return t end
 function H.strings(n) local t = {} for i = 1, n do t["k" .. i] = "v" .. i end return t end
-function H.dag(n, m) local t = {} for _ = 1, n do local u = {} for i = 1, m do u[i] = t end t = u end return t end
+function H.dag(n, m)
+  local t = {}
+  for _ = 1, n do
+    local u = {}
+    for i = 1, m do u[i] = t end
+    t = u
+  end
+  return t
+end
 function H.cycle() local t = { a = {} } t.a.b = t t[1] = t return t end
 function H.deepview(n) return kube.decode(("["):rep(n) .. ("]"):rep(n)) end
-function H.tower(n, f) local function g(i) if i == 0 then return f() end return pcall(g, i - 1) end return g(n) end
+function H.tower(n, f)
+  local function g(i) if i == 0 then return f() end return pcall(g, i - 1) end
+  return g(n)
+end
 ]]
 
 local function body(params, names, ctx)
@@ -738,7 +750,9 @@ local SPEC_VALUES = {
   timeout = function() return '"1s"' end,
   cpu = function() return pick { '"5ms"', '"20ms"' } end,
   memory = function() return pick { '"4Mi"', '"16Mi"' } end,
-  http = function() return '{ "https://a.example.com", { url = "https://b.example.com", reads = "POST" } }' end,
+  http = function()
+    return '{ "https://a.example.com", { url = "https://b.example.com", reads = "POST" } }'
+  end,
   resync = function() return '"10h"' end,
   every = function() return '"20s"' end,
   cron = function() return '"* * * * *"' end,

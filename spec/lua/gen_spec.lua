@@ -53,8 +53,9 @@ spec:
   scope: %s
   names: { kind: %s, plural: %s, singular: x, shortNames: [wg] }
   versions:
-%s]]):format(options.api or "apiextensions.k8s.io/v1", options.name or "widgets.example.com", options.group or "example.com",
-    options.scope or "Namespaced", options.kind or "Widget", options.plural or "widgets", options.versions or [[
+%s]]):format(options.api or "apiextensions.k8s.io/v1", options.name or "widgets.example.com",
+    options.group or "example.com", options.scope or "Namespaced", options.kind or "Widget",
+    options.plural or "widgets", options.versions or [[
   - name: v1
     served: true
     storage: true
@@ -83,8 +84,14 @@ spec:
               labels: { type: object, additionalProperties: { type: string } }
               parts: { type: array, items: { type: object, properties: { a: { type: string } } } }
               matrix: { type: array, items: { type: array, items: { type: integer } } }
-              free: { type: object, x-kubernetes-preserve-unknown-fields: true, properties: { known: { type: string } } }
-              template: { type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true }
+              free:
+                type: object
+                x-kubernetes-preserve-unknown-fields: true
+                properties: { known: { type: string } }
+              template:
+                type: object
+                x-kubernetes-embedded-resource: true
+                x-kubernetes-preserve-unknown-fields: true
               anything: { x-kubernetes-preserve-unknown-fields: true }
               withDefault: { type: string, default: a }
           status: { type: object, properties: { "n": { type: integer } } }

@@ -28,10 +28,12 @@ describe("the tree of a text", function()
   it("is there for what Lua takes, wherever a text is cut", function()
     local text = read "examples/dns-record/dns-record.lua" .. read "lua/kubelua/reader/tokens.lua"
     for _, cut in ipairs { text, ([==[#!/usr/bin/lua
-      local a <const>, b <close> = 1, nil; goto done; ::done:: for i = 1, 2 do end for k, v in pairs {} do break end
+      local a <const>, b <close> = 1, nil; goto done; ::done:: for i = 1, 2 do end
+      for k, v in pairs {} do break end
       local s = "\x41\u{48}\z
          \65" .. [=[ ]] ]=] .. 'x' function a.b.c:d(...) return ... end
-      while not (a or #b > 0x1p4) and ~1 ~= 2 ^ -3 do repeat local x until x end return -a // 2 << 3 | 0xff, f"x"{1}:g()]==]) } do
+      while not (a or #b > 0x1p4) and ~1 ~= 2 ^ -3 do repeat local x until x end
+      return -a // 2 << 3 | 0xff, f"x"{1}:g()]==]) } do
       for n = 0, #cut, cut == text and 61 or 3 do
         local part = cut:sub(1, n)
         local good = load((part:gsub("^#[^\n]*", "")), "=x", "t") ~= nil

@@ -62,9 +62,10 @@ describe("a trace", function()
 end)
 
 describe("a snapshot", function()
-  local LIST = '{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},'
-    .. '"status":{"capacity":{"cpu":"4","memory":"8Gi"}}},{"apiVersion":"v1","kind":"Pod",'
-    .. '"metadata":{"name":"p","namespace":"d"},"spec":{%s}}]}'
+  local LIST = '{"apiVersion":"v1","kind":"List","items":['
+    .. '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},'
+    .. '"status":{"capacity":{"cpu":"4","memory":"8Gi"}}},'
+    .. '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"d"},"spec":{%s}}]}'
 
   it("names the node, or the pod, whose parts have other types", function()
     local node, pod = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},%s}',
@@ -107,8 +108,8 @@ end)
 describe("a recording", function()
   local HEAD = '{"t":"tape","format":1,"recording":"a","file":1,"at":1700000000000000000}\n' ..
     '{"t":"cache","c":1,"label":"v1/Node","kind":"v1/Node"}\n' ..
-    '{"t":"put","c":1,"o":1,"v":{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"capacity":' ..
-    '{"cpu":"4","memory":"8Gi"}}}}\n'
+    '{"t":"put","c":1,"o":1,"v":{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},' ..
+    '"status":{"capacity":{"cpu":"4","memory":"8Gi"}}}}\n'
   local END = '{"t":"ended","r":"r","at":1700000600000000000}\n'
 
   local function tape(text)
@@ -122,7 +123,8 @@ describe("a recording", function()
   end)
 
   it("whose objects are none is refused with file and line", function()
-    for _, v in ipairs { '{}', '{"metadata":5}', '{"metadata":{"name":5}}', '{"metadata":{"name":"a","namespace":[]}}' } do
+    for _, v in ipairs { '{}', '{"metadata":5}', '{"metadata":{"name":5}}',
+      '{"metadata":{"name":"a","namespace":[]}}' } do
       local options, path = tape(HEAD .. ('{"t":"put","c":1,"o":2,"v":%s}\n'):format(v) .. END)
       refused(options, path .. ":4: a v1/Node has no name, or a name that is not a string")
     end
@@ -137,8 +139,8 @@ describe("a recording", function()
 
   it("names the object that cannot be used when its time comes", function()
     local options = tape(HEAD .. '{"t":"began","r":"r","at":1700000100000000000}\n' ..
-      '{"t":"put","c":1,"o":2,"v":{"apiVersion":"v1","kind":"Node","metadata":{"name":"m"},"status":{"capacity":' ..
-      '{"cpu":"much"}}}}\n' .. END)
+      '{"t":"put","c":1,"o":2,"v":{"apiVersion":"v1","kind":"Node","metadata":{"name":"m"},' ..
+      '"status":{"capacity":{"cpu":"much"}}}}\n' .. END)
     local out, code = sim(options)
     assert.equal(1, code)
     assert.truthy(out:find("the recording: v1/Node m: ", 1, true), out)

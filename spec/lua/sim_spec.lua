@@ -545,12 +545,16 @@ apiVersion: v1
 kind: Node
 metadata: {name: a}
 spec: {taints: [{key: dedicated, value: x, effect: NoSchedule}]}
-status: {capacity: {cpu: "64", memory: 256Gi, pods: "250"}, allocatable: {cpu: "64", memory: 256Gi, pods: "250"}}
+status:
+  capacity: {cpu: "64", memory: 256Gi, pods: "250"}
+  allocatable: {cpu: "64", memory: 256Gi, pods: "250"}
 ---
 apiVersion: v1
 kind: Node
 metadata: {name: b}
-status: {capacity: {cpu: "16", memory: 64Gi, pods: "250"}, allocatable: {cpu: "16", memory: 64Gi, pods: "250"}}
+status:
+  capacity: {cpu: "16", memory: 64Gi, pods: "250"}
+  allocatable: {cpu: "16", memory: 64Gi, pods: "250"}
 ---
 apiVersion: v1
 kind: Pod

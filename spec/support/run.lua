@@ -231,7 +231,8 @@ local function environment(job)
   for name, value in pairs(env) do t[name] = value end
   -- LeakSanitizer of gcc 12 fails on the thread-local storage of modules that were loaded late, unless this
   -- check is off.
-  t.ASAN_OPTIONS = "intercept_tls_get_addr=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:exitcode=99:log_path=" .. job.reports
+  t.ASAN_OPTIONS = "intercept_tls_get_addr=0:detect_leaks=1:detect_stack_use_after_return=1:"
+    .. "strict_string_checks=1:exitcode=99:log_path=" .. job.reports
   t.UBSAN_OPTIONS = "print_stacktrace=1:halt_on_error=1:log_path=" .. job.reports
   t.TSAN_OPTIONS = "second_deadlock_stack=1:exitcode=99:suppressions=" .. cwd
     .. "/spec/support/tsan.supp:log_path=" .. job.reports

@@ -28,8 +28,9 @@ local function range(min, max, names)
 end
 range(0, 100, [[ cpuSuppressThresholdPercent cpuSuppressMinPercent memoryEvictThresholdPercent
   memoryEvictLowerPercent cpuEvictBESatisfactionUpperPercent cpuEvictBESatisfactionLowerPercent
-  cpuEvictBEUsageThresholdPercent cpuEvictThresholdPercent cpuEvictLowerPercent minLimitPercent lowLimitPercent
-  throttlingPercent wmarkRatio pageCacheLimitPercent catRangeStartPercent catRangeEndPercent mbaPercent
+  cpuEvictBEUsageThresholdPercent cpuEvictThresholdPercent cpuEvictLowerPercent minLimitPercent
+  lowLimitPercent throttlingPercent wmarkRatio pageCacheLimitPercent catRangeStartPercent
+  catRangeEndPercent mbaPercent
   sharePoolThresholdPercent midCPUThresholdPercent midMemoryThresholdPercent midUnallocatedPercent
   midStaticCPUReservedPercent midStaticMemoryReservedPercent ]])
 range(0, nil, [[ cpuReclaimThresholdPercent memoryReclaimThresholdPercent batchCPUThresholdPercent

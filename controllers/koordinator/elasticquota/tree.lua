@@ -4,8 +4,8 @@
 --   bottom-up   child_request = own pods + the children's requests
 --               request = that, or the minimum if it lends nothing
 --               a quota requests from its parent its request, capped by max
---   top-down    each level divides its parent's runtime (share.lua); the root's is the cluster's less what the
---               system and default quotas use
+--   top-down    each level divides its parent's runtime (share.lua); the root's runtime is the cluster's
+--               total minus the use of the system and default quotas
 --
 -- A quota whose parents do not lead to the root (one is missing, or they form a cycle) has requests and no
 -- runtime.

@@ -20,7 +20,8 @@ M.options = {
 
 local HELP = [[
   get(kind, name)  get(kind, ns, name)       an object of its caches
-  list(kind, { namespace=, labels=, fields=, index=, value=, limit=, controller= })    several; each(kind, { ... }) in a loop
+  list(kind, { namespace=, labels=, fields=, index=, value=, limit=, controller= })    several
+  each(kind, { ... })                        the same, in a loop
   why(kind, key)                             why the key ran, or does not
   controllers()  informers()                 how they are
   reconcile(kind, key)                       the key runs now

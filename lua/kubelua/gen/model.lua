@@ -1,7 +1,8 @@
 -- gen/model.lua - the data of `kubelua gen` between reading and writing.
 --
 --   library: name "kubelua.koordinator", prefix "koordinator", groups by accessor "slo_v1alpha1"
---   group:   accessor, word "slo", version, class "koordinator.slo.v1alpha1", resources by plural, types by name, aliases by name
+--   group:   accessor, word "slo", version, class "koordinator.slo.v1alpha1", resources by plural, types by
+--            name, aliases by name
 --   type:    doc, fields = { { name, type, required, doc } ... } by name, open (accepts unknown fields)
 --
 -- The type of a value is a table: { k = "string" } and so on; lists and maps have `of`, a class is { k =

@@ -1,7 +1,8 @@
 -- lint.lua - what can be seen in a script's text that would fail when it runs, or that nothing uses. What
 -- depends on values is not guessed: names, kinds and URLs count where they are written down.
 --
---   a program { path, sources, specs } --each text read into a tree--> findings { file, line, severity, rule, message }
+--   a program { path, sources, specs }
+--     --each text read into a tree--> findings { file, line, severity, rule, message }
 
 local budget = require "kubelua.reader.budget"
 local core = require "kubelua.core"

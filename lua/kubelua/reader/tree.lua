@@ -1,8 +1,9 @@
 -- tree.lua - a Lua text as a tree, for what is said of scripts without running them (kubelua check, rbac).
 --
 -- A node has `t`, its kind, and `line`:
---   expressions  name { name, def }  string, number { value }  nil  true  false  vararg  function { params, body }
---                table { items = { { key, name, value } } }  index { obj, key }  call { fn, args }
+--   expressions  name { name, def }  string, number { value }  nil  true  false  vararg
+--                function { params, body }  table { items = { { key, name, value } } }
+--                index { obj, key }  call { fn, args }
 --                method { obj, name, args }  binary { op, a, b }  unary { op, a }
 --   statements   local { defs, values }  assign { targets, values }  return { values }  block { body }
 --                loop { parts, body }  if { conditions, blocks }  do { parts }

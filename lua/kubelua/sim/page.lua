@@ -188,13 +188,17 @@ local function by_node(report)
     if math.abs(x[4]) ~= math.abs(y[4]) then return math.abs(x[4]) > math.abs(y[4]) end
     return x[1] < y[1]
   end)
-  local out = { '<div class="scroll"><table class="sorts"><thead><tr><th><button>node</button></th><th><button>\z
-    first, %</button></th><th><button>last, %</button></th><th><button>difference</button></th></tr></thead>\z
-    <tbody>' }
+  local out = { '<div class="scroll"><table class="sorts"><thead><tr>' }
+  for _, title in ipairs { "node", "first, %", "last, %", "difference" } do
+    out[#out + 1] = ("<th><button>%s</button></th>"):format(title)
+  end
+  out[#out + 1] = "</tr></thead><tbody>"
   for k = 1, math.min(#rows, NODES_MAX) do
     local r = rows[k]
-    out[#out + 1] = ('<tr><td>%s</td><td data-v="%.6g">%.1f</td><td data-v="%.6g">%.1f</td><td data-v="%.6g">%+.1f\z
-      </td></tr>'):format(button(told, r[1], before.seconds), r[2], r[2], r[3], r[3], r[4], r[4])
+    local cell = '<td data-v="%.6g">%.1f</td>'
+    local difference = ('<td data-v="%.6g">%+.1f</td>'):format(r[4], r[4])
+    out[#out + 1] = ("<tr><td>%s</td>%s%s%s</tr>"):format(button(told, r[1], before.seconds),
+      cell:format(r[2], r[2]), cell:format(r[3], r[3]), difference)
   end
   return table.concat(out) .. "</tbody></table></div>"
 end

@@ -18,8 +18,8 @@ local ARRIVALS = 1.3
 
 -- A policy is a function (fragments of the node, fragments with the pod, free share of its cpu, of its GPUs,
 -- the pod's share of its cpu, of its GPUs, free GPUs, pods there that ask for the same GPUs); the lowest
--- result is the best. `choice`: how a GPU is chosen for a part of one: the one that leaves the fewest fragments, or
--- the one with the least left.
+-- result is the best. `choice` says which GPU a pod that needs a part of one gets: the GPU that leaves the
+-- fewest fragments, or the one with the least left.
 local POLICIES = {
   fgd = { choice = "fewest", words = "the fewest new fragments (the study's own)",
     score = function(now, after) return after - now end },

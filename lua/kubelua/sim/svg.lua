@@ -292,9 +292,11 @@ function M.bars(title, unit, items)
     local y = TOP + (k - 1) * row
     out[#out + 1] = ('<text class="tick" x="%d" y="%d" text-anchor="end">%s</text>'):format(left - 8, y + 13,
       M.text(it.label))
-    out[#out + 1] = ('<rect fill="var(%s)" x="%s" y="%d" width="%s" height="%d"><title>%s: %.4g ± %.3g %s</title>\z
-      </rect>'):format(it.value < 0 and "--batch" or "--lent", n(math.min(x(0), x(it.value))), y + 3,
-      n(math.abs(x(it.value) - x(0))), row - 6, M.text(it.label), it.value, it.half, M.text(unit))
+    local tip = ("%s: %.4g ± %.3g %s"):format(M.text(it.label), it.value, it.half, M.text(unit))
+    local rect = '<rect fill="var(%s)" x="%s" y="%d" width="%s" height="%d"><title>%s</title></rect>'
+    out[#out + 1] = rect:format(
+      it.value < 0 and "--batch" or "--lent", n(math.min(x(0), x(it.value))), y + 3,
+      n(math.abs(x(it.value) - x(0))), row - 6, tip)
     out[#out + 1] = ('<line stroke="var(--ink)" x1="%s" x2="%s" y1="%d" y2="%d"/>'):format(
       n(x(it.value - it.half)), n(x(it.value + it.half)), y + row // 2, y + row // 2)
   end

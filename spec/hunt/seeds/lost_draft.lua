@@ -9,7 +9,9 @@ local c = kube.controller {
   name = "hunt",
   resource = "apps/v1/Deployment",
   reconcile = function(obj, ctx, ...)
-P(function(...) ctx[{ kind = "v1/Secret", name = "*t", metadata = kube.id(ctx) }] = obj.managedFields end, ...)
+P(function(...)
+  ctx[{ kind = "v1/Secret", name = "*t", metadata = kube.id(ctx) }] = obj.managedFields
+end, ...)
 P(function(...) return ctx:create_or_patch(obj, H.recurse, nil) end, ...)
 end,
 }

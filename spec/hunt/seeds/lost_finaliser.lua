@@ -11,7 +11,10 @@ local c = kube.controller {
   serial = function(obj, ...)
 end,
   reconcile = function(obj, ctx, ...)
-P(function(...) return ctx:cluster(ctx:patch({ kind = "example.com/v1/Widget", name = "Ready", spec = 3, data = { a = 1/0 } }, kube.decode, { cert_data = 1/0 })) end, ...)
+P(function(...)
+  return ctx:cluster(ctx:patch({ kind = "example.com/v1/Widget", name = "Ready", spec = 3,
+    data = { a = 1/0 } }, kube.decode, { cert_data = 1/0 }))
+end, ...)
 P(H.recurse)
 end,
 }

@@ -16,7 +16,9 @@ K[4] = P(function(...) return K[3](H.mt({}, { __unm = function(...)
 end })) end, ...)
 end) end, ...)
 P(function(...)
-for k, v in ({ ["going"] = K[9], labels = ((1 ^ -0.0) and K[6]), qps = { kind = "v1/Pod", name = "new", namespace = H.cycle(), metadata = H.mt({ a = 1, kind = "v1/Pod", name = "a", 1, 2, 3 }, { __eq = H.nothing, __unm = obj }), labels = obj } }) do
+for k, v in ({ ["going"] = K[9], labels = ((1 ^ -0.0) and K[6]), qps = { kind = "v1/Pod", name = "new",
+  namespace = H.cycle(), metadata = H.mt({ a = 1, kind = "v1/Pod", name = "a", 1, 2, 3 },
+    { __eq = H.nothing, __unm = obj }), labels = obj } }) do
 local v2_1 = P(function(...) return kube.shared:incr(H.wide(1000), H.mt({}, { __tostring = function(...)
 end })) end, ...)
 end
@@ -29,7 +31,10 @@ end,
   reconcile = function(obj, ctx, ...)
 P(function(...) return ctx:update(obj) end, ...)
 P(function(...) return coroutine.wrap(function(...)
-end)({ kind = "v1/Secret", name = "b", spec = kube.shared:names(), namespace = ctx:apply({ kind = "v1/ConfigMap", name = "b", annotations = "..", spec = "app=a", data = { a = obj } }, H.mt({ a = 1, kind = "v1/Pod", name = "a", 1, 2, 3 }, { __close = error, __index = "going" })), data = { a = H.mt(obj.kind, { __pairs = function(...)
+end)({ kind = "v1/Secret", name = "b", spec = kube.shared:names(), namespace = ctx:apply({
+    kind = "v1/ConfigMap", name = "b", annotations = "..", spec = "app=a", data = { a = obj } },
+  H.mt({ a = 1, kind = "v1/Pod", name = "a", 1, 2, 3 }, { __close = error, __index = "going" })),
+  data = { a = H.mt(obj.kind, { __pairs = function(...)
 local v2_1 = P(function(...) return ctx.log:each("v1/Node", obj) end, ...)
 end }) } }) end, ...)
 P(function(...) return string.gsub(obj.metadata, "1e1000000000", coroutine.wrap) end, ...)

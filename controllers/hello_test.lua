@@ -13,12 +13,12 @@ describe("hello", function()
     assert.equal("Hello, world!", t:get("v1/ConfigMap", "card").data.greeting)
   end)
 
-  it("leaves others alone", function()
+  it("leaves other objects alone", function()
     t:create { kind = "v1/ConfigMap", name = "plain", data = { a = "1" } }
     assert.same({ a = "1" }, t:get("v1/ConfigMap", "plain").data)
   end)
 
-  it("greets anew when the name changes, and writes once", function()
+  it("greets again when the name changes, with one write", function()
     local before = #t:writes()
     t:patch(t:get("v1/ConfigMap", "card"), function(c) c.metadata.labels.hello = "moon" end)
     assert.equal("Hello, moon!", t:get("v1/ConfigMap", "card").data.greeting)

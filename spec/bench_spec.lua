@@ -24,8 +24,8 @@ for name, cpu, rate in (("kubelua", 0.5, 400), ("kubelua", 0.4, 380), ("go", 6.0
 r.add("kopf", None, "no Python here")
 ]]
 
-describe("what `make bench` says about figures", function()
-  it("takes the least of the runs, shows the most, and counts in times of ours", function()
+describe("the report of `make bench`", function()
+  it("uses the minimum of the runs, shows the maximum, and gives ratios to ours", function()
     assert.equal(table.concat({
       "| peer | CPU s | MB/s |",
       "| --- | --- | --- |",
@@ -93,7 +93,7 @@ print(goal_grid([("CPU", "1/2", {"1 in flight": ("1/3", "met")}),
                  ("rate", "theirs", {"8 in flight": ("9", "met")})]))]])
   end)
 
-  it("knows how many bytes a cache must hold that has kept everything", function()
+  it("computes how many bytes a complete cache holds", function()
     local list = process.tmpname ".json"
     assert.equal("True", python(([==[
 import json, subprocess, sys
@@ -135,7 +135,7 @@ describe("what is built before `make bench`", function()
   for sections, needed in pairs { ["sandbox,reload"] = "ours", lua = "ours", server = "ours",
     ["sandbox,wq"] = "ours peers limit",
     idle = "ours peers limit", [""] = "ours peers limit" } do
-    it("is what its sections run: " .. (sections == "" and "all" or sections), function()
+    it("depends on its sections: " .. (sections == "" and "all" or sections), function()
       local make = "env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench "
       local out, status = process.run(make .. "needed SECTIONS=" .. sections)
       assert.same({ 0, needed }, { status, (out:gsub("%s+$", "")) })
@@ -186,7 +186,7 @@ if (os.getenv "KL_VARIANT" or "release") == "release" then
         assert.truthy(seen.bytes > 5 * 200 * 1000, seen.bytes)
       end)
 
-      it("says what went wrong", function()
+      it("reports failures", function()
         local out, status = process.run(("bench/bin/load --server %s %s --mode get --objects 200 --first 1 \z
           --requests 1 2>&1"):format(s.url, s.token and "--token " .. s.token or ""))
         assert.same({ 1, "load: the server answered: 404\n" }, { status, out })

@@ -16,7 +16,7 @@ local function names(command)
   return list
 end
 
-describe("what anybody may send", function()
+describe("input from outside", function()
   for _, path in ipairs(names "ls spec/fuzz/*.c") do
     local name = path:match "([^/]+)%.c$"
     it("keeps the laws of " .. path, function()

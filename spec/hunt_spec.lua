@@ -23,8 +23,8 @@ end
 
 local function number(out, name) return tonumber(out:match("%f[%w]" .. name .. "=([%d.]+)")) or 0 end
 
-describe("hostile scripts, made by chance,", function()
-  it("hurt neither the process nor other controllers nor the machine", function()
+describe("random hostile scripts", function()
+  it("harm neither the process nor other controllers nor the machine", function()
     local out = hunt(("--seed %d --programs %d --staged %d"):format(FIRST, PROGRAMS, STAGED))
     assert.equal(PROGRAMS, number(out, "programs"))
     -- The programs are useful only while most of them run and reach the API.
@@ -58,7 +58,7 @@ end)
 
 describe("the hunter", function()
   -- An oracle that finds nothing would make the hunt worthless.
-  it("says which program did harm, made smaller", function()
+  it("reports the harmful program, reduced", function()
     local generator = process.write(process.tmpname ".lua", [[
       return function(seed)
         return "local kube = require 'kubelua'\nlocal unused = 1\n"
@@ -76,21 +76,21 @@ describe("the hunter", function()
   end)
 
   if ASAN then
-    it("says what a sanitizer found, and not what its report tried to open", function()
+    it("reports a sanitizer's finding, and not the files its report tried to open", function()
       local out, code = process.run(process.quote(HUNTER) .. " --seed 1 --programs 3 --overflow")
       assert.equal(1, code, out)
       assert.truthy(out:find("hunt: seed 2: spec/hunt/hunt%.c:%d+:%d+: runtime error: signed integer \z
         overflow: 2147483647 %+ 1"), out)
     end)
 
-    it("sees who looks at what a Lua state has collected", function()
+    it("sees accesses to collected objects of a Lua state", function()
       local out, code = process.run(process.quote(HUNTER) .. " --seed 1 --programs 3 --stale")
       assert.equal(1, code, out)
       assert.truthy(out:find("hunt: seed 2: ERROR: AddressSanitizer: use-after-poison", 1, true), out)
     end)
   end
 
-  it("says which program did harm after others, and how to see it again", function()
+  it("reports a program that is harmful after others, and how to reproduce it", function()
     local generator = process.write(process.tmpname ".lua", [[
       local made = 0
       return function()
@@ -111,14 +111,14 @@ describe("the hunter", function()
   end)
 end)
 
-describe("a script that once did harm does none any more:", function()
+describe("a script that was harmful once is harmless now:", function()
   for path in process.run "find spec/hunt/seeds -name '*.lua' | sort":gmatch "[^\n]+" do
     it(path, function() hunt("--seed 1 --programs 4 " .. process.quote(path)) end)
   end
 end)
 
 describe("docs/security.md", function()
-  it("names files that there are", function()
+  it("names existing files", function()
     local names = 0
     for path in process.read "docs/security.md":gmatch "`([%w_/]+%.%a+)`" do
       local found = not path:find "%.lua$" and not path:find "%.c$"    -- a function: table.concat

@@ -6,7 +6,7 @@ local process = require "support.process"
 
 local variant = os.getenv "KL_VARIANT" or "release"
 
-describe("what `make install` leaves behind", function()
+describe("the result of `make install`", function()
   local prefix, pkg
   setup(function()
     prefix = process.tmpname ".prefix"

@@ -9,23 +9,23 @@ local process = require "support.process"
 local function violations(path, text) return layers.check { [path] = text } end
 
 describe("the house", function()
-  it("has only includes that its picture allows", function()
+  it("has only includes that the layers allow", function()
     local files = layers.tree()
     assert.is_truthy(next(files), "no source file was found; run from the project's root")
     assert.same({}, layers.check(files))
   end)
 
-  it("has a picture without arrows that nobody needs",
+  it("has no unused arrows",
     function() assert.same({}, layers.unused(layers.tree())) end)
 
-  it("names an arrow that nobody needs", function()
+  it("names an unused arrow", function()
     assert.same({ "core/queue may include from base/ and never does" },
       layers.unused { ["core/queue/a.c"] = '#include "queue/workqueue.h"\n' })
   end)
 
-  it("has no circle of headers or modules", function() assert.same({}, layers.circles(layers.tree())) end)
+  it("has no cycle of headers or modules", function() assert.same({}, layers.circles(layers.tree())) end)
 
-  it("names a circle of headers by its files", function()
+  it("names a cycle of headers by its files", function()
     assert.same({ "core/run/a.h -> core/run/b.h -> core/run/a.h" }, layers.circles {
       ["core/run/a.h"] = '#include "run/b.h"\n', ["core/run/b.h"] = '#include "run/a.h"\n',
       ["core/run/c.h"] = '#include "run/a.h"\n',
@@ -101,7 +101,7 @@ describe("the house", function()
       '/* once:\n#include "value/value.h"\n*/\n// clock_gettime(x)\n'))
   end)
 
-  it("lets the doorkeepers through", function()
+  it("allows the files that wrap a library", function()
     assert.same({}, layers.check {
       ["core/http/http.c"] = "#include <curl/curl.h>\n", ["core/base/sync.h"] = "#include <pthread.h>\n",
       ["bindings/api/a.c"] = '#include <lua.h>\n#include "manager/manager.h"\n#include "state/lkl.h"\n',
@@ -117,20 +117,20 @@ describe("a header", function()
       /* owner */\n"))
   end)
 
-  it("is named with the line of the paragraph that nobody explained", function()
+  it("is reported with the line of an undocumented paragraph", function()
     local found = lint.header("core/a.h",
       "/* a.h - an idea. */\n\n/* Any thread. */\nvoid kl_a(void);\n\nconst char *kl_b(int x);\n")
     assert.equal(1, #found)
     assert.truthy(found[1]:find("core/a.h:6: ", 1, true))
   end)
 
-  it("is named when it does not open with its idea", function()
+  it("is reported if it does not open with its idea", function()
     assert.truthy(lint.header("core/a.h", "#ifndef A\n#endif\n")[1]:find("core/a.h:1: ", 1, true))
   end)
 end)
 
 describe("a line of Lua", function()
-  it("is named with its columns when it is wide", function()
+  it("is reported with its columns if it is wide", function()
     assert.same({ "spec/a_spec.lua:3: 111 columns, 110 at most" }, lint.wide("spec/a_spec.lua",
       ("x"):rep(110) .. "\n" .. ("ü"):rep(110) .. "\n" .. ("x"):rep(111)
       .. "\n---@field " .. ("x"):rep(111) .. "\n"))
@@ -139,7 +139,7 @@ describe("a line of Lua", function()
 end)
 
 describe("a function", function()
-  it("is named when it is too long, or takes too much", function()
+  it("is reported if it is too long, or takes too many parameters", function()
     local found = lint.functions("core/a.c",
       "static int f(int a, void (*b)(int, int))\n{\n" .. ("\n"):rep(75) .. "}\n"
       .. "\nstatic void g(int a, int b, int c, int d, int e, int f, int g, int h, int i) KL_REQUIRES(a)\n{\n"

@@ -21,18 +21,18 @@ describe("places of a C file", function()
       news("static bool f(int a)\n{\n    if (a == b && c)\n        go(a);\n    return n < 7;\n}\n", "c"))
   end)
 
-  it("are none in comments, texts, declarations and what only gives memory back", function()
+  it("are not in comments, strings, declarations and statements that only free memory", function()
     assert.same({},
       news('/* a == 1 */\n    say("a && 2" // 3\n#define A 4\n    kl_free(a);\n    int n = x;\n', "c"))
     assert.same({}, news("static void x_free(x *p)\n{\n    kl_free(p);\n}\n", "c"))
   end)
 
-  it("leave the bound of a clamp, where both ways give the same", function()
+  it("exclude the bound of a clamp, where both operators are equivalent", function()
     assert.same({}, news("    return b > c ? b : c;\n    return x->n < n ? x->n : n;\n", "c"))
     assert.same({ "1 return b >= c ? c : d;" }, news("    return b > c ? c : d;\n", "c"))
   end)
 
-  it("leave a statement that began on the line before", function()
+  it("exclude a statement that started on the line before", function()
     assert.same({}, news("    a = b +\n    f(c);\n", "c"))
   end)
 end)
@@ -44,13 +44,13 @@ describe("places of a Lua file", function()
       news("local function f(a)\n  if a == b and c then go(a) end\n  t.x = a\nend\n", "lua"))
   end)
 
-  it("are none in comments and texts", function()
+  it("are not in comments and strings", function()
     assert.same({}, news("--[[ a == 1\n b < 2 ]]\nlocal s = 'x and 3' .. [[ 4 ]]\n", "lua"))
   end)
 end)
 
 describe("a seed", function()
-  it("chooses the same places again, and each once", function()
+  it("selects the same places again, each once", function()
     local all = {}
     for i = 1, 50 do all[i] = i end
     local one, other = mutants.choose(all, 7), mutants.choose(all, 7)
@@ -114,7 +114,7 @@ describe("the specs of a place", function()
     end
   end)
 
-  it("are not asked of tables that something generated", function()
+  it("are not mutated if they are generated tables", function()
     assert.falsy(places.counts("core/wire/proto_data.c", ""))
     assert.falsy(places.counts("lua/kubelua/typed_meta.lua", ""))
     assert.falsy(places.counts("spec/x.lua", ""))
@@ -149,7 +149,7 @@ describe("a run", function()
   local MAKEFILE = "all: build/kubelua build/lua/kubelua/core.so\n"
     .. "build/kubelua build/lua/kubelua/core.so: lua/age.lua\n\t@mkdir -p $(@D)\n\tcat $< > $@\n"
 
-  it("kills what a spec notices, names what none does, and leaves the tree as it was", function()
+  it("kills noticed mutants, names survivors, and leaves the tree unchanged", function()
     local text = "local M = {}\nfunction M.is_old(n)\n  return n > 18\nend\nreturn M\n"
     local dir = tree {
       ["lua/age.lua"] = text,
@@ -168,7 +168,7 @@ describe("a run", function()
     end
   end)
 
-  it("leaves out a spec that fails without a mutant, too, and does not count what is not built", function()
+  it("skips a spec that fails without a mutant, and mutants that do not build", function()
     local dir = tree {
       ["lua/age.lua"] = "return 18\n",
       ["spec/lua/age_spec.lua"] = "error 'always'",

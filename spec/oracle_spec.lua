@@ -29,7 +29,7 @@ describe("the oracle", function()
     assert.is_true(tonumber(passed) > 3000)
   end)
 
-  it("names each failure with what was wanted and what we answered, and fails", function()
+  it("names each failure with the expected and the actual answer, and fails", function()
     local out, code = run(tables("quantity.json", [=[[
       {"name": "right", "op": "cmp", "in": {"a": "1", "b": "1000m"}, "want": {"cmp": 0, "equal": true}},
       {"name": "wrong", "op": "cmp", "in": {"a": "1", "b": "2"}, "want": {"cmp": 1, "equal": false}},
@@ -53,7 +53,7 @@ describe("the oracle", function()
     assert.truthy(out:find "0 passed, 0 failed%s*$", out)
   end)
 
-  it("says what is wrong with a file or a case that makes no sense", function()
+  it("explains an invalid file or case", function()
     for text, message in pairs {
       ["[{"] = "quantity.json: ",
       ['{"a": 1}'] = "is not an array of cases",
@@ -71,7 +71,7 @@ describe("the oracle", function()
     end
   end)
 
-  it("does not pass when there was nothing to run", function()
+  it("does not pass without cases", function()
     local out, code = run "spec/no/such/place"
     assert.equal(2, code)
     assert.truthy(out:find("no/such/place", 1, true), out)

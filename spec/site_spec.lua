@@ -47,7 +47,7 @@ describe("the site", function()
     for path in pairs(pages) do assert.is_true(seen[path], path .. " is not in the navigation") end
   end)
 
-  it("has links that lead somewhere", function()
+  it("has valid links", function()
     local n, named = 0, {}
     local function has(page, anchor)
       named[page] = named[page] or anchors(pages[page])
@@ -67,7 +67,7 @@ describe("the site", function()
     assert.is_true(n > 100)
   end)
 
-  it("says in llms.txt what each page is about", function()
+  it("summarizes each page in llms.txt", function()
     local text = process.read(dir .. "/docs/llms.txt")
     assert.matches("^# kubelua\n\n> ", text)
     for path in pairs(pages) do
@@ -77,7 +77,7 @@ describe("the site", function()
     end
   end)
 
-  it("is made without a complaint, and is found through without a network", function()
+  it("builds without warnings, and is searchable without a network", function()
     local mkdocs, why = site.generator(site.cache())
     if not mkdocs then
       local ci = os.getenv "CI"
@@ -100,14 +100,14 @@ describe("the site", function()
 end)
 
 describe("the moving picture", function()
-  it("is what its recording makes of it, whenever it is drawn", function()
+  it("is drawn from its recording, always the same", function()
     local path = process.tmpname ".svg"
     local said, code = process.run("lua5.4 docs/picture/draw.lua docs/picture/session.cast " .. path)
     assert.equal(0, code, said)
     assert.is_true(process.read(path) == process.read "docs/picture.svg", "make picture, or draw it again")
   end)
 
-  it("shows a session as a reader would have it, and no path of the machine that recorded it", function()
+  it("shows a whole session, and no path of the recording machine", function()
     local cast = process.read "docs/picture/session.cast"
     local shown = {}
     for text in cast:gmatch '"o","(.-)"%]' do shown[#shown + 1] = text end
@@ -121,7 +121,7 @@ describe("the moving picture", function()
 end)
 
 describe("the picture of an example", function()
-  it("stands still, is of the session that is written down, and names no place of the machine", function()
+  it("is static, shows the listed session, and names no path of the machine", function()
     local sessions = dofile "docs/picture/sessions.lua"
     local n = 0
     for path in process.run "ls examples/*/README.md":gmatch "%S+" do
@@ -142,7 +142,7 @@ describe("the picture of an example", function()
 end)
 
 describe("the picture of the dashboard", function()
-  it("is an SVG that loads nothing, runs nothing and names no place of the machine", function()
+  it("is an SVG that loads nothing, runs nothing and names no path of the machine", function()
     local text = process.read "docs/dashboard.svg"
     local said, code = process.run "python3 -c 'import xml.dom.minidom as m; \z
       m.parse(\"docs/dashboard.svg\")' 2>&1"

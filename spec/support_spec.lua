@@ -6,13 +6,13 @@ local process = require "support.process"
 local wait = require "support.wait"
 
 describe("a child process of a spec", function()
-  it("gives its exit status and its output", function()
+  it("returns its exit status and output", function()
     local p = process.spawn { "sh", "-c", "echo out; echo err >&2; exit 3" }
     assert.equal(3, p:wait(10))
     assert.equal("out\nerr\n", p:log())
   end)
 
-  it("sees the signals that it is sent, with their usual meaning", function()
+  it("receives signals, with their default actions", function()
     local p = process.spawn { "sh", "-c",
       "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done" }
     p:wait_for_log(10, "ready")
@@ -40,7 +40,7 @@ describe("a child process of a spec", function()
     end)
   end)
 
-  it("shows its log when it never says what was awaited", function()
+  it("shows its log when the awaited line never comes", function()
     local p = process.spawn { "sh", "-c", "echo something else" }
     local ok, why = pcall(p.wait_for_log, p, 5, "hello")
     assert.is_false(ok)
@@ -50,13 +50,13 @@ describe("a child process of a spec", function()
 end)
 
 describe("waiting", function()
-  it("has a bound, and says what it waited for", function()
+  it("is bounded, and reports what it waited for", function()
     local ok, why = pcall(wait.until_true, 0.05, "the pod shows up", function() return nil end)
     assert.is_false(ok)
     assert.truthy(why:find("the pod shows up: not within", 1, true))
   end)
 
-  it("shows what went wrong last", function()
+  it("shows the last error", function()
     local ok, why = pcall(wait.until_true, 0.05, "a list", function() error "refused" end)
     assert.is_false(ok)
     assert.truthy(why:find("the last look raised: ", 1, true))
@@ -75,7 +75,7 @@ describe("cores", function()
     end)
   end
 
-  it("have room when half of one was idle, or compiled what has time", function()
+  it("are free if half of one was idle, or compiled in the background", function()
     local has_room = watch { {}, { idle = 49 }, { idle = 99 }, { idle = 99, nice = 50 } }
     assert.is_false(has_room(10))
     assert.is_false(has_room(11))
@@ -83,7 +83,7 @@ describe("cores", function()
     assert.is_true(has_room(13))
   end)
 
-  it("have none before what was begun shows, nor by what was long ago", function()
+  it("are not free before new work shows, nor because of old figures", function()
     local has_room = watch { {}, { idle = 100 }, { idle = 900 }, { idle = 1000 } }
     assert.is_false(has_room(10))
     assert.is_false(has_room(10.4))
@@ -93,7 +93,7 @@ describe("cores", function()
     assert.is_true(has_room(20.5))
   end)
 
-  it("are unknown where the system does not tell", function()
+  it("are unknown if the system does not report them", function()
     local has_room = watch {}
     for now = 1, 3 do assert.is_false(has_room(now)) end
   end)
@@ -123,14 +123,14 @@ describe("the runner", function()
     assert.equal(1, code)
   end)
 
-  it("fails a program that ends in the middle, or with a status that no test explains", function()
+  it("fails a program that ends early, or with an unexplained status", function()
     local out = run "echo ok 1; kill -SEGV $$"
     assert.truthy(out:find("1 failed", 1, true), out)
     out = run "echo 1..1; echo ok 1; exit 3"
     assert.truthy(out:find("exit status 3", 1, true), out)
   end)
 
-  it("fails a program that left values behind, or started one that did", function()
+  it("fails a program that leaked values, or whose child did", function()
     local out, code = run "echo 1..1; echo ok 1; echo 'kubelua: leak: 3 values' >&2"
     assert.truthy(out:find("values were alive at the end:\nkubelua: leak: 3 values", 1, true), out)
     assert.equal(1, code)
@@ -161,7 +161,7 @@ describe("the runner of several files", function()
 local function say(text) local f = assert(io.open(%q, "a")); f:write(%q .. " ", text, "\n"); f:close() end
 local function said(text) for line in io.lines %q do if line == text then return true end end end
 local wait = require "support.wait"
-it("is one", function() say "begins"; %s say "ends" end)
+it("uses one if told to", function() say "begins"; %s say "ends" end)
 ]]):format(spec.mark or "", diary, name, diary, spec.body or ""))
     end
     table.sort(words)
@@ -182,7 +182,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     return out, code, text
   end
 
-  it("has them side by side, and at the end alone what says that it must be", function()
+  it("runs them in parallel, and those marked alone at the end", function()
     local out, code, diary = run({
       first = { mark = "-- alone: it counts what the machine does" },
       one = { body = 'wait.until_true(20, "the other", function() return said "two begins" end);' },
@@ -193,7 +193,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.truthy(diary:find "ends\nfirst begins\nfirst ends\n$", diary)
   end)
 
-  it("has more than there are cores while one is idle", function()
+  it("runs more files than cores while one is idle", function()
     local out, code = run({
       one = { body = 'wait.until_true(20, "the other", function() return said "two begins" end);' },
       two = { body = 'wait.until_true(20, "the other", function() return said "one begins" end);' },
@@ -202,7 +202,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.truthy(out:find(" s, 1 to 4 side by side", 1, true), out)
   end)
 
-  it("has more than two for each core where they mostly wait, and no more where they compute", function()
+  it("runs more than two per core if they mostly wait, and no more if they compute", function()
     local function meets(...)
       local body = ""
       for _, other in ipairs { ... } do
@@ -221,7 +221,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.truthy(diary:find "^%a+ begins\n%a+ begins\n%a+ ends\n", diary)
   end)
 
-  it("gives each a directory and ports of its own", function()
+  it("gives each its own directory and ports", function()
     local body = 'say(os.getenv "KL_TMP"); say(os.getenv "KL_PORTS");'
     local wait_for = ' wait.until_true(20, "the other", function() return said "%s begins" end);'
     local out, code, diary = run({ one = { body = body .. wait_for:format "two" },
@@ -237,12 +237,12 @@ it("is one", function() say "begins"; %s say "ends" end)
     end
   end)
 
-  it("starts with what took longest the last time", function()
+  it("starts with the slowest of the last run", function()
     local _, _, diary = run({ one = {}, two = {}, three = {} }, 1, { one = 5, two = 50, three = 20 })
     assert.equal("two begins\ntwo ends\nthree begins\nthree ends\none begins\none ends\n", diary)
   end)
 
-  it("ends at the first that fails, the quick ones first", function()
+  it("stops at the first failure, the quick files first", function()
     local out, code, diary = run({ one = { body = 'error "always"' }, two = {}, three = {} }, 1,
       { one = 5, two = 50, three = 2 }, "--first")
     assert.equal(1, code, out)
@@ -259,7 +259,7 @@ it("is one", function() say "begins"; %s say "ends" end)
 
   local FIRST_TIME = 'if not said "%s was here" then say "was here" error "the first time" end'
 
-  it("gives what failed a second turn, alone at the end, and tells of it", function()
+  it("repeats failed files alone at the end, and reports them", function()
     local specs = { one = { body = FIRST_TIME:format "one" }, two = {} }
     local out, code, diary = run(specs, 2, { one = 50, two = 1 }, "--again")
     assert.equal(0, code, out)
@@ -270,7 +270,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.equal(1, code, out)
   end)
 
-  it("fails what fails twice, and too many that need a second turn", function()
+  it("fails a file that fails twice, and too many repeated files", function()
     local out, code = run({ one = { body = 'error "each time"' }, two = {} }, 2, nil, "--again")
     assert.equal(1, code, out)
     assert.truthy(out:find("1 passed, 1 failed", 1, true), out)
@@ -285,7 +285,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.truthy(out:find("4 passed, 1 failed", 1, true), out)
   end)
 
-  it("gives no second turn where a process left values behind", function()
+  it("does not repeat a file after a leak", function()
     local out, code = run({
       one = { body = FIRST_TIME:format "one" },
       two = { body = 'io.stderr:write "\\nkubelua: leak: 3 values\\n" ' .. FIRST_TIME:format "two" },
@@ -294,7 +294,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.truthy(out:find("1 passed, 2 failed", 1, true), out)
   end)
 
-  it("gives no second turn to a crash", function()
+  it("does not repeat a file after a crash", function()
     local out, code = run({ one = { body = FIRST_TIME:format "one":gsub('error "the first time"',
       'require("support.process").run("kill -SEGV $PPID")') }, two = {} }, 1, nil, "--again")
     assert.equal(1, code, out)
@@ -302,7 +302,7 @@ it("is one", function() say "begins"; %s say "ends" end)
     assert.falsy(out:find("runs again at the end", 1, true), out)
   end)
 
-  it("wants to know how many as a number", function()
+  it("needs the number of files as a number", function()
     local out,
       code = process.run "lua5.4 spec/support/run.lua --variant release --build build --jobs many 2>&1"
     assert.equal(2, code)

@@ -20,7 +20,7 @@ describe("demo-agents", function()
     assert.equal(2 * PERIOD, reported "edge-01" - before)
   end)
 
-  it("leaves the agent silent that fell silent", function()
+  it("leaves a silent agent silent", function()
     local before = reported "edge-02"
     t:advance(10 * PERIOD)
     assert.equal(before, reported "edge-02")

@@ -5,7 +5,7 @@ local kube = require "kubelua"
 local NODE, CONFIG_MAP, CPU = "v1/Node", "v1/ConfigMap", "kubernetes.io/batch-cpu"
 
 describe("compare", function()
-  it("tells what has lasted, with a case of it, and writes no node", function()
+  it("reports lasting differences with an example, and writes no node", function()
     local t = kube.testing.start { script = "noderesource.lua", crds = "crds", files = "../demo" }
     local nodes = {}
     for i, node in ipairs(t:list(NODE)) do

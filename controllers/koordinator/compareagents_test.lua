@@ -7,7 +7,7 @@ local METRIC, SLO = "slo.koordinator.sh/v1alpha1/NodeMetric", "slo.koordinator.s
 local SYSTEM = "koordinator-system"
 
 describe("compare-agents", function()
-  it("tells in which fields specs differ, once that has lasted, and writes none", function()
+  it("reports the fields in which specs differ once the difference lasts, and writes none", function()
     local objects = { { kind = "v1/Namespace", name = SYSTEM },
       { kind = CONFIG_MAP, namespace = SYSTEM, name = "slo-controller-config",
         data = { ["colocation-config"] = '{"enable": true, "metricReportIntervalSeconds": 20}' } } }

@@ -59,7 +59,7 @@ describe("compare-descheduler", function()
   local function data() return t:get(CONFIG_MAP, SYSTEM, "koordinator-compare-descheduler").data end
   local function tells(text) assert.truthy(data()["report.txt"]:find(text, 1, true), data()["report.txt"]) end
 
-  it("agrees where both move the same pod, and makes no job", function()
+  it("agrees if both move the same pod, and creates no job", function()
     pass(20)
     move("a", "LowNodeLoad")
     pass(30)
@@ -68,7 +68,7 @@ describe("compare-descheduler", function()
     assert.equal(1, #t:list(JOB))
   end)
 
-  it("tells what it would have left alone, by what decided, with a case", function()
+  it("reports pods that it would have left alone, with the reason and an example", function()
     pass(20)
     for _, name in ipairs { "b", "d", "critical" } do move(name, "LowNodeLoad") end
     pass(30)
@@ -83,7 +83,7 @@ describe("compare-descheduler", function()
     assert.equal(5, #cases.cases[1].input.pods)
   end)
 
-  it("tells what stays there and would go here once that has lasted", function()
+  it("reports pods that it would have moved, once the difference lasts", function()
     pass(300)
     assert.equal("moved pods compared: 0, disagreements: 0\n", data()["report.txt"])
     pass(400)
@@ -91,7 +91,7 @@ describe("compare-descheduler", function()
       node cpu usage(91.00%)"
   end)
 
-  it("does not judge jobs of others, nor twice", function()
+  it("judges each job once, and ignores jobs of other deschedulers", function()
     pass(20)
     move("b", "FragmentationAware")
     pass(20)

@@ -14,7 +14,7 @@ local function quota(name, parent, min, more)
 end
 
 describe("compare-quota", function()
-  it("tells which figures differ, once that has lasted, with a case, and writes no quota", function()
+  it("reports differing figures once the difference lasts, with an example, and writes no quota", function()
     local stands = { { kind = "v1/Namespace", name = SYSTEM },
       { kind = "v1/Node", name = "n", status = { allocatable = { cpu = "10" }, capacity = { cpu = "10" } } } }
     local quotas = { quota("org", "koordinator-root-quota", "10", { ["is-parent"] = "true" }),

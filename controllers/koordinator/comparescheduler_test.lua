@@ -50,7 +50,7 @@ describe("compare-scheduler", function()
     assert.truthy(data()["report.txt"]:find(lines, 1, true), data()["report.txt"])
   end
 
-  it("tells nothing of decisions that it would have made as well", function()
+  it("reports nothing if it would have decided the same", function()
     decide("a", "1", "idle")
     decide("big", "5", nil)
     decide("other", "1", "busy", { schedulerName = "default-scheduler" })
@@ -59,7 +59,7 @@ describe("compare-scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("tells why it would have taken another node, with a case of it", function()
+  it("reports why it would have chosen another node, with an example", function()
     decide("a", "1", "busy")
     t:advance "20s"
     tells "decisions compared: 1, disagreements: 1\nscore, another node: 1\n"
@@ -70,7 +70,7 @@ describe("compare-scheduler", function()
     assert.equal("busy", t:get(POD, "default", "a").spec.nodeName)
   end)
 
-  it("tells of nodes that it would have refused, as the cluster was at that moment", function()
+  it("reports nodes that it would have rejected in the state of the cluster at that moment", function()
     decide("first", "2", "idle")
     decide("second", "3", "idle")
     decide("third", "1", "idle")
@@ -80,7 +80,7 @@ describe("compare-scheduler", function()
     tells "default/third: there idle, here busy; Insufficient cpu"
   end)
 
-  it("tells of pods that wait there and would not here, once that has lasted", function()
+  it("reports pods that wait although it would have placed them, once the difference lasts", function()
     decide("waits", "1", nil)
     t:advance "30s"
     tells "disagreements: 0"

@@ -29,12 +29,12 @@ describe("custompriority", function()
     return out
   end
 
-  it("does nothing until somebody says what is dear", function()
+  it("does nothing until costs are configured", function()
     start()
     assert.equal(0, #t:list(JOB))
   end)
 
-  it("empties the dear node, and closes it where that is asked for", function()
+  it("empties the expensive node, and cordons it if configured", function()
     start { evictionOrder = order(), mode = "DrainNode", autoCordon = true }
     assert.equal(1, #t:list(JOB))
     assert.is_true(t:get(NODE, "dear")("spec.unschedulable"))

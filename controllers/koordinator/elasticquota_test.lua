@@ -42,7 +42,7 @@ describe("elasticquota", function()
     return text and kube.decode(text).cpu
   end
 
-  it("lends what nobody asks for, and takes it back when it is asked for", function()
+  it("lends unrequested resources, and takes them back on request", function()
     start()
     t:create(pod("a1", "a", "9"))
     t:advance "2s"
@@ -55,7 +55,7 @@ describe("elasticquota", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("counts a node until it is gone, though it is being deleted", function()
+  it("counts a node that is being deleted until it is gone", function()
     start()
     t:create { apiVersion = "v1", kind = "Node",
       metadata = { name = "m", finalizers = { "example.com/drain" } },
@@ -69,7 +69,7 @@ describe("elasticquota", function()
     assert.equal("20", carried("wide", "runtime"))
   end)
 
-  it("tells what is used, and who uses it by default", function()
+  it("reports usage, and the users of the default quota", function()
     start()
     t:create(pod("a1", "a", "2", "n"))
     t:create(pod("stray", "nobody", "1", "n"))
@@ -93,7 +93,7 @@ describe("elasticquota", function()
     end
   end)
 
-  it("comes to rest: another look writes nothing", function()
+  it("settles: another pass writes nothing", function()
     start()
     t:create(pod("a1", "a", "2", "n"))
     t:advance "2s"
@@ -117,7 +117,7 @@ describe("elasticquota", function()
     assert.is_false(leaving "dear")
   end)
 
-  it("says which quota hangs in the air", function()
+  it("reports a quota without a path to the root", function()
     start()
     t:create(quota("lost", "nowhere", "1", "2"))
     t:advance "2s"

@@ -6,7 +6,7 @@ local NODE, POD = "v1/Node", "v1/Pod"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 
 describe("fragmentationaware", function()
-  it("has the pod moved that evens the node out, once", function()
+  it("moves the pod that balances the node best, once", function()
     local t = kube.testing.start { script = "fragmentationaware.lua", crds = "crds" }
     local amounts = { cpu = "10", memory = "10Gi", pods = "10" }
     for _, name in ipairs { "uneven", "free" } do t:load { { kind = NODE, name = name,

@@ -44,7 +44,8 @@ describe("koordlet-audit", function()
     return kube.find_condition(t:get(NODE, "n"), "koordinator.sh/Reactions")
   end
 
-  it("tells once who would be suppressed, evicted and no longer burst, and when that is over", function()
+  it("reports once which pods would be suppressed, evicted or lose their burst, and when that \z
+    ends", function()
     start { condition = true, gates = { MemoryEvict = false, CPUEvict = false, BECPUEvict = false,
       CPUAllocatableEvict = false, MemoryAllocatableEvict = false } }
     assert.equal("Unknown", condition().status)
@@ -65,7 +66,7 @@ describe("koordlet-audit", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("tells by Events, once for as long as nothing changes", function()
+  it("records one Event as long as nothing changes", function()
     start()
     measure(2, 1, "3Gi")
     local before = #t:events()

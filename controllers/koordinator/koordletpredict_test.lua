@@ -18,7 +18,7 @@ describe("koordlet-predict", function()
     t:advance "1m"
   end
 
-  it("says where an agent reports something else than its reports make, once, after the cold start",
+  it("reports once, after the cold start, where an agent's prediction differs from that of its own reports",
     function()
     local has = { cpu = "10", memory = "20Gi" }
     t = kube.testing.start { script = "koordletpredict.lua", crds = "crds", objects = {

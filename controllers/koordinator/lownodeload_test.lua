@@ -47,7 +47,7 @@ describe("lownodeload", function()
     end
   end
 
-  it("waits until a node was overloaded six times in a row, then moves as much as it takes", function()
+  it("waits until a node is overloaded six times in a row, then moves as many pods as needed", function()
     minutes(4)
     assert.equal(0, #t:list(JOB))
     minutes(4)

@@ -18,7 +18,7 @@ describe("nodemetric", function()
   local function policy() return t:get(METRIC, "n").spec.metricCollectPolicy end
   local function configure(config) t:patch(t:get(MAP, NS, NAME), { data = { [KEY] = config } }) end
 
-  it("tells agents what the node's strategy says", function()
+  it("passes the node's strategy to its agent", function()
     start [[{"enable": true, "metricReportIntervalSeconds": 30, "nodeConfigs": [
       {"name": "a", "nodeSelector": {"matchLabels": {"pool": "a"}}, "metricReportIntervalSeconds": 15}]}]]
     assert.equal(15, policy().reportIntervalSeconds)
@@ -27,13 +27,13 @@ describe("nodemetric", function()
     assert.equal(30, policy().reportIntervalSeconds)
   end)
 
-  it("tells them the defaults where colocation is off", function()
+  it("passes the defaults if colocation is off", function()
     start '{"enable": false, "metricReportIntervalSeconds": 30}'
     assert.equal(60, policy().reportIntervalSeconds)
     assert.same({ "5m0s", "10m0s", "30m0s" }, kube.copy(policy().nodeAggregatePolicy.durations))
   end)
 
-  it("writes durations as Koordinator does, and comes to rest", function()
+  it("writes durations as Koordinator does, and settles", function()
     start '{"enable": true, "metricAggregatePolicy": {"durations": ["90s", "2h"]}}'
     assert.same({ "1m30s", "2h0m0s" }, kube.copy(policy().nodeAggregatePolicy.durations))
     local writes = #t:writes()
@@ -59,7 +59,7 @@ describe("nodemetric", function()
     assert.equal(20, policy().reportIntervalSeconds)
   end)
 
-  it("comes and goes with the node", function()
+  it("is created and deleted with the node", function()
     start '{"enable": true}'
     t:delete(NODE, "n")
     assert.is_nil(t:get(METRIC, "n"))

@@ -13,12 +13,12 @@ describe("noderesource", function()
 
   local function batch(name) return t:get(NODE, name)("status.allocatable", BATCH_CPU) end
 
-  it("gives what is not used on nodes whose metrics are fresh", function()
+  it("offers unused resources of nodes with fresh metrics", function()
     assert.is_true(kube.qty(batch "turbo-01") > kube.qty "0")
     assert.same({}, t:logs "error")
   end)
 
-  it("leaves to others what they were given", function()
+  it("leaves resources granted to others alone", function()
     local without = kube.qty(batch "highmem-02") + kube.qty "4000"
     t:patch(t:get(NODE, "highmem-02"), {
       metadata = { annotations = { ["node.koordinator.sh/thirdPartyAllocations"] = kube.null } },
@@ -27,14 +27,14 @@ describe("noderesource", function()
     assert.equal(tostring(without), tostring(kube.qty(batch "highmem-02")))
   end)
 
-  it("comes to rest: another look writes nothing", function()
+  it("settles: another pass writes nothing", function()
     local writes = #t:writes()
     t:patch(t:get(NODE, "turbo-01"), { metadata = { labels = { looked = "at" } } })
     t:advance "5s"
     assert.equal(writes, #t:writes())
   end)
 
-  it("takes it back when a metric has grown old", function()
+  it("withdraws the offer when a metric is stale", function()
     assert.is_true(kube.qty(batch "turbo-01") > kube.qty "0")
     t:advance "1h"
     assert.is_true(batch "turbo-01" == nil or kube.qty(batch "turbo-01") == kube.qty "0")

@@ -20,7 +20,7 @@ describe("nodeslo", function()
   local function spec(name) return t:get(SLO, name).spec end
   local function configure(data) t:patch(t:get(MAP, NS, NAME), { data = data }) end
 
-  it("gives every node the defaults where nothing is configured", function()
+  it("gives every node the defaults if nothing is configured", function()
     start {}
     local thresholds = spec "plain".resourceUsedThresholdWithBE
     assert.equal(65, thresholds.cpuSuppressThresholdPercent)
@@ -40,7 +40,7 @@ describe("nodeslo", function()
     assert.is_true(spec "plain".resourceUsedThresholdWithBE.enable)
   end)
 
-  it("keeps the last good value of a key that does not read, and takes the others", function()
+  it("keeps the last good value of an unreadable key, and takes the others", function()
     start { [THRESHOLD] = '{"clusterStrategy": {"enable": true}}' }
     configure { [THRESHOLD] = '{"clusterStrategy": {"enable": 1}}',
       ["cpu-burst-config"] = '{"clusterStrategy": {"policy": "auto"}}' }
@@ -50,7 +50,7 @@ describe("nodeslo", function()
       t:logs "warn"[1].message)
   end)
 
-  it("comes to rest, also with what the definition fills in", function()
+  it("settles, also with defaults from the definition", function()
     start { ["resource-qos-config"] = '{"clusterStrategy": {"beClass": {"networkQOS": {"enable": true}}}}',
       ["system-config"] = '{"clusterStrategy": {"totalNetworkBandwidth": "1000M"}}' }
     assert.equal(100, spec "plain".resourceQOSStrategy.beClass.networkQOS.ingressLimit)
@@ -62,7 +62,7 @@ describe("nodeslo", function()
     assert.equal("1000M", spec "plain".systemStrategy.totalNetworkBandwidth) -- which is 1G
   end)
 
-  it("leaves extensions to whom they belong, and heals what others change", function()
+  it("leaves extensions to their owners, and repairs its own fields", function()
     start {}
     t:patch(t:get(SLO, "plain"), { spec = { extensions = { mine = { a = 1 } },
       cpuBurstStrategy = { policy = "auto" } } })
@@ -70,7 +70,7 @@ describe("nodeslo", function()
     assert.equal(1, spec "plain".extensions.mine.a)
   end)
 
-  it("comes and goes with the node", function()
+  it("is created and deleted with the node", function()
     start {}
     t:delete(NODE, "gold")
     assert.is_nil(t:get(SLO, "gold"))
@@ -80,7 +80,7 @@ describe("nodeslo", function()
     assert.truthy(t:get(SLO, "new"))
   end)
 
-  it("drops what v1.8.0 does not know", function()
+  it("drops fields unknown to v1.8.0", function()
     local data = { ["resource-qos-config"] =
       '{"clusterStrategy": {"beClass": {"memoryQOS": {"pageCacheEnable": true, "priority": 1}}}}' }
     start(data, { upstream = "v1.8.0" })

@@ -65,7 +65,7 @@ describe("podmigrationjob", function()
     return t:get(RESERVATION, uid)
   end
 
-  it("reserves, evicts, waits for the pod that comes in its place, and says where it is", function()
+  it("reserves, evicts, waits for the replacement, and reports its node", function()
     start(3)
     job("j", "web-1")
     assert.equal("Running", status("j").phase)
@@ -98,7 +98,7 @@ describe("podmigrationjob", function()
     assert.is_nil(t:get(JOB, "j"))
   end)
 
-  it("evicts at once where the job says so", function()
+  it("evicts at once if the job says so", function()
     start(3)
     job("j", "web-1", { mode = "EvictDirectly" })
     assert.is_nil(t:get(POD, "default", "web-1"))
@@ -119,7 +119,7 @@ describe("podmigrationjob", function()
     for i = 1, 2 do assert.equal("Succeeded", status("j" .. i).phase) end
   end)
 
-  it("refuses what would take a workload away as a whole", function()
+  it("rejects a job that would remove a whole workload", function()
     start(1)
     job("j", "web-1")
     assert.same({ "Failed", "ForbiddenMigratePod" }, { status("j").phase, status("j").reason })
@@ -127,7 +127,7 @@ describe("podmigrationjob", function()
     assert.truthy(t:get(POD, "default", "web-1"))
   end)
 
-  it("gives up when its time is over, and takes the room back", function()
+  it("gives up after its timeout, and deletes the reservation", function()
     start(3)
     job("j", "web-1")
     assert.equal(1, #t:list(RESERVATION))
@@ -138,7 +138,7 @@ describe("podmigrationjob", function()
     assert.truthy(t:get(POD, "default", "web-1"))
   end)
 
-  it("gives up when the room is on the same node", function()
+  it("gives up if the reservation is on the same node", function()
     start(3)
     job("j", "web-1")
     schedule("j", "busy")
@@ -155,7 +155,7 @@ describe("podmigrationjob", function()
     assert.equal(2, #t:list(POD))
   end)
 
-  it("deletes, or only marks, where the pod's label asks for that", function()
+  it("deletes, or only marks, if the pod's label says so", function()
     start(4, { objectLimiters = { workload = { duration = "0s" } } })
     for i, policy in ipairs { "Delete", "SoftEviction" } do
       t:patch(t:get(POD, "default", "web-" .. i), { metadata = {

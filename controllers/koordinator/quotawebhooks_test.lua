@@ -30,14 +30,14 @@ describe("quotawebhooks", function()
     assert.equal("koordinator-root-quota", t:get(QUOTA, "org").metadata.labels[PREFIX .. "parent"])
   end)
 
-  it("keep minima within the parent's, in one go", function()
+  it("keep minima within the parent's, also within one batch", function()
     t:create(quota("a", "6", { parent = "org" }))
     assert.matches("above its min of cpu:10", refusal(t.create, quota("b", "5", { parent = "org" })))
     t:create(quota("b", "4", { parent = "org" }))
     assert.matches("has 2 child quotas", refusal(t.delete, QUOTA, "org"))
   end)
 
-  it("let no pod into a quota of quotas, but with the gate", function()
+  it("keep pods out of a parent quota, unless the feature gate is on", function()
     local pod = { kind = POD, name = "p", labels = { [PREFIX .. "name"] = "org" },
       spec = { containers = { { name = "c", image = "i" } } } }
     assert.matches("is a parent of quotas", refusal(t.create, pod))

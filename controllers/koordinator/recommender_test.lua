@@ -45,7 +45,7 @@ describe("the recommender", function()
     workload = { apiVersion = "apps/v1", kind = "Deployment", name = "web" } }) end
   local function status(name) return kube.copy(t:get(RECOMMENDATION, name or "web").status) end
 
-  it("asks for the 90th percentile and a margin, container by container, and says how", function()
+  it("recommends the 90th percentile and a margin per container, and explains it", function()
     web()
     assert.equal("NoSamples", status().conditions[1].reason)
     for _ = 1, 20 do measure("500m", "2Gi") end
@@ -64,7 +64,7 @@ describe("the recommender", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("takes pods by labels, and refuses a target that is none", function()
+  it("selects pods by labels, and rejects an invalid target", function()
     ask("labels", { type = "podSelector", podSelector = { matchLabels = { app = "web" } } })
     ask("others", { type = "podSelector", podSelector = { matchLabels = { app = "db" } } })
     ask("wrong", { type = "pods" })
@@ -79,7 +79,7 @@ describe("the recommender", function()
     assert.equal("InvalidTarget", status "odd".conditions[1].reason)
   end)
 
-  it("writes nothing while nothing new is said", function()
+  it("writes nothing while the recommendation is unchanged", function()
     web()
     measure("500m", "2Gi")
     t:advance "11m"

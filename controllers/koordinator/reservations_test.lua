@@ -36,7 +36,7 @@ describe("reservations", function()
 
   local function status() return t:get(RESERVATION, "room").status end
 
-  it("tell who uses them and how much, as pods come and go", function()
+  it("report their users and usage as pods come and go", function()
     schedule()
     add_pod "a"
     add_pod "b"

@@ -25,7 +25,7 @@ describe("scaledownbinpack", function()
     t:advance "30s"
   end
 
-  it("writes deletion costs, and nothing more when they are right", function()
+  it("writes deletion costs once", function()
     start()
     local function cost(name) return t:get(POD, "default", name)(COST) end
     assert.same({ "0", "1", "2147483647" }, { cost "b1", cost "a1", cost "other" })
@@ -35,7 +35,7 @@ describe("scaledownbinpack", function()
     assert.equal(0, #t:list(JOB))
   end)
 
-  it("moves pods at once where that is asked for, so many in a pass", function()
+  it("moves pods at once if configured, up to a limit per pass", function()
     start { strategy = "EvictDirectly", maxPodsToEvict = 1 }
     assert.equal(1, #t:list(JOB))
     assert.equal("b1", t:list(JOB)[1]("spec.podRef.name"))

@@ -28,7 +28,7 @@ describe("scheduler", function()
     return kube.find_condition(t:get(POD, "default", name), "PodScheduled")
   end
 
-  it("binds pods of its name to the node that is used less, and no others", function()
+  it("binds its own pods to the less used node, and no other pods", function()
     t:load { { kind = METRIC, name = "busy", spec = {}, status = { updateTime = tostring(t:now()),
       nodeMetric = { nodeUsage = { resources = { cpu = "2", memory = "1Gi" } } } } },
       { kind = METRIC, name = "idle", spec = {}, status = { updateTime = tostring(t:now()),
@@ -43,7 +43,7 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("says on the pod why no node will do, and binds it when one will", function()
+  it("reports on the pod why no node fits, and binds it when one does", function()
     t:create(pod("big", "5"))
     t:advance "1s"
     assert.is_nil(where "big")
@@ -105,7 +105,7 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("puts a pod where its volumes can be, and tells a claim that waits for it the node", function()
+  it("places a pod where its volumes can be, and tells a waiting claim the node", function()
     local function claim(name, class, more)
       local spec = { accessModes = { "ReadWriteOnce" }, storageClassName = class,
         resources = { requests = { storage = "1Gi" } } }
@@ -187,7 +187,7 @@ describe("scheduler", function()
     assert.equal(4, left)
   end)
 
-  it("keeps the room of a Reservation for its owners, and says on the pod that it has it", function()
+  it("keeps a Reservation for its owners, and notes it on the pod", function()
     local room = t:create { kind = "scheduling.koordinator.sh/v1alpha1/Reservation", name = "room",
       spec = { allocateOnce = false, owners = { { labelSelector = { matchLabels = { app = "web" } } } },
         template = { spec = { containers = { { name = "c", image = "i" } } } } } }
@@ -211,7 +211,7 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("puts a Reservation on a node, and says on it why none will do", function()
+  it("places a Reservation on a node, or reports why no node fits", function()
     local function room(name, cpu)
       t:create { kind = "scheduling.koordinator.sh/v1alpha1/Reservation", name = name,
         spec = { owners = { { labelSelector = { matchLabels = { app = name } } } },
@@ -344,7 +344,7 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("has pods of lower priority go for one of higher, and keeps their room for it", function()
+  it("preempts pods of lower priority, and keeps their room for the preemptor", function()
     for name, value in pairs { low = 100, high = 1000 } do
       t:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = name, value = value }
     end
@@ -376,7 +376,7 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("has nobody go for a pod that says so, or where that would not help", function()
+  it("preempts nobody if the pod forbids it or it would not help", function()
     t:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = "high", value = 1000 }
     t:create { kind = "scheduling.k8s.io/v1/PriorityClass", name = "polite", value = 1000,
       preemptionPolicy = "Never" }
@@ -414,7 +414,7 @@ describe("scheduler", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("has pods of lower priority go for a whole gang, if it is told to", function()
+  it("preempts pods of lower priority for a whole gang, if configured", function()
     local function begin(params)
       t = kube.testing.start { script = "scheduler.lua", crds = "crds", params = params,
         objects = { node "busy", node "idle" } }

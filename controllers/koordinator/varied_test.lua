@@ -3,7 +3,7 @@
 local kube = require "kubelua"
 
 describe("noderesource, varied", function()
-  it("gives at most what the original gives, and comes to rest", function()
+  it("offers at most as much as the original, and settles", function()
     local function batch(script)
       local t = kube.testing.start { script = script, crds = "crds", files = "../demo" }
       assert.same({}, t:logs "error")

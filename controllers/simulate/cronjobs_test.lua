@@ -33,7 +33,7 @@ describe("cronjobs", function()
     assert.matches("^2026%-01%-01T01:00:0", get().status.lastSuccessfulTime)
   end)
 
-  it("do not start a second Job beside the first where that is forbidden", function()
+  it("do not start a second Job beside the first under concurrencyPolicy Forbid", function()
     start { concurrencyPolicy = "Forbid", jobTemplate = { spec = { template = { metadata = {
       annotations = { ["simulate.kubelua.dev/runs-for"] = "15m" } } } } } }
     t:advance "24m"
@@ -42,7 +42,7 @@ describe("cronjobs", function()
     assert.same({ "c-29453770", "c-29453790" }, names())
   end)
 
-  it("replace the first one where they are told to", function()
+  it("replace the running Job under concurrencyPolicy Replace", function()
     start { concurrencyPolicy = "Replace", jobTemplate = { spec = { template = { metadata = {
       annotations = { ["simulate.kubelua.dev/runs-for"] = "15m" } } } } } }
     t:advance "21m"

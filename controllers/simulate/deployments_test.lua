@@ -41,7 +41,7 @@ describe("deployments", function()
     return by
   end
 
-  it("is quiet about a set that goes, and about itself, and makes another set while it stays", function()
+  it("ignores a set that is being deleted, and creates another one", function()
     make {}
     t:advance "30s"
     for _, kind in ipairs { "apps/v1/ReplicaSet", "apps/v1/Deployment" } do
@@ -76,7 +76,7 @@ describe("deployments", function()
     assert.equal("3", get().metadata.annotations["deployment.kubernetes.io/revision"])
   end)
 
-  it("keep what works while the new pods do not come up, and say when their time is over", function()
+  it("keep the old pods while new ones fail to start, and report a passed progress deadline", function()
     make { spec = { progressDeadlineSeconds = 60 } }
     image("i:2", "ErrImagePull")
     assert.same({ ["1"] = 3, ["2"] = 2 }, sets())
@@ -86,7 +86,7 @@ describe("deployments", function()
     assert.equal("False ProgressDeadlineExceeded", condition "Progressing")
   end)
 
-  it("take all pods away first where they are recreated", function()
+  it("delete all pods first under strategy Recreate", function()
     make { spec = { strategy = { type = "Recreate" } } }
     image "i:2"
     assert.same({ ["1"] = 0, ["2"] = 4 }, sets())

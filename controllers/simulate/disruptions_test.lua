@@ -2,7 +2,7 @@
 local kube = require "kubelua"
 
 describe("disruptions", function()
-  it("are allowed as far as a budget's pods are more than it needs", function()
+  it("are allowed while a budget has more healthy pods than it needs", function()
     local t = kube.testing.start { scripts = { "disruptions.lua", "replicasets.lua", "scheduler.lua",
       "pods.lua", "nodes.lua" } }
     local labels = { app = "a" }

@@ -52,7 +52,7 @@ describe("jobs", function()
     assert.equal(2, status().failed)
   end)
 
-  it("fail at their deadline, without pods that run on", function()
+  it("fail at their deadline, and leave no running pods", function()
     make { activeDeadlineSeconds = 5 }
     t:advance "5s"
     assert.equal("Failed DeadlineExceeded", condition())

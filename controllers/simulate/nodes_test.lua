@@ -8,7 +8,7 @@ local function ready(node)
 end
 
 describe("nodes", function()
-  it("come to be where there are none", function()
+  it("are created if there are none", function()
     local t = kube.testing.start { script = "nodes.lua", params = { nodes = 2 } }
     local nodes = t:list "v1/Node"
     assert.equal(2, #nodes)
@@ -20,7 +20,7 @@ describe("nodes", function()
     assert.equal(0, #t:list "v1/Node")
   end)
 
-  it("of somebody else are enough, and keep what they say of themselves", function()
+  it("of others suffice, and keep their status", function()
     local status = { capacity = { cpu = "2" }, allocatable = { cpu = "1" } }
     local t = kube.testing.start { script = "nodes.lua", objects = {
       { kind = "v1/Node", name = "own", status = status } } }
@@ -30,7 +30,7 @@ describe("nodes", function()
     assert.equal("True", ready(nodes[1]))
   end)
 
-  describe("of which there is one", function()
+  describe("(the only node)", function()
     local t ---@type kubelua.Testing
     before_each(function() t = kube.testing.start { script = "nodes.lua", params = { nodes = 1 } } end)
     local function node() return t:get("v1/Node", "node-1") end

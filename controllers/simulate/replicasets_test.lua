@@ -16,7 +16,7 @@ describe("replicasets", function()
       { type = "Ready", status = "True", lastTransitionTime = since or tostring(t:now()) } } })
   end
 
-  it("make what is missing and take what is too much, the unready first", function()
+  it("create missing pods and delete surplus ones, unready ones first", function()
     make(2)
     local first = t:list "v1/Pod"[1]
     ready(first)

@@ -44,7 +44,7 @@ describe("the scheduler", function()
     assert.equal("elsewhere", (pod("r", { spec = { nodeName = "elsewhere" } })))
   end)
 
-  it("looks at selectors, affinity of nodes, taints, cordons and readiness", function()
+  it("checks selectors, node affinity, taints, cordons and readiness", function()
     start(node("n1", { spec = { taints = { { key = "k", value = "v", effect = "NoSchedule" } } } }),
       node("n2", { spec = { unschedulable = true } }),
       node("n3", { status = { conditions = { { type = "Ready", status = "False" } } } }),
@@ -62,7 +62,7 @@ describe("the scheduler", function()
         { key = "zone", operator = "In", values = { "n4", "n5" } } } } } } } } } })))
   end)
 
-  it("keeps apart what wants to be apart, and together what wants to be together", function()
+  it("honors pod affinity and anti-affinity", function()
     start(node "n1", node "n2")
     local function near(kind, app)
       return { labels = { app = app }, spec = { affinity = { [kind] = {

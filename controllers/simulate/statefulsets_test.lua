@@ -39,7 +39,7 @@ describe("statefulsets", function()
     assert.equal("db-1", t:get("v1/Pod", "db-1").spec.hostname)
   end)
 
-  it("make all at once where they are told to, and take the highest first", function()
+  it("create all at once under Parallel, and delete the highest first", function()
     make { podManagementPolicy = "Parallel" }
     assert.equal(3, #images())
     t:advance "10s"
@@ -47,7 +47,7 @@ describe("statefulsets", function()
     assert.same({ "db-0 i:1" }, images())
   end)
 
-  it("are updated while one too many goes where they are made at once", function()
+  it("are updated while a surplus pod ends, under Parallel", function()
     for policy, expected in pairs { Parallel = { "db-0 i:2", "db-1 i:2", "db-2 i:1" },
       OrderedReady = { "db-0 i:1", "db-1 i:1", "db-2 i:1" } } do
       make { podManagementPolicy = policy }
@@ -66,7 +66,7 @@ describe("statefulsets", function()
     end
   end)
 
-  it("are quiet about revisions that come and go before they hear of it", function()
+  it("ignore revisions deleted before they see them", function()
     make {}
     t:advance "30s"
     t:fail_next { verb = "create", kind = "apps/v1/ControllerRevision", error = "already_exists" }

@@ -29,7 +29,7 @@ describe("volumes", function()
     assert.is_nil(t:get("v1/PersistentVolume", v.metadata.name))
   end)
 
-  it("are made and bound without a word where one came, or went, before the cache shows it", function()
+  it("are created and bound silently if one came or went before the cache shows it", function()
     start()
     t:fail_next { verb = "create", kind = "v1/PersistentVolume", error = "already_exists" }
     t:fail_next { verb = "patch", kind = "v1/PersistentVolume", error = "not_found" }
@@ -40,7 +40,7 @@ describe("volumes", function()
     assert.same({}, t:logs "error")
   end)
 
-  it("are the smallest that do, once, and released where they are kept", function()
+  it("are the smallest that fit, used once, and Released under reclaim policy Retain", function()
     start(volume("big", "10Gi"), volume("mid", "2Gi"), volume("small", "500Mi"))
     assert.equal("Available", t:get("v1/PersistentVolume", "mid").status.phase)
     assert.equal("mid", claim("a", { storageClassName = "manual" }).spec.volumeName)
@@ -57,7 +57,7 @@ describe("volumes", function()
   end
 
   -- The API server gives new claims their class, so these are older than the classes.
-  it("are of the first by name among default classes of one age", function()
+  it("use the first default class by name among those of one age", function()
     local function older(name)
       return { kind = "v1/PersistentVolumeClaim", name = name, spec = { accessModes = { "ReadWriteOnce" },
         resources = { requests = { storage = "1Gi" } } } }
@@ -67,7 +67,7 @@ describe("volumes", function()
     assert.equal("a", t:get("v1/PersistentVolumeClaim", "x").spec.storageClassName)
   end)
 
-  it("are made for a claim that is older than the default class", function()
+  it("are created for a claim older than the default class", function()
     start(class("other"))
     assert.is_nil(claim("a").spec.storageClassName)
     assert.equal("Pending", claim("none", { storageClassName = "" }).status.phase)
@@ -78,7 +78,7 @@ describe("volumes", function()
     assert.equal("Pending", t:get("v1/PersistentVolumeClaim", "none").status.phase)
   end)
 
-  it("wait for a pod where their class says so", function()
+  it("wait for a pod if their class says so", function()
     start { kind = "storage.k8s.io/v1/StorageClass", name = "late", provisioner = "x/y",
       volumeBindingMode = "WaitForFirstConsumer" }
     assert.equal("Pending", claim("a", { storageClassName = "late" }).status.phase)

@@ -29,7 +29,7 @@ describe("autoscaler", function()
     assert.equal(1, replicas())
   end)
 
-  it("wakes what sleeps, and lets it sleep again without a word more", function()
+  it("scales from zero and back to zero", function()
     local scaler = t:get("examples.kubelua.dev/v1/Autoscaler", "workers")
     t:patch(scaler, { spec = { min = 0 } })
     queue(0)
@@ -42,7 +42,7 @@ describe("autoscaler", function()
     assert.equal(1, replicas())
   end)
 
-  it("forgets the calm when work comes back", function()
+  it("restarts the countdown when work comes back", function()
     queue(0)
     t:advance "4m"
     queue(25)

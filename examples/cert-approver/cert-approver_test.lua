@@ -19,9 +19,9 @@ describe("cert-approver", function()
     return objection(t, rules)
   end
 
-  it("approves what keeps the rules", function() assert.is_nil(says {}) end)
+  it("approves requests that keep the rules", function() assert.is_nil(says {}) end)
 
-  it("leaves the rest to a person, with a reason", function()
+  it("leaves other requests to a person, with a reason", function()
     assert.matches("signer", says { signerName = "other" })
     assert.matches("groups", says { groups = { "strangers" } })
     assert.matches("usage \"server auth\"", says { usages = { "server auth" } })

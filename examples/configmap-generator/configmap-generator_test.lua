@@ -10,7 +10,7 @@ describe("configmap-generator", function()
     t = kube.testing.start { script = "configmap-generator.lua", crds = "crd.yaml", files = "sample.yaml" }
   end)
 
-  it("makes the map, which is its own", function()
+  it("creates a ConfigMap that it owns", function()
     local map = t:get(MAP, "motd")
     assert.equal("good morning", map.data.content)
     assert.equal("ConfigMapGenerator", map.metadata.ownerReferences[1].kind)
@@ -21,7 +21,7 @@ describe("configmap-generator", function()
     assert.equal("good night", t:get(MAP, "motd").data.content)
   end)
 
-  it("mends what somebody else changed or deleted", function()
+  it("restores a changed or deleted map", function()
     t:patch(t:get(MAP, "motd"), { data = { content = "nonsense" } })
     assert.equal("good morning", t:get(MAP, "motd").data.content)
     t:delete(MAP, "motd")

@@ -17,7 +17,7 @@ describe("cost-report", function()
       lines())
   end)
 
-  it("counts new pods at the next look, and those that are over not at all", function()
+  it("counts new pods at the next pass, and ignores finished ones", function()
     t:create { kind = POD, name = "b", namespace = "default",
       spec = { containers = { { name = "a", image = "a", resources = { requests = { cpu = "1" } } } } } }
     assert.equal(1, lines()[1].pods)
@@ -28,7 +28,7 @@ describe("cost-report", function()
     assert.equal("0.50", lines()[1].cores)
   end)
 
-  it("writes nothing while nothing moves", function()
+  it("writes nothing while nothing changes", function()
     local before = #t:writes()
     t:advance "1h"
     assert.equal(before, #t:writes())

@@ -16,14 +16,14 @@ describe("cron-job", function()
         { type = "Complete", status = "True" } } })
   end
 
-  it("makes a job at its time and none before", function()
+  it("creates a job on time and not before", function()
     assert.equal(0, #t:list(JOB))
     t:advance "61s"
     assert.equal(1, #t:list(JOB))
     assert.equal("CronJob", t:list(JOB)[1].metadata.ownerReferences[1].kind)
   end)
 
-  it("waits for the last one, if that is wanted", function()
+  it("waits for the last job if concurrency is forbidden", function()
     t:advance "3m"
     assert.equal(1, #t:list(JOB))
     complete(t:list(JOB)[1])

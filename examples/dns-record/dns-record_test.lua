@@ -44,13 +44,13 @@ describe("dns-record", function()
     end
   end)
 
-  it("puts right what is something else there", function()
+  it("corrects a wrong record", function()
     records["www.shop"] = { ip = "10.9.9.9" }
     start()
     assert.equal("10.0.0.1", records["www.shop"].ip)
   end)
 
-  it("goes on when the service is back", function()
+  it("continues when the service is back", function()
     web:on("*", RECORD, { error = "timeout" })
     local t = start()
     assert.equal("error", t:runs("www")[1].result)
@@ -63,7 +63,7 @@ describe("dns-record", function()
     assert.equal("10.0.0.1", records["www.shop"].ip)
   end)
 
-  it("takes the record away before the object goes", function()
+  it("deletes the record before the object goes", function()
     local t = start()
     t:delete("examples.kubelua.dev/v1/DnsRecord", "www")
     assert.is_nil(records["www.shop"])

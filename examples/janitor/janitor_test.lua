@@ -26,7 +26,7 @@ describe("janitor", function()
     assert.is_truthy(t:get(MAP, "kept"))
   end)
 
-  it("says when the time does not read, and deletes nothing", function()
+  it("reports an invalid time, and deletes nothing", function()
     create(MAP, "odd", "tomorrow")
     assert.is_truthy(t:get(MAP, "odd"))
     assert.equal("BadExpiry", t:events("odd")[1].reason)

@@ -10,13 +10,13 @@ describe("memcached", function()
     t = kube.testing.start { script = "memcached.lua", crds = "crd.yaml", files = "sample.yaml" }
   end)
 
-  it("deploys as many as are wanted", function()
+  it("deploys the desired number of replicas", function()
     assert.equal(3, t:get(DEPLOYMENT, "sessions").spec.replicas)
     t:patch(t:get(CACHE, "sessions"), { spec = { size = 2 } })
     assert.equal(2, t:get(DEPLOYMENT, "sessions").spec.replicas)
   end)
 
-  it("takes the size back from whoever scaled it by hand", function()
+  it("reverts manual scaling", function()
     t:patch(t:get(DEPLOYMENT, "sessions"), { spec = { replicas = 1 } })
     assert.equal(3, t:get(DEPLOYMENT, "sessions").spec.replicas)
   end)
@@ -28,7 +28,7 @@ describe("memcached", function()
     assert.equal("True", available().status)
   end)
 
-  it("takes another image", function()
+  it("rolls out another image", function()
     t:stop()
     t = kube.testing.start { script = "memcached.lua", crds = "crd.yaml", files = "sample.yaml",
       params = { image = "mirror/memcached:1" } }

@@ -10,7 +10,7 @@ describe("namespace-defaults", function()
     t = kube.testing.start { script = "namespace-defaults.lua", files = "sample.yaml" }
   end)
 
-  it("gives a namespace what its tier has", function()
+  it("creates the objects of a namespace's tier", function()
     assert.equal("4", t:get(QUOTA, "shop", "defaults").spec.hard["requests.cpu"])
     assert.equal("100m", t:get("v1/LimitRange", "shop", "defaults").spec.limits[1].defaultRequest.cpu)
     assert.is_truthy(t:get("networking.k8s.io/v1/NetworkPolicy", "shop", "defaults"))
@@ -22,12 +22,12 @@ describe("namespace-defaults", function()
     assert.equal("64", t:get(QUOTA, "shop", "defaults").spec.hard["requests.cpu"])
   end)
 
-  it("puts back what was deleted", function()
+  it("restores deleted objects", function()
     t:delete(QUOTA, "shop/defaults")
     assert.is_truthy(t:get(QUOTA, "shop", "defaults"))
   end)
 
-  it("warns of a tier that there is not", function()
+  it("warns of an unknown tier", function()
     t:patch(t:get(NAMESPACE, "shop"), { metadata = { labels = { ["examples.kubelua.dev/tier"] = "huge" } } })
     assert.equal("UnknownTier", t:events("shop")[1].reason)
   end)

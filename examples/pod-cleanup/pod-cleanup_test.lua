@@ -15,7 +15,7 @@ describe("pod-cleanup", function()
     t:settle()
   end
 
-  it("deletes what succeeded after ten minutes, and what failed after a day", function()
+  it("deletes succeeded pods after ten minutes, and failed ones after a day", function()
     pod("good", "Succeeded")
     pod("bad", "Failed")
     pod("busy", "Running")
@@ -29,7 +29,7 @@ describe("pod-cleanup", function()
     assert.is_truthy(t:get(POD, "busy"))
   end)
 
-  it("goes by the annotation, and says when it is none", function()
+  it("uses the annotation, and reports an invalid one", function()
     pod("soon", "Succeeded", { ["examples.kubelua.dev/ttl"] = "30s" })
     pod("odd", "Succeeded", { ["examples.kubelua.dev/ttl"] = "soon" })
     t:advance "31s"

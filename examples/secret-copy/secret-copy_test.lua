@@ -10,13 +10,13 @@ describe("secret-copy", function()
     t = kube.testing.start { script = "secret-copy.lua", files = "sample.yaml" }
   end)
 
-  it("copies into every namespace, also into new ones", function()
+  it("copies into every namespace, existing or new", function()
     assert.equal("YWJj", t:get(SECRET, "team-a", "registry").data.token)
     t:create { kind = "v1/Namespace", name = "team-b" }
     assert.equal("YWJj", t:get(SECRET, "team-b", "registry").data.token)
   end)
 
-  it("follows the original, to its end", function()
+  it("follows changes and deletion of the original", function()
     t:patch(t:get(SECRET, "default", "registry"), { stringData = { token = "xyz" } })
     assert.equal("eHl6", t:get(SECRET, "team-a", "registry").data.token)
     t:delete(SECRET, "default/registry")
@@ -24,7 +24,7 @@ describe("secret-copy", function()
     assert.is_nil(t:get(SECRET, "default", "registry"))
   end)
 
-  it("puts a copy right that somebody changed", function()
+  it("restores a changed copy", function()
     t:patch(t:get(SECRET, "team-a", "registry"), { data = { token = "AAAA" } })
     assert.equal("YWJj", t:get(SECRET, "team-a", "registry").data.token)
   end)

@@ -20,11 +20,11 @@ describe("sidecar-webhook", function()
     assert.equal("logs", made.spec.volumes[1].name)
   end)
 
-  it("leaves others alone", function()
+  it("leaves other objects alone", function()
     assert.equal(1, #t:create(pod("b")).spec.containers)
   end)
 
-  it("adds none where there is one", function()
+  it("adds no second container", function()
     local made = t:create(pod("c", { ["examples.kubelua.dev/log-shipper"] = "yes" },
       { { name = "app", image = "app" }, { name = "log-shipper", image = "own" } }))
     assert.equal(2, #made.spec.containers)

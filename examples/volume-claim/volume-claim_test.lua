@@ -15,7 +15,7 @@ describe("volume-claim", function()
       objects = { class } }
   end)
 
-  it("makes a claim with the same labels, and says so", function()
+  it("creates a claim with the same labels, and reports it", function()
     assert.equal("1Gi", t:get(CLAIM, "scratch").spec.resources.requests.storage)
     assert.equal("batch", t:get(CLAIM, "scratch").metadata.labels.app)
     assert.equal("1Gi", t:get(EVC, "scratch").status.size)

@@ -90,7 +90,7 @@ local OPERATIONS = {
 }
 
 describe("patterns", function()
-  it("find, match and replace what the interpreter's do", function()
+  it("find, match and replace like the interpreter's", function()
     for case = 1, CASES do
       local random = numbers(case)
       local s, p, op = a_subject(random), a_pattern(random), pick(random, OPERATIONS)
@@ -105,7 +105,7 @@ describe("patterns", function()
 
   -- Built at run time, so each is a new string; then some again, which are partly found in the cache and
   -- partly made anew.
-  it("are found again when others took their place", function()
+  it("are compiled again after eviction", function()
     for round = 1, 3 do
       for i = 1, 300 do
         local p = "^a" .. i .. "(b*)$"
@@ -118,14 +118,14 @@ describe("patterns", function()
     assert.equal(2, select("#", ours.string.match("ab", "(a)(b)")))
   end)
 
-  it("tell a ^ that anchors from one that gmatch takes as a character", function()
+  it("treat ^ as an anchor except in gmatch", function()
     for _ = 1, 3 do
       assert.equal(1, (ours.string.find("a^a", "^a")))
       assert.same({ "^a" }, { all_matches(ours.string, "a^a", "^a"):match '^"(.*)"nilnil$' })
     end
   end)
 
-  it("are used by others while a replacement is made", function()
+  it("can be used by a replacement function", function()
     local out = ours.string.gsub("a1b2", "(%a)(%d)", function(a, b)
       assert.equal("x", ours.string.match("x9", "(%a)"))
       return (ours.string.gsub(a .. b, "(%a)(%d)", "%2%1"))
@@ -148,7 +148,7 @@ describe("patterns", function()
 end)
 
 describe("string.rep", function()
-  it("is the interpreter's", function()
+  it("equals the interpreter's", function()
     for _, args in ipairs { { "x", 3 }, { "x", 0 }, { "x", -1 }, { "", 5 }, { "", 5, "," }, { "ab", 7, "--" },
       { "ab", 1, "--" }, { "abc", 1000 }, { "x", 1 << 62 }, { "xy", 1 << 62, "," }, { 12, 2 },
       { "x" }, { {}, 1 }, { "x", 2.5 }, { "x", 2, {} } } do
@@ -156,7 +156,7 @@ describe("string.rep", function()
     end
   end)
 
-  it("of nothing is nothing, however often", function()
+  it("of the empty string is empty, however often", function()
     assert.equal("", ours.string.rep("", math.maxinteger))
   end)
 end)
@@ -212,7 +212,7 @@ describe("tables", function()
     end
   end)
 
-  it("say that a position is wrong by its own number", function()
+  it("name the wrong argument by its number", function()
     assert.error_matches(function()
       ours.table.remove({ 1, 2, 3 }, 7)
     end, "bad argument #2 .*position out of bounds")
@@ -257,7 +257,7 @@ describe("tables", function()
     for i = 2, n do assert(list[i - 1] >= list[i]) end
   end)
 
-  it("keep the order of what is equal", function()
+  it("keep the order of equal elements", function()
     local list = {}
     for i = 1, 1000 do list[i] = { key = i % 7, i = i } end
     ours.table.sort(list, function(a, b) return a.key < b.key end)
@@ -267,7 +267,7 @@ describe("tables", function()
     end
   end)
 
-  it("stay what they were when an order function raises, and whole when it contradicts itself", function()
+  it("stay unchanged when a comparator raises, and complete when it contradicts itself", function()
     local list = { 4, 2, 3, 1 }
     assert.error_matches(function()
       ours.table.sort(list, function() error("no order", 0) end)
@@ -279,7 +279,7 @@ describe("tables", function()
     assert.same({ 1, 2, 3, 4 }, list)
   end)
 
-  it("count places up to the last integer and no further", function()
+  it("take positions up to the largest integer", function()
     local function everywhere(n)
       local set = {}
       return setmetatable(set, { __len = function() return n end, __index = function(_, i) return i end }),

@@ -8,7 +8,7 @@ local wait = require "support.wait"
 local NS = "client-spec"
 
 describe("a client", function()
-  it("answers a mistyped call with the one that was meant", function()
+  it("suggests the nearest name for a mistyped call", function()
     local c <close> = kube.connect { server = "http://127.0.0.1:1" }
     assert.error_matches(function()
       c:gett("v1/Pod", "a")
@@ -16,7 +16,7 @@ describe("a client", function()
     assert.error_matches(function() return c.warnigns end, "did you mean 'warnings'")
   end)
 
-  it("refuses a time-out below zero", function()
+  it("rejects a negative timeout", function()
     local c <close> = kube.connect { server = "http://127.0.0.1:1" }
     assert.error_matches(function() c:get("v1/Pod", "a", { timeout = -1 }) end,
       "`timeout` must not be negative")
@@ -62,7 +62,7 @@ servers.each(function(name, start)
       assert.is_true(c:delete("v1/ConfigMap", NS, "crud"))
     end)
 
-    it("knows an absent object from an absent kind", function()
+    it("distinguishes an absent object from an absent kind", function()
       assert.is_nil(c:get("v1/ConfigMap", NS, "never"))
       assert.is_nil(c:get("v1/ConfigMap", "no-such-namespace", "never"))
       local _, err = kube.try(c.get, c, "example.com/v1/Nothing", "x")
@@ -70,7 +70,7 @@ servers.each(function(name, start)
       assert.matches("example.com", tostring(err), 1, true)
     end)
 
-    it("raises what the server says, in full", function()
+    it("raises the server's error in full", function()
       c:create(config_map "twice")
       local _, err = kube.try(c.create, c, config_map "twice")
       assert.equal(409, err.code)
@@ -86,7 +86,7 @@ servers.each(function(name, start)
       assert.is_true(#err.details.causes > 0)
     end)
 
-    it("says how to write an empty list when {} was sent for one and no schema was asked", function()
+    it("explains how to write an empty list when {} was sent without a schema check", function()
       local unchecked <close> = kube.connect { kubeconfig = s.kubeconfig, check = false }
       local _, err = kube.try(unchecked.create, unchecked,
         { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "e", namespace = NS, finalizers = {} } })
@@ -147,7 +147,7 @@ servers.each(function(name, start)
       c:delete("v1/Node", "client-spec")
     end)
 
-    it("applies, and takes fields from others only by force", function()
+    it("applies, and takes over fields of others only with force", function()
       c:apply(config_map("applied", { a = "1" }), { manager = "one" })
       local _, err = kube.try(c.apply, c, config_map("applied", { a = "2" }), { manager = "two" })
       assert.equal(409, err.code)
@@ -179,7 +179,7 @@ servers.each(function(name, start)
       assert.equal(3, some)
     end)
 
-    it("watches what exists and what comes", function()
+    it("watches existing and new objects", function()
       c:create(config_map("watched-1", nil, { set = "watched" }))
       local seen = {}
       for event, o in c:watch("v1/ConfigMap", { namespace = NS, labels = "set=watched" }) do
@@ -198,7 +198,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("raises when a watch begins at a forgotten or impossible version", function()
+    it("raises when a watch starts at an expired or invalid version", function()
       local _, err = kube.try(function()
         for _ in c:watch("v1/ConfigMap", { namespace = NS, resource_version = "not-a-version" }) do
           error "no event"
@@ -207,7 +207,7 @@ servers.each(function(name, start)
       assert.is_true(kube.is_error(err))
     end)
 
-    it("can be closed while things are under way", function()
+    it("can be closed during calls and watches", function()
       local other = kube.connect { kubeconfig = s.kubeconfig }
       local next_event = other:watch("v1/ConfigMap", { namespace = NS })
       next_event()
@@ -246,7 +246,7 @@ servers.each(function(name, start)
       assert.equal(NS, c:get("Namespace", NS).metadata.name)
     end)
 
-    it("refuses calls that make no sense before asking the server", function()
+    it("rejects invalid calls before it sends a request", function()
       assert.error_matches(function()
         c:list("v1/ConfigMap", { namspace = NS })
       end, "c:list: unknown option 'namspace'; did you mean 'namespace'")
@@ -261,18 +261,18 @@ servers.each(function(name, start)
 end)
 
 describe("kube.connect", function()
-  it("refuses options that it does not know", function()
+  it("rejects unknown options", function()
     assert.error_matches(function()
       kube.connect { kubconfig = "x" }
     end, "unknown option 'kubconfig'; did you mean 'kubeconfig'")
   end)
 
-  it("names a kubeconfig that is not there", function()
+  it("names a missing kubeconfig", function()
     local _, err = kube.try(kube.connect, { kubeconfig = "/nonexistent/config" })
     assert.matches("/nonexistent/config", tostring(err), 1, true)
   end)
 
-  it("raises when nobody answers", function()
+  it("raises when the server does not answer", function()
     local c <close> = kube.connect { server = "http://127.0.0.1:1" }
     local _, err = kube.try(c.get, c, "v1/Pod", "x")
     assert.equal("unreachable", err.kind)

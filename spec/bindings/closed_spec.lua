@@ -51,7 +51,7 @@ local function unknown(found)
 end
 
 describe("the library", function()
-  it("has for scripts every function that it names, and for programs alone the others", function()
+  it("has every listed function for scripts, and the others only for programs", function()
     local touched = {}
     for name in process.read "lua/kubelua/names_meta.lua":gmatch "\nkube%.([%w_]+) =" do
       touched[#touched + 1] = ("touch %q"):format(name)
@@ -78,13 +78,13 @@ describe("a script's state", function()
   lazy_setup(function() found = walk() end)
 
   for _, phase in ipairs(PHASES) do
-    it("has nothing that was not reviewed: " .. phase, function()
+    it("has only reviewed members: " .. phase, function()
       assert.truthy(found[phase], "no walk in this phase")
       assert.same({}, unknown(found[phase]))
     end)
   end
 
-  it("has everything that is on the list, so that nobody reviews what is gone", function()
+  it("has every member on the list", function()
     for thing, when in pairs(reviewed()) do
       local there = when == "at times"
       for _, phase in ipairs(PHASES) do there = there or found[phase][thing] end
@@ -92,7 +92,7 @@ describe("a script's state", function()
     end
   end)
 
-  it("is walked through to the end: what hides behind a metatable, an upvalue and a user value is found",
+  it("is walked completely: metatables, upvalues and user values included",
     function()
     local planted = walk "--plant"
     assert.same({ "C <of _G.innocent>.__index", "C <of _G.innocent>.__index^1:1" },
@@ -173,7 +173,7 @@ describe("a script that", function()
         _G[name] = forever
       end]]
 
-  it("replaces every function that it has changes nothing of what the runtime calls", function()
+  it("replaces every function does not affect the runtime's own calls", function()
     local plain, plain_code = check ""
     local out, code = check(REPLACED:gsub("\n", " "))
     assert.equal(0, plain_code, plain)
@@ -181,7 +181,7 @@ describe("a script that", function()
     assert.equal(plain, out)
   end)
 
-  it("replaces functions of the public modules changes nothing of what the runtime calls", function()
+  it("replaces functions of the public modules does not affect the runtime's own calls", function()
     local t = kube.testing.start { source = HEAD .. [[
       local object, quantity = require "kubelua.object", require "kubelua.quantity"
       object.normalize, object.kind_of, object.split_kind, quantity.max = error, error, error, error
@@ -269,7 +269,7 @@ describe("a run", function()
   lazy_teardown(function() if t then t:stop() end end)
 
   for name, why in pairs(ERRORS) do
-    it("fails alone when it does what is another's: " .. name, function()
+    it("fails alone when it uses another run's objects: " .. name, function()
       t:create { kind = "v1/ConfigMap", name = name }
       local runs = t:runs("default/" .. name)
       assert.equal("error", runs[#runs].result)
@@ -278,7 +278,7 @@ describe("a run", function()
     end)
   end
 
-  it("goes on unhurt, whatever the others did", function()
+  it("continues unaffected by the others", function()
     t:advance "10s"
     for _, name in ipairs { "victim", "victim-inner", "victim-wrapped" } do
       assert.equal("yes", t:get("v1/ConfigMap", name)("data.done"), name)

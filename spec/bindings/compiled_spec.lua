@@ -29,7 +29,7 @@ local PROGRAM = [[
 ]]
 
 describe("the library's compiled code", function()
-  it("has the lines and names of its text", function()
+  it("keeps the lines and names of its source", function()
     local program = process.write(process.tmpname ".lua", PROGRAM)
     local out, code = process.run(
       ("%s dev spec/hunt/seeds/written_controller.lua --control off --log-level error --play %s"):format(

@@ -18,7 +18,7 @@ local function says(part, opts)
 end
 
 describe("kube.connect with credentials among its options", function()
-  it("refuses what contradicts itself, and says which to keep", function()
+  it("rejects contradictory options, and says which to keep", function()
     says("has both a token and a user name or password: keep one", { token = "s3cret", username = "me" })
     says("has both client-certificate and client-certificate-data: keep one",
       { cert_file = "/dev/null", cert_data = "x", key_data = "y" })
@@ -29,7 +29,7 @@ describe("kube.connect with credentials among its options", function()
     says("impersonates a uid, groups or extra fields but no user", { as_extra = { k = "v" } })
   end)
 
-  it("refuses files that are not there, and proxies that are none", function()
+  it("rejects missing files and invalid proxies", function()
     says("the options: client-certificate /nowhere/crt cannot be read: No such file or directory",
       { cert_file = "/nowhere/crt", key_data = "y" })
     says("/nowhere/token", { token_file = "/nowhere/token" })
@@ -38,7 +38,7 @@ describe("kube.connect with credentials among its options", function()
       { proxy = "ftp://x" })
   end)
 
-  it("refuses values of other types, line breaks in headers, and asks what was meant", function()
+  it("rejects wrong types, line breaks in headers and misspelt names", function()
     says("kube.connect: as_groups must hold strings, got number", { as = "x", as_groups = { "a", 1 } })
     says("kube.connect: as_extra must hold strings, got boolean", { as = "x", as_extra = { k = { true } } })
     says("as_extra's keys", { as = "x", as_extra = { "v" } })
@@ -50,7 +50,7 @@ describe("kube.connect with credentials among its options", function()
     says("did you mean 'as_groups'", { as_group = {} })
   end)
 
-  it("tells of unusable certificates with the first call, without showing them", function()
+  it("reports unusable certificates at the first call, without showing them", function()
     local c <close> = kube.connect { server = URL, ca_data = "s3cret", cache_dir = false }
     local _, err = kube.try(c.raw, c, "GET", "/version")
     assert.equal("unauthorized", err.kind)
@@ -65,7 +65,7 @@ describe("kube.connect with credentials among its options", function()
     assert.falsy(tostring(err):find("s3cret", 1, true), tostring(err))
   end)
 
-  it("shows no secret in any refusal", function()
+  it("shows no secret in any error", function()
     for _, opts in ipairs {
       { token = "s3cret\n", username = "me", password = "s3cret" }, { token = "s3cret s3cret" },
       { proxy = "ftp://me:s3cret@x" }, { proxy = "http://me:s3cret@127.0.0.1:1", username = "me",

@@ -17,7 +17,7 @@ describe("kube.encode", function()
     assert.equal("18446744073709551615", kube.encode(kube.uint64 "18446744073709551615"))
   end)
 
-  it("knows empty lists by their mark", function()
+  it("recognizes marked empty lists", function()
     assert.equal('{"list":[],"object":{}}', kube.encode { list = kube.array {}, object = kube.object {} })
     assert.equal("{}", kube.encode {})
     assert.equal("[1]", kube.encode(kube.array { 1 }))
@@ -39,7 +39,7 @@ describe("kube.encode", function()
     assert.matches(pattern, err)
   end
 
-  it("names the place of what cannot be sent", function()
+  it("names the place of a value that cannot be sent", function()
     refused({ spec = { list = { 1, { x = print } } } },
       "the value%.spec%.list%[2%]%.x: a function cannot be sent")
     refused({ ["a.b/c"] = { print } }, "the value%[a%.b/c%]%[1%]: a function")
@@ -62,7 +62,7 @@ describe("kube.encode", function()
     refused(list, "both names and list items")
   end)
 
-  it("refuses circles with a message of reasonable length", function()
+  it("rejects cycles with a message of reasonable length", function()
     local circle = {}
     circle.x = circle
     local ok, err = pcall(kube.encode, circle)
@@ -71,7 +71,7 @@ describe("kube.encode", function()
     assert.is_true(#err < 300)
   end)
 
-  it("refuses tables with a metatable, and asks it nothing", function()
+  it("rejects tables with a metatable, without calling it", function()
     local asked = false
     local t = setmetatable({ a = 1 }, { __index = function() asked = true end,
       __pairs = function() error "no" end })
@@ -81,7 +81,7 @@ describe("kube.encode", function()
 end)
 
 describe("kube.decode", function()
-  it("gives scalars and views", function()
+  it("returns scalars and views", function()
     assert.equal(1, kube.decode " 1 ")
     assert.is_nil(kube.decode "null")
     assert.is_true(kube.is_view(kube.decode "[]"))
@@ -99,7 +99,7 @@ describe("kube.decode", function()
 end)
 
 describe("kube.copy", function()
-  it("gives tables of one's own that remember lists and null", function()
+  it("returns plain tables that remember lists and null", function()
     local text = '{"a":[],"b":{},"c":[1,{"d":null}],"e":18446744073709551615,"f":null}'
     local view = kube.decode(text)
     local copy = kube.copy(view)
@@ -123,7 +123,7 @@ describe("kube.copy", function()
 end)
 
 describe("kube.array and kube.object", function()
-  it("mark the table they are given", function()
+  it("mark their argument", function()
     local t = {}
     assert.equal(t, kube.array(t))
     assert.equal("[]", kube.encode(t))
@@ -131,7 +131,7 @@ describe("kube.array and kube.object", function()
     assert.equal("[]", kube.encode(kube.array()))
   end)
 
-  it("leave tables alone that have a metatable of their own", function()
+  it("leave tables with a metatable alone", function()
     assert.error_matches(function() kube.array(setmetatable({}, {})) end, "metatable of its own")
   end)
 end)
@@ -159,7 +159,7 @@ describe("kube.yaml", function()
     assert.is_true(docs[2].list[3])
   end)
 
-  it("names file, line and fact when it cannot", function()
+  it("names file, line and reason of an error", function()
     local _, err = kube.try(kube.yaml, "a: [1\nb: 2\n", "deploy.yaml")
     assert.equal("syntax", err.kind)
     assert.matches("deploy.yaml", err.message, 1, true)

@@ -22,7 +22,7 @@ local function edit(fn, text)
 end
 
 describe("a draft", function()
-  it("is a value like any other for kube.dig, equal, merge, hash and template", function()
+  it("works as a value in kube.dig, equal, merge, hash and template", function()
     edit(function(n)
       n.metadata.labels.zone = "b"
       assert.equal("b", kube.dig(n, "metadata", "labels", "zone"))
@@ -92,7 +92,7 @@ describe("a draft", function()
     end))
   end)
 
-  it("lets idioms with nil mean what they mean", function()
+  it("keeps the meaning of idioms with nil", function()
     assert.equal('{"status":{"count":1}}', edit(function(n) n.status.count = (n.status.count or 0) + 1 end))
     assert.equal('{"metadata":{"annotations":{"a":"b"}}}', edit(function(n)
       n.metadata.annotations = n.metadata.annotations or {}
@@ -105,7 +105,7 @@ describe("a draft", function()
     end))
   end)
 
-  it("knows two statements on one line apart", function()
+  it("distinguishes two statements on one line", function()
     assert.equal('{"status":{"c":{"d":1}}}', edit(function(n) n.spec.x = n.status.nope; n.status.c.d = 1 end))
   end)
 
@@ -180,7 +180,7 @@ describe("a draft", function()
     end, "more than one absent field")
   end)
 
-  it("does not take a nil of another place for an absent field", function()
+  it("does not mistake an unrelated nil for an absent field", function()
     local config = { known = {} }
     assert.error_matches(function()
       edit(function(n)
@@ -235,7 +235,7 @@ describe("a draft", function()
     assert.is_falsy(list)
   end)
 
-  it("appends to lists that are absent, and counts none in them", function()
+  it("appends to absent lists, whose length is 0", function()
     local insert = core.bounds().table.insert
     assert.equal('{"spec":{"hosts":["a","b"]}}', edit(function(n)
       insert(n.spec.hosts, "a")
@@ -273,7 +273,7 @@ describe("a draft", function()
     end
   end)
 
-  it("lets a loop remove what it meets", function()
+  it("lets a loop remove its current element", function()
     assert.equal('{"metadata":{"labels":{"zone":null,"old":null}}}', edit(function(n)
       for key in pairs(n.metadata.labels) do n.metadata.labels[key] = nil end
     end))
@@ -298,7 +298,7 @@ describe("a draft", function()
     end))
   end)
 
-  it("refuses what has no place there", function()
+  it("rejects values that JSON cannot hold", function()
     assert.error_matches(function() edit(function(n) n.spec.taints.key = 1 end) end,
       "cannot set spec%.taints%.key of Node n1: the items of a list are numbered")
     assert.error_matches(function()
@@ -314,7 +314,7 @@ describe("a draft", function()
     end, "%.y: a function cannot be sent")
   end)
 
-  it("cannot be written once it was sent", function()
+  it("cannot be changed after it was sent", function()
     local draft = core.draft(kube.decode(NODE))
     draft.spec.x = 1
     core.draft_close(draft)
@@ -322,7 +322,7 @@ describe("a draft", function()
     assert.error_matches(function() draft.spec.x = 2 end, "this draft has been sent")
   end)
 
-  it("frees what it holds", function()
+  it("frees its values", function()
     local function work()
       for i = 1, 50 do
         edit(function(n)

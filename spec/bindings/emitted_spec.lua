@@ -29,7 +29,7 @@ return kube.controller {
 }
 ]]
 
-describe("what a function of a script gives for one object", function()
+describe("the keys that a script's function returns for an object", function()
   local t
   before_each(function() t = kube.testing.start { source = SCRIPT } end)
   after_each(function() t:stop() end)
@@ -60,7 +60,7 @@ describe("what a function of a script gives for one object", function()
     { n = 10000, length = 6, "more than 10000 values from one object" },
     { n = 16, length = 1 << 20, "more than 16 MiB of values from one object" },
   } do
-    it("is in an index as a whole or not at all: " .. case[1], function()
+    it("enter an index all or none: " .. case[1], function()
       make("v1/ServiceAccount", "most", case.n, case.length)
       assert.same({}, t:logs "error")
       assert.equal(1, found(case.length))
@@ -75,7 +75,7 @@ describe("what a function of a script gives for one object", function()
     { good = 1000, bad = 100001, length = 6, "more than 100000 keys from one object" },
     { good = 16, bad = 17, length = 1 << 20, "more than 16 MiB of keys from one object" },
   } do
-    it("wakes all of its keys or none: " .. case[1], function()
+    it("are woken all or none: " .. case[1], function()
       local function runs() return #t:runs "default/woken" end
       make("v1/Secret", "woken", 0, 6)
       make("v1/ConfigMap", "good", case.good, case.length, "woken")
@@ -87,7 +87,7 @@ describe("what a function of a script gives for one object", function()
     end)
   end
 
-  it("is nothing where one of it is no text", function()
+  it("are ignored if one of them is not a string", function()
     t:stop()
     t = kube.testing.start { source = (SCRIPT:gsub("return out\n", "out[n + 1] = {} return out\n", 1)) }
     make("v1/ServiceAccount", "wrong", 3, 6)

@@ -262,7 +262,7 @@ describe("a bug of the interpreter", function()
     { "lua_load moves", "loaded break" },
   }
 
-  it("has a row in `kubelua version --bugs`, and a try or a reason here", function()
+  it("has a row in `kubelua version --bugs`, and a test or a reason here", function()
     local out, code = process.run(KUBELUA .. " version -o json")
     assert.equal(0, code, out)
     local bugs = kube.decode(out)("lua.bugs")

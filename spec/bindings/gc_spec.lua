@@ -13,16 +13,16 @@ local function torture(words, environment)
 end
 
 describe("the library", function()
-  it("holds when everything is collected every few instructions", function() torture "calls 25" end)
+  it("works with a full collection every few instructions", function() torture "calls 25" end)
 
   -- Lua collects inside an allocation when memory is refused once; the sanitizers' host can do that.
-  it("holds when everything is collected at each allocation", function()
+  it("works with a full collection at each allocation", function()
     torture("calls", "KUBELUA_GC_STRESS=1")
   end)
 
-  it("holds when the state closes in the middle, and finalisers use what was finalised",
+  it("survives a state that closes early, and finalizers that use finalized objects",
     function() torture "close" end)
-  it("holds then under a collector at each allocation", function()
+  it("does so with a collection at each allocation", function()
     torture("close", "KUBELUA_GC_STRESS=1")
   end)
 end)
@@ -53,7 +53,7 @@ describe("reading", function()
     return bytes
   end
 
-  it("makes nothing the second time: ten fields of an object that was read cost no byte", function()
+  it("allocates nothing the second time: ten fields of an object cost no byte", function()
     local pod = kube.decode(POD)
     local found = { ten_fields(pod) }
     assert.equal(10, #found)
@@ -63,7 +63,7 @@ describe("reading", function()
     assert.equal(6, #held)
   end)
 
-  it("makes a view for each part of an object that is new, and little more: ten fields cost less than 1 KB",
+  it("allocates one view per new part of an object: ten fields cost less than 1 KB",
     function()
     local pods = {}
     for i = 1, 50 do pods[i] = kube.decode((POD:gsub("web", "web" .. i))) end
@@ -72,7 +72,7 @@ describe("reading", function()
     assert.is_true(bytes / 50 < 1024, ("%.0f bytes for ten fields"):format(bytes / 50))
   end)
 
-  it("gives the view that was made before, while somebody has it", function()
+  it("returns the existing view while it is referenced", function()
     local pod = kube.decode(POD)
     local spec, container = pod.spec, pod.spec.containers[1]
     assert.is_true(rawequal(spec, pod.spec))
@@ -80,7 +80,7 @@ describe("reading", function()
     assert.is_true(rawequal(pod "spec.containers", pod "spec.containers"))
   end)
 
-  it("keeps equal parts of an object apart: each says where it stands", function()
+  it("distinguishes equal parts of one object by their paths", function()
     local pod = kube.decode(POD)
     local resources = pod.spec.containers[1].resources
     for _ = 1, 2 do
@@ -92,7 +92,7 @@ describe("reading", function()
     end
   end)
 
-  it("keeps equal parts of two objects apart", function()
+  it("distinguishes equal parts of two objects", function()
     local a, b = kube.decode(POD), kube.decode((POD:gsub('"web", "namespace"', '"other", "namespace"')))
     local _ = a.spec
     local ok, err = pcall(function() b.spec.priority = 1 end)
@@ -110,7 +110,7 @@ describe("reading", function()
     assert.equal(before, nodes())
   end)
 
-  it("keeps paths apart when more of them come than are remembered", function()
+  it("distinguishes paths when there are more than it remembers", function()
     local pod = kube.decode(POD)
     for round = 1, 2 do
       for i = 1, 700 do assert.is_nil(pod(("metadata.labels[x%d]"):format(i))) end

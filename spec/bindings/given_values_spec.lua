@@ -77,17 +77,17 @@ describe("a table that stands for 10^12 parts", function()
     end
   end)
 
-  it("is refused wherever a script hands it over while it loads", function()
+  it("is rejected wherever a script passes it while loading", function()
     each_refused(results, "encode id to_yaml copy merge selector params webhook",
       "more than 1000000 parts in one value")
   end)
 
-  it("is refused when it grew out of what C made", function()
+  it("is rejected if it grew from a table made in C", function()
     each_refused(results, "doubled made", "more than 1000000 parts in one value")
   end)
 end)
 
-describe("what a script hands over", function()
+describe("a value that a script passes", function()
   local results
   lazy_setup(function()
     results = loading [[
@@ -109,15 +109,15 @@ describe("what a script hands over", function()
     ]]
   end)
 
-  it("has a depth", function()
+  it("has a bounded depth", function()
     each_refused(results, "cycle deep", "nested deeper than 512")
   end)
 
-  it("has a size", function()
+  it("has a bounded size", function()
     each_refused(results, "long", "the value[65]: more than 64 MiB of text in one value")
   end)
 
-  it("is plain tables, or values of ours", function()
+  it("consists of plain tables or the library's values", function()
     each_refused(results, "index", "the value.a: a table with a metatable cannot be sent")
     each_refused(results, "empty", "the value.a[1]: a table with a metatable")
     each_refused(results, "key", "the value: the key table is neither a name nor a place in a list")
@@ -191,7 +191,7 @@ return {
 }
 ]]
 
-describe("a run that hands over too much", function()
+describe("a run that passes too much", function()
   local t
   lazy_setup(function() t = kube.testing.start { source = SCRIPT } end)
   lazy_teardown(function() if t then t:stop() end end)
@@ -215,9 +215,9 @@ describe("a run that hands over too much", function()
     end)
   end
 
-  it("logs what it can", function() assert.equal("done", last("log").result) end)
+  it("logs the beginning", function() assert.equal("done", last("log").result) end)
 
-  it("writes into what is not part of the draft any more without harm", function()
+  it("writes harmlessly into parts that left the draft", function()
     assert.is_string(last("gone").result)
   end)
 
@@ -232,7 +232,7 @@ end)
 local MERGED = sizes.of { short = 20000, long = 20000, sanitized = 8000 }
 
 describe("long lists", function()
-  it("merge, and select, in one call that no budget has to end", function()
+  it("are merged and selected in one call, well within the budget", function()
     -- Each in a load of its own, too.
     local results = loading(([[
       local n = %d
@@ -262,8 +262,8 @@ describe("long lists", function()
   end)
 end)
 
-describe("a text that a script reads", function()
-  it("has a length at which reading it is a short call", function()
+describe("a string that a script parses", function()
+  it("has a bounded length, so that parsing is a short call", function()
     local results = loading [[
       try("yaml", kube.yaml, ("#"):rep((2 << 20) + 1))
       try("decode", kube.decode, (" "):rep(16 << 20) .. "1")

@@ -38,7 +38,7 @@ local function attack(reconciled, mapped)
     objects("ServiceAccount", others)))
 end
 
-describe("a C function that is called as nobody would", function()
+describe("a C function that is called in unusual ways", function()
   for name, case in pairs {
     ["in a run and in its coroutines"] = { { "run", "coroutine", "closing" }, {} },
     ["where nothing can wait, and deep down"] = { { "comparator", "nested", "deep" }, {} },

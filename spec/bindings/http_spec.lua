@@ -11,7 +11,7 @@ describe("kube.http", function()
   lazy_setup(function() web = http.web() end)
   lazy_teardown(function() if web then web:stop() end end)
 
-  it("sends what it is told to, and answers with a table", function()
+  it("sends the request and returns a table", function()
     local r = kube.http:post(web.url .. "/echo?a=1", { json = { n = 1 }, query = { q = "a b" },
       headers = { ["X-Key"] = "k" } })
     assert.equal(200, r.status)
@@ -28,7 +28,7 @@ describe("kube.http", function()
     assert.equal(r.json.peer, kube.http:get(web.url .. "/echo").json.peer)        -- one connection
   end)
 
-  it("raises what the API's errors are, and shows no query", function()
+  it("raises errors like the API's, and shows no query", function()
     local _, e = kube.try(kube.http.get, kube.http, web.url .. "/status/404?token=hush")
     assert.same({ "not_found", 404, 7, "GET" }, { e.kind, e.code, e.retry_after, e.verb })
     assert.is_nil(tostring(e):find("hush", 1, true))
@@ -42,7 +42,7 @@ describe("kube.http", function()
     assert.is_nil(tostring(e):find("hush", 1, true))
   end)
 
-  it("says what is wrong with what is not a request", function()
+  it("explains what is wrong with an invalid request", function()
     assert.error_matches(function() kube.http:get(web.url, { jsno = 1 }) end,
       "kube.http:get: unknown option 'jsno'; did you mean 'json'")
     assert.error_matches(function() kube.http:get() end, "kube.http:get: the URL must be a text")
@@ -53,7 +53,7 @@ describe("kube.http", function()
     assert.error_matches(function() kube.htpp:get(web.url) end, "did you mean 'http'")
   end)
 
-  it("follows redirects to wherever they lead, if told to", function()
+  it("follows redirects anywhere, if told to", function()
     local elsewhere = ("http://localhost:%s/echo"):format(web.port)
     local _, e = kube.try(kube.http.get, kube.http, web.url .. "/to?" .. elsewhere)
     assert.equal(302, e.code)
@@ -62,7 +62,7 @@ describe("kube.http", function()
     assert.is_nil(r.json.headers["x-key"])                    -- another server is told nothing of ours
   end)
 
-  it("believes whom it is told to believe, and goes through a proxy", function()
+  it("trusts the given CA, and uses a proxy", function()
     local ca = identities.ca "spec-kube-http-ca"
     local cert = identities.certificate(ca, "/CN=web", "IP:127.0.0.1")
     local mine = identities.certificate(ca, "/CN=program")
@@ -77,7 +77,7 @@ describe("kube.http", function()
     assert.match("GET http://dns.example.com/v1/records ", web.seen())
   end)
 
-  it("ends with the interpreter, also in the middle of a request", function()
+  it("ends with the interpreter, even during a request", function()
     local program = process.write(process.tmpname ".lua", ([[
 local kube = require "kubelua"
 assert(kube.http:get(%q).status == 200)

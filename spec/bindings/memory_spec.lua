@@ -123,23 +123,23 @@ describe("the memory of a controller", function()
   end
 
   for _, what in ipairs { "decode", "yaml", "a part of decode", "quantities", "selectors", "drafts" } do
-    it("counts what is kept: " .. what, function() fails("keeps", what) end)
-    it("lets go of what is dropped: " .. what, function() passes("drops", what) end)
+    it("counts kept values: " .. what, function() fails("keeps", what) end)
+    it("releases dropped values: " .. what, function() passes("drops", what) end)
   end
 
-  it("lets go of what is dropped where the stack is full: finalizers find room",
+  it("releases dropped values with a full stack: finalizers find room",
     function() passes("drops", "deep") end)
 
   for _, what in ipairs { "draft" } do
-    it("counts what a store is filled with: " .. what, function() fails("fills", what) end)
-    it("lets go of what is replaced in a store: " .. what, function() passes("reuses", what) end)
+    it("counts the content of a store: " .. what, function() fails("fills", what) end)
+    it("releases replaced values of a store: " .. what, function() passes("reuses", what) end)
   end
 
   for _, what in ipairs { "encode", "encode, indented", "to_yaml", "id" } do
-    it("bounds a text that is being built: " .. what, function() fails("builds", what) end)
+    it("bounds a string that is being built: " .. what, function() fails("builds", what) end)
   end
 
-  it("counts what an index function emits", function()
+  it("counts the results of an index function", function()
     t:create { kind = "v1/ServiceAccount", name = "many" }
     local emits
     for _, c in ipairs(t:controllers()) do if c.name == "emits" then emits = c end end

@@ -33,7 +33,7 @@ describe("a quantity", function()
     assert.equal(0, qty("1"):cmp(1))
   end)
 
-  it("gives thousandths at once, as :milli() does", function()
+  it("counts thousandths without a quantity, as :milli() does", function()
     for _, text in ipairs { "0", "1", "12345m", "007", "3k", "4M", "5G", "6Ki", "7Mi", "8Gi", "9Ti", "1.5",
       "-2", "+3m",
       "1e3", "100u", "9223372036854775807m", "9007199254740993", ".5", "5P" } do
@@ -67,14 +67,14 @@ describe("a quantity", function()
     assert.equal("DecimalSI", qty("1G"):format())
   end)
 
-  it("names the text that is none", function()
+  it("names the invalid text", function()
     assert.error_matches(function() qty "1x" end, "1x")
     assert.error_matches(function() qty "" end, "quant")
     assert.error_matches(function() qty {} end, "quantity, its text or a number expected")
     assert.error_matches(function() qty(0 / 0) end, "finite")
   end)
 
-  it("wants integers as factors and says how to use a ratio", function()
+  it("takes integer factors, and explains how to use a ratio", function()
     assert.error_matches(function() return qty "1" * 0.5 end, "kube.milli")
   end)
 
@@ -112,14 +112,14 @@ describe("kube.requests", function()
     }))
   end)
 
-  it("takes the widest moment of initialisation when that is more", function()
+  it("uses the peak of initialization if it is higher", function()
     assert.same({ cpu = "2", memory = "1Gi" }, texts(kube.requests {
       spec = { containers = { container("500m", "1Gi") },
         initContainers = { container("2"), container("1", "512Mi") } },
     }))
   end)
 
-  it("counts sidecars with the containers and with the init containers behind them", function()
+  it("counts sidecars with the containers and with later init containers", function()
     assert.same({ cpu = "2100m" }, texts(kube.requests {
       spec = { containers = { container("500m") }, initContainers = { container("100m", nil, "Always"),
         container("2") } },
@@ -130,7 +130,7 @@ describe("kube.requests", function()
     }))
   end)
 
-  it("lets requests of the whole pod replace what they name", function()
+  it("lets pod-level requests replace those they name", function()
     assert.same({ cpu = "3", memory = "1Gi" }, texts(kube.requests {
       spec = { containers = { container("500m", "1Gi") }, resources = { requests = { cpu = "3" } } },
     }))

@@ -87,7 +87,7 @@ return kube.controller {
 end
 
 describe("kubelua check", function()
-  it("describes a sound script and ends with 0", function()
+  it("describes a valid script and exits with 0", function()
     local out, code = checked(spec [[when = { "labels", "spec.nodeName", "data" },
       indexes = { node = "spec.nodeName", own = function() end,
         ["v1/Node"] = { zone = "metadata.labels.zone" } },
@@ -106,7 +106,7 @@ describe("kubelua check", function()
     end
   end)
 
-  it("describes what is new to a controller", function()
+  it("describes the new features of controllers", function()
     local out, code = checked(spec [[namespaces = { "b", "a" },
       selector = { labels = { app = "web" }, fields = "metadata.name!=x" },
       when = { "generation", selector = "tier in (a,b)" },
@@ -130,7 +130,7 @@ describe("kubelua check", function()
     end
   end)
 
-  it("makes a controller of each kind of a list", function()
+  it("creates a controller per kind in a list", function()
     local out, code = checked [[
       local kube = require "kubelua"
       return kube.controller { name = "many",
@@ -159,7 +159,7 @@ describe("kubelua check", function()
     end
   end)
 
-  it("goes on after a bad file, and tells of it", function()
+  it("continues after a bad file, and reports it", function()
     local d = dir()
     local out, code = check(process.write(d .. "/bad.lua", "return 1 +"),
       process.write(d .. "/good.lua", spec ""))
@@ -181,7 +181,7 @@ describe("kubelua check", function()
     assert.truthy(out:find(empty .. " has no script: no file in it ends with .lua", 1, true), out)
   end)
 
-  it("knows the policies of this repository to be sound", function()
+  it("accepts the policies of this repository", function()
     local out, code = check("controllers/hello.lua", "controllers/koordinator/noderesource.lua")
     assert.equal(0, code, out)
   end)
@@ -274,18 +274,18 @@ describe("a script that does not load", function()
       " have passed): the top level only builds tables and functions" })
   end)
 
-  it("that is its own __call, or recurses for ever", function()
+  it("whose __call is itself, or that recurses forever", function()
     refuses("local mt = {}\nlocal t = setmetatable({}, mt)\nmt.__call = t\nt()",
       { "script.lua:4: stack overflow: the active calls hold more than 32768 values" })
     refuses("local function f() return 1 + f() end\nf()", { "script.lua:1: stack overflow: " })
   end)
 
-  it("has number keys that all collide where their table grows next", function()
+  it("has numeric keys that all collide at the next growth of their table", function()
     refuses("local t = {}\nlocal last = (1 << 21) - 1\nfor i = 1, (1 << 20) + 1 do\n  t[i * last] = i\nend",
       { "script.lua:4: the numeric keys of a large table collide, so growing it would take very long" })
   end)
 
-  it("may have many keys of all kinds that do not", function()
+  it("may have many keys that do not collide", function()
     local out, code = checked([[
 local kube = require "kubelua"
 local t = {}
@@ -297,7 +297,7 @@ return kube.controller { name = "x", resource = "v1/Pod", reconcile = function()
     assert.equal(0, code, out)
   end)
 
-  it("may catch that recursion, also where a coroutine ends by it", function()
+  it("may catch that recursion, even if it ends a coroutine", function()
     local out, code = checked([[
 local kube = require "kubelua"
 local function f() return 1 + f() end
@@ -313,7 +313,7 @@ return kube.controller { name = "x", resource = "v1/Pod", reconcile = function()
     assert.equal(0, code, out)
   end)
 
-  it("has room for 32,000 values however its stack grew, and for large tables beside them", function()
+  it("has room for 32,000 values and large tables, however its stack grew", function()
     local out, code = checked([[
 local kube = require "kubelua"
 local function room(n, ...)
@@ -341,7 +341,7 @@ return kube.controller { name = "x", resource = "v1/Pod", reconcile = function()
     assert.equal(0, code, out)
   end)
 
-  it("that never ends saying what it raised", function()
+  it("whose error's __tostring never ends", function()
     refuses("error(setmetatable({}, { __tostring = function() while true do end end }))",
       { "loading takes longer than 2s of processor time (" })
   end)
@@ -352,7 +352,7 @@ describe("the file of a script", function()
   local SOUND = "local kube = require 'kubelua'\nreturn kube.controller { name = 'x', resource = 'v1/Pod', \z
     reconcile = function() end }"
 
-  it("may begin with a line for the shell, with a byte order mark, or with both, and so may its modules",
+  it("may begin with a shebang, a byte order mark or both, and so may its modules",
     function()
     for _, first in ipairs { "#!/usr/bin/env kubelua\n", MARK, MARK .. "#!/usr/bin/env kubelua\r\n",
       MARK .. "# \27Lua\n" } do
@@ -362,30 +362,30 @@ describe("the file of a script", function()
     end
   end)
 
-  it("keeps the numbers of its lines then", function()
+  it("keeps its line numbers then", function()
     refuses(MARK .. "#!/usr/bin/env kubelua\n\nreturn nothing",
       { "script.lua:3: undefined global 'nothing'" })
     refuses("require 'other'", { "other.lua:2: undefined global 'nothing'" },
       { ["other.lua"] = "#!lua\nreturn nothing" })
   end)
 
-  it("is text in UTF-8, and no bytecode behind a mark either", function()
+  it("must be UTF-8 text, and not bytecode, even behind a byte order mark", function()
     refuses("\xff\xfer\0e\0", { "script.lua is UTF-16; save it as UTF-8" })
     refuses(MARK .. string.dump(function() end), { "script.lua is compiled Lua" })
   end)
 
-  it("may not nest without end, and is told where it did", function()
+  it("has a bounded nesting depth, with the place in the error", function()
     refuses("local a = 1\n\nreturn " .. ("{"):rep(100000),
       { "script.lua:3: nested too deep: C stack overflow" })
     refuses("require 'other'", { "other.lua:2: nested too deep" },
       { ["other.lua"] = "\nreturn " .. ("("):rep(100000) })
   end)
 
-  it("is found by the whole of its name, a NUL included", function()
+  it("is found by its whole name, a NUL included", function()
     refuses([[return require "other\0x"]], { "script.lua:1: ", "NUL" }, { ["other.lua"] = "return nil" })
   end)
 
-  it("is a regular file: nothing else is waited for", function()
+  it("is a regular file: kubelua waits for no pipe", function()
     local d = dir()
     process.run("mkfifo " .. process.quote(d .. "/fifo.lua") .. " && mkdir "
       .. process.quote(d .. "/other.lua"))
@@ -399,7 +399,7 @@ describe("the file of a script", function()
 end)
 
 describe("a webhook", function()
-  it("may not make a verdict that nobody gets", function()
+  it("may not return an unusable verdict", function()
     local lost = "kube.fail and kube.retry do nothing by themselves"
     local function body(text)
       return 'local kube = require "kubelua"\nreturn kube.controller { name = "x", resource = \z
@@ -424,7 +424,7 @@ describe("a webhook", function()
     end
   end)
 
-  it("has as much memory as its script takes twice", function()
+  it("needs twice its script's memory", function()
     refuses([[
 local kube = require "kubelua"
 local kept = ("x"):rep(3000000)
@@ -725,7 +725,7 @@ describe("what a script may do while loading", function()
 end)
 
 describe("a file of tests", function()
-  it("is told from a script, and is left out where scripts are named beside it", function()
+  it("is recognized, and skipped if scripts are named beside it", function()
     local d = dir()
     local tests = process.write(d .. "/x_test.lua", "describe('x', function() end)\n")
     local script = process.write(d .. "/x.lua",
@@ -740,8 +740,8 @@ describe("a file of tests", function()
   end)
 end)
 
-describe("the name of a kind without end", function()
-  it("is compared with none", function()
+describe("an endless name of a kind", function()
+  it("is not compared with known names", function()
     for _, key in ipairs { "resource = KIND", 'resource = "v1/Pod", owns = { KIND }',
       'resource = "v1/Pod", reads = { KIND }', 'resource = "v1/Pod", watches = { [KIND] = "owner" }' } do
       refuses(([[local KIND = ("k"):rep(20000000)
@@ -751,8 +751,8 @@ describe("the name of a kind without end", function()
   end)
 end)
 
-describe("a path without end", function()
-  it("is refused before anything is made of it", function()
+describe("an endless path", function()
+  it("is rejected before it is parsed", function()
     for _, key in ipairs { "fields = { PATH }", 'fields = { ["v1/Pod"] = { PATH } }, reads = { "v1/Pod" }',
       "indexes = { x = PATH }", "when = { PATH }" } do
       refuses(([[local PATH = ("a."):rep(500000) .. "b"
@@ -772,7 +772,7 @@ describe("a command that looks at a script", function()
   end)
   lazy_teardown(function() server:stop() end)
 
-  it("gives it nothing that a script does not have", function()
+  it("gives it only the library of scripts", function()
     local d = dir()
     local script = process.write(d .. "/x.lua", ([[
       local kube = require "kubelua"
@@ -789,7 +789,7 @@ describe("a command that looks at a script", function()
 
   -- Each takes two seconds of the processor, and all use the loader of `check`.
   if sizes.of { short = 0, long = 1 } == 1 then
-    it("ends where loading takes too long", function()
+    it("ends if loading takes too long", function()
       local script = process.write(dir() .. "/x.lua", "while true do end")
       for _, words in ipairs(commands) do
         local out, code = process.run(KUBELUA .. " " .. words:format(process.quote(script)))

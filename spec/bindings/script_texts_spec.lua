@@ -75,9 +75,10 @@ describe("an index function", function()
     return t:get("v1/ServiceAccount", name).metadata.annotations.found
   end
 
-  it("may say much of one object, some of it twice", function() assert.equal("1", found("twice", 10000)) end)
+  it("may return many keys for one object, with \z
+    duplicates", function() assert.equal("1", found("twice", 10000)) end)
 
-  it("is stopped when it says more, and others go on", function()
+  it("is stopped when it returns too many, and others continue", function()
     found("endless", 300000)
     assert.is_string(found("after", 10))
   end)

@@ -187,12 +187,12 @@ describe("what kube.controller returns", function()
   it("cannot be changed", function()
     refused("c.watches = { {} } return c", ":3: kubelua.Controller: watches cannot be set")
   end)
-  it("has nothing in it", function()
+  it("has no fields", function()
     refused("local w = c.watches return c", ":3: kubelua.Controller: watches cannot be read")
   end)
-  it("gives away no metatable", function() refused("getmetatable(c).__index = print", "attempt to index") end)
+  it("hides its metatable", function() refused("getmetatable(c).__index = print", "attempt to index") end)
 
-  it("is what was checked, whatever is written past its metatable", function()
+  it("is the checked spec, whatever is written past its metatable", function()
     local path = process.tmpname()
     process.write(path, [[
       local kube = require "kubelua"

@@ -40,7 +40,7 @@ describe("kube.selector", function()
     assert.is_true(kube.selector "a=b,c=d" == kube.selector "c=d,a=b")
   end)
 
-  it("refuses what would surprise", function()
+  it("rejects ambiguous selectors", function()
     assert.error_matches(function()
       kube.selector { app = "a" }
     end, "unknown field 'app'; a selector has matchLabels")

@@ -23,7 +23,7 @@ describe("streams of a client of the embedded API server", function()
     server:stop()
   end)
 
-  it("are answered 501, in words", function()
+  it("get 501 with an explanation", function()
     local attached, port = c:attach "p", c:port_stream("p", 80)
     for verb, err in pairs {
       exec = raised(c.exec, c, "p", { "date" }),
@@ -38,7 +38,7 @@ describe("streams of a client of the embedded API server", function()
     end
   end)
 
-  it("say the same again when they are asked again", function()
+  it("give the same answer again", function()
     local s <close> = c:exec_stream("p", { "date" }, { stdin = true })
     assert.equal(501, raised(s.read, s).code)
     assert.equal(501, raised(s.try_read, s).code)
@@ -48,7 +48,7 @@ describe("streams of a client of the embedded API server", function()
     assert.equal(501, raised(s.wait, s).code)
   end)
 
-  it("of a server that is not there cannot be reached", function()
+  it("to an unreachable server fail", function()
     local nobody <close> = kube.connect { server = "http://127.0.0.1:1" }
     local err = raised(nobody.exec, nobody, "p", { "date" })
     assert.equal("unreachable", err.kind)
@@ -69,7 +69,7 @@ describe("streams of a client of the embedded API server", function()
     collectgarbage()
   end)
 
-  it("let go when they are collected", function()
+  it("release everything when they are collected", function()
     for _ = 1, 50 do
       c:exec_stream("p", { "date" })
       c:port_forward("p", 80)
@@ -79,7 +79,7 @@ describe("streams of a client of the embedded API server", function()
     assert.equal(501, raised(c.exec, c, "p", { "date" }).code)
   end)
 
-  it("say what is wrong with their words", function()
+  it("name invalid arguments", function()
     local cases = {
       { "c:exec: expected a table of options, got string", c.exec, c, "p", { "a" }, "x" },
       { "did you mean 'container'", c.exec, c, "p", { "a" }, { contaner = "x" } },

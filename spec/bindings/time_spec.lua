@@ -11,7 +11,7 @@ describe("kube.duration", function()
     assert.equal(7, kube.duration(7))
   end)
 
-  it("is a number, which adds, divides, compares, and moves times", function()
+  it("is a number: it adds, divides, compares and shifts times", function()
     local hour = kube.duration "1h"
     assert.equal(5430, hour * 1.5 + 30)
     assert.is_true(kube.duration "90s" < hour and kube.duration "60m" == hour)
@@ -21,7 +21,7 @@ describe("kube.duration", function()
     assert.equal("1h30m0s", kube.format_duration(t - "2026-01-02T13:34:05Z"))
   end)
 
-  it("refuses what is none", function()
+  it("rejects an invalid one", function()
     assert.error_matches(function() kube.duration "5 minutes" end,
       '^kube.duration: "5 minutes" is not a duration: unknown unit; write it as 300ms')
     assert.error_matches(function() kube.duration "10" end, '"10" is not a duration: a number has no unit')
@@ -84,7 +84,7 @@ describe("a time", function()
     assert.error_matches(function() tostring(kube.time(1e12)) end, "years 0 to 9999")
   end)
 
-  it("stays where sums and differences fit", function()
+  it("stays within the range of sums and differences", function()
     assert.error_matches(function()
       return kube.time(math.maxinteger)
     end, "too many seconds: the year cannot be written")

@@ -41,7 +41,7 @@ describe("a view", function()
     assert.is_false(pod.spec.big < 1.5)
   end)
 
-  it("follows paths without tripping over what is absent", function()
+  it("follows paths through absent fields", function()
     assert.equal("b", pod("spec.containers[2].name"))
     assert.equal("web", pod("metadata.labels", "app.kubernetes.io/name"))
     assert.equal("web", pod("metadata.labels[app.kubernetes.io/name]"))
@@ -51,7 +51,7 @@ describe("a view", function()
     assert.is_nil(pod("metadata.annotations", "x"))
   end)
 
-  it("refuses a path that is none", function()
+  it("rejects an invalid path", function()
     assert.error_matches(function() pod("spec..name") end, "spec%.%.name")
     assert.error_matches(function() pod("spec.containers[0]") end, "lists count from 1")
     assert.error_matches(function() pod() end, "string expected")
@@ -104,7 +104,7 @@ describe("a view", function()
     assert.is_true(seen)
   end)
 
-  it("works with the table library where that reads", function()
+  it("works with the reading functions of the table library", function()
     local list = kube.decode '["a","b","c"]'
     assert.equal("a-b-c", table.concat(list, "-"))
     assert.same({ "a", "b", "c" }, { table.unpack(list) })
@@ -131,7 +131,7 @@ describe("a view", function()
     assert.equal("n1", kube.id(pod.spec.nodeName))
   end)
 
-  it("cannot be written, and says where and what to do", function()
+  it("rejects writes, and says where and what to do instead", function()
     local ok, err = pcall(function() pod.spec.containers[1].image = "y" end)
     assert.is_false(ok)
     assert.matches("view_spec.lua:%d+: read%-only: cannot set spec%.containers%[1%]%.image of Pod shop/web",
@@ -200,7 +200,7 @@ describe("nil in a state of ours", function()
     return ok, err
   end
 
-  it("names the object and the path that was absent", function()
+  it("names the object and the absent path", function()
     local pod = kube.decode(POD)
     local ok, err = strictly(function() return pod.spec.affinity.nodeAffinity end)
     assert.is_false(ok)
@@ -218,7 +218,7 @@ describe("nil in a state of ours", function()
     assert.matches("spec.containers[2].resources of Pod shop/web", err, 1, true)
   end)
 
-  it("is given back as the host had it", function()
+  it("is restored for the host", function()
     local mine = { __index = function() return "mine" end }
     debug.setmetatable(nil, mine)
     strictly(function() end)

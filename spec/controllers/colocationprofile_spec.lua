@@ -56,11 +56,11 @@ describe("which profiles select a pod", function()
     assert.same({ "z" }, names(profiles, pod_of {}, { metadata = {} }))
   end)
 
-  it("counts a namespace that nobody knows as selected, as Koordinator does", function()
+  it("counts an unknown namespace as selected, as Koordinator does", function()
     assert.same({ "a" }, names({ profile("a", { namespaceSelector = A }) }, pod_of {}, nil))
   end)
 
-  it("counts a selector that does not read as selected", function()
+  it("counts an invalid selector as selected", function()
     local broken = { matchExpressions = { { key = "a", operator = "Sometimes" } } }
     assert.same({ "a" }, names({ profile("a", { selector = broken }) }, pod_of {}, { metadata = {} }))
   end)
@@ -114,7 +114,7 @@ describe("a profile", function()
   end)
 end)
 
-describe("what a pod wants of GPUs", function()
+describe("a pod's request for GPUs", function()
   local PREFIX = "koordinator.sh/"
 
   local function spec_of(requests, limits)
@@ -138,7 +138,7 @@ describe("what a pod wants of GPUs", function()
       .requests[PREFIX .. "gpu.shared"])
   end)
 
-  it("is left alone where there is none", function()
+  it("is absent without GPUs", function()
     assert.same({ requests = { cpu = "1" }, limits = { cpu = "1" } }, spec_of { cpu = "1" })
     assert.same({}, spec_of(nil, nil))
   end)
@@ -157,7 +157,7 @@ describe("a strategic merge of a pod", function()
     assert.same({ z = "1", y = "2" }, out.spec.nodeSelector)
   end)
 
-  it("keeps the patch's order, and puts the others before what stood behind them", function()
+  it("keeps the patch's order, and each other item before its old successor", function()
     local function names(...)
       local patch = {}
       for i, name in ipairs { ... } do patch[i] = { name = name } end
@@ -171,7 +171,7 @@ describe("a strategic merge of a pod", function()
     assert.equal("abxc", names("b", "x"))
   end)
 
-  it("takes away by null and by directives", function()
+  it("deletes by null and by directives", function()
     local patch = kube.decode [[{"spec": {"nodeSelector": null,
       "containers": [{"name": "b", "$patch": "delete"}]}}]]
     local out = strategic.merge(BASE, patch)
@@ -211,7 +211,7 @@ describe("amplification", function()
     return { metadata = { annotations = annotations }, status = { allocatable = allocatable } }
   end
 
-  it("keeps what was raw while nobody changes it, and takes what the kubelet changes", function()
+  it("keeps the raw values, and follows the kubelet's changes", function()
     local ratios = { [RATIOS] = '{"cpu":2}' }
     local first = amplify.desired(node({ cpu = "4" }, ratios), node { cpu = "4" })
     assert.same({ raw = '{"cpu":"4"}', allocatable = { cpu = "8" } }, first)
@@ -221,7 +221,7 @@ describe("amplification", function()
     assert.equal('{"cpu":"5"}', amplify.desired(node({ cpu = "5" }, known), node { cpu = "8" }).raw)
   end)
 
-  it("says which annotation does not read", function()
+  it("names an invalid annotation", function()
     local _, why = amplify.desired(node({ cpu = "4" }, { [RATIOS] = "{" }), node {})
     assert.matches("resource-amplification-ratio: not valid JSON", why, 1, true)
   end)
@@ -237,7 +237,7 @@ describe("a configuration", function()
     return config.key(key or KEY, { data = { [key or KEY] = kube.encode(doc) } }, nodes or {})
   end
 
-  it("has entries that select something, and no node twice", function()
+  it("has entries with selectors, and no node twice", function()
     assert.matches("entry number 1: nodeSelector must not be empty", why { nodeStrategies = { {} } })
     local a, b = entry("a", has("x", "1", "2"), has("y", "1", "2")), entry("b", has("x", "1"), has("y", "2"))
     assert.matches('"a" and "b" select the same nodes', why { nodeStrategies = { a, b } })
@@ -252,7 +252,7 @@ describe("a configuration", function()
     assert.matches("resourceDiffThreshold", why({ resourceDiffThreshold = 1.5 }, nil, "colocation-config"))
   end)
 
-  it("is looked at in the keys that changed", function()
+  it("is checked in its changed keys", function()
     local bad = { data = { [KEY] = "{" } }
     assert.matches("^resource%-threshold%-config: not valid JSON", config.config_map(bad, nil, {}))
     assert.is_nil(config.config_map(bad, bad, {}))
@@ -291,7 +291,7 @@ describe("whatever the pod is, colocating it", function()
   local CPU = { "kubernetes.io/batch-cpu", "kubernetes.io/mid-cpu" }
   local MEMORY = { "kubernetes.io/batch-memory", "kubernetes.io/mid-memory" }
 
-  it("neither loses nor invents what it asks for, and does nothing the second time", function()
+  it("preserves its requests, and is idempotent", function()
     math.randomseed(SEED)
     for i = 1, CASES do
       local pod = random_pod()

@@ -158,7 +158,7 @@ describe("a case of moved pods", function()
     assert.equal(1, failed({ on[2] }, w))
   end)
 
-  it("says which node is not used too much, and when none has room", function()
+  it("names nodes that are not overloaded, and reports when none has room", function()
     local w, on = world()
     w.metrics.busy.status.podsMetric[3] = nil
     local there = eviction.judge({ on[1] }, SETTINGS, w)

@@ -244,7 +244,7 @@ describe("access", function()
   compare("as a list of rules", "rules")
   compare("that is granted by who does not have it", "grants")
 
-  it("of nobody: anonymous requests see what is public", function()
+  it("anonymous: only public paths", function()
     local anonymous = new_api { url = s.url }
     local function get(path)
       local out = process.run(("curl -sS --cacert %s -w ' %%{http_code}' %s%s"):format(s.ca, anonymous.s.url,
@@ -256,7 +256,7 @@ describe("access", function()
     assert.matches([[User \"system:anonymous\" cannot list resource \"pods\"]], get "/api/v1/pods", 1, true)
   end)
 
-  it("by kubectl: whoami, can-i, --as, and roles that gather others", function()
+  it("by kubectl: whoami, can-i, --as, and aggregated roles", function()
     assert.matches("kubelua", s:must_kubectl("auth", "whoami"))
     assert.equal("yes\n", s:must_kubectl("auth", "can-i", "list", "pods", "-n", NS, "--as", "bob"))
     local out, code = s:kubectl("auth", "can-i", "delete", "pods", "-n", NS, "--as", "bob")
@@ -276,7 +276,7 @@ describe("access", function()
       "vera")):match "^%a+")
   end)
 
-  it("by tokens of service accounts that it issued, as long as the account is there", function()
+  it("by tokens of service accounts, as long as the account exists", function()
     local own = embedded()
     own:must_kubectl("create", "namespace", NS)
     own:must_kubectl("create", "serviceaccount", "robot", "-n", NS)
@@ -324,7 +324,7 @@ describe("access", function()
     own:stop()
   end)
 
-  it("names the requester of a CertificateSigningRequest, and keeps a loaded one's", function()
+  it("records the requester of a CertificateSigningRequest, and keeps that of a loaded one", function()
     local request = { metadata = { name = "mine" },
       spec = { signerName = "example.com/it", usages = { "client auth" },
       username = "forged", request = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K" } }

@@ -25,7 +25,7 @@ servers.each(function(name, start)
       if server then server:stop() end
     end)
 
-    it("lets the one who applies take away what others had updated", function()
+    it("lets an applier remove fields that others updated", function()
       local made = client:create({ kind = "v1/ConfigMap", namespace = ns, name = "a",
         data = { old = "1", kept = "1" } }, { manager = "tool" })
       local function applied()
@@ -41,7 +41,7 @@ servers.each(function(name, start)
       assert.equal(made.metadata.uid, now.metadata.uid)
     end)
 
-    it("makes several managers one, and nothing of nothing", function()
+    it("joins several managers, and ignores an empty list", function()
       client:create({ kind = "v1/ConfigMap", namespace = ns, name = "b", data = { x = "1" } },
         { manager = "one" })
       local o = client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "b" }, { data = { y = "2" } },

@@ -113,7 +113,7 @@ servers.each(function(name, start)
     end
 
     describe("that reads and writes", function()
-      it("limits what is sent and what is kept", function()
+      it("limits the size of requests and of objects", function()
       local function big(n) return ("x"):rep(n) end
       local function too_long(field, most, r)
         assert.equal(422, r.code)
@@ -143,7 +143,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("creates an object that has uid, version and age, and finds it again", function()
+    it("creates an object with uid, version and age, and gets it again", function()
         local made = config_map("a", { k = "v" })
         assert.equal(ns, made.metadata.namespace)
         assert.truthy(made.metadata.uid:find "^%x+%-%x+%-4%x+%-%x+%-%x+$")
@@ -162,7 +162,7 @@ servers.each(function(name, start)
         assert.equal(9, #r.body.metadata.name)
       end)
 
-      it("learns what is absent, taken or misplaced", function()
+      it("gets errors for absent, existing and misplaced objects", function()
         config_map("a")
         local r = api:get(maps .. "/nope")
         assert.equal(404, r.code)
@@ -183,7 +183,7 @@ servers.each(function(name, start)
           r.body.message)
       end)
 
-      it("may send built-in kinds in protobuf", function()
+      it("can send built-in kinds in protobuf", function()
         local made = api:post(maps, protobuf_of "made", PROTOBUF)
         assert.equal(201, made.code, made.text)
         assert.same({ a = "1" }, made.body.data)
@@ -205,7 +205,7 @@ servers.each(function(name, start)
           r.body.message, 1, true)
       end)
 
-      it("is told what is wrong with a request", function()
+      it("gets an explanation of an invalid request", function()
         assert.equal(400, api:post(maps, '{"metadata":').code)
         assert.equal(415, api:post(maps, "{}", { "Content-Type: text/plain" }).code)
         assert.equal(405, api:put(maps, "{}").code)
@@ -228,7 +228,7 @@ servers.each(function(name, start)
         assert.equal(413, api:post(maps, '{"data":{"a":"' .. ("x"):rep(17 * 1024 * 1024) .. '"}}').code)
       end)
 
-      it("may be strict about unknown fields, or be warned", function()
+      it("can have unknown fields rejected, or be warned", function()
         local pod = { metadata = { name = "p" }, spec = {
           containers = { { name = "c", image = "i", imagee = "j" } } } }
         local r = api:post(core .. "/pods?fieldValidation=Strict", pod)
@@ -242,7 +242,7 @@ servers.each(function(name, start)
         assert.equal(404, api:get(core .. "/pods/p").code)
       end)
 
-      it("writes only over what it has read", function()
+      it("updates only the version that it has read", function()
         local made = config_map("a", { k = "1" })
         local second = api:put(maps .. "/a", { metadata = { name = "a",
           resourceVersion = made.metadata.resourceVersion }, data = { k = "2" } })
@@ -259,7 +259,7 @@ servers.each(function(name, start)
         assert.equal(400, api:put(maps .. "/a", { metadata = { name = "b" } }).code)
       end)
 
-      it("may make a lease by update, and afterwards must say the version", function()
+      it("can create a lease by update, and must name the version afterwards", function()
         local leases = "/apis/coordination.k8s.io/v1/namespaces/" .. ns .. "/leases"
         local body = { metadata = { name = "l" }, spec = { holderIdentity = "me",
           renewTime = "2026-01-02T03:04:05.000006Z", leaseDurationSeconds = 15 } }
@@ -279,7 +279,7 @@ servers.each(function(name, start)
         assert.equal(400, api:put(leases .. "/l", body).code)
       end)
 
-      it("changes nothing with a write that says nothing new", function()
+      it("changes nothing with a no-op write", function()
         local made = config_map("a", { k = "1" })
         local rv = made.metadata.resourceVersion
         assert.equal(rv, api:put(maps .. "/a", made).body.metadata.resourceVersion)
@@ -288,7 +288,7 @@ servers.each(function(name, start)
         assert.equal(0, #api:watched(maps .. "?resourceVersion=" .. rv))
       end)
 
-      it("gets canonical quantities of built-in kinds and its own text in custom resources", function()
+      it("gets canonical quantities in built-in kinds, and its own text in custom resources", function()
         local r = api:post(core .. "/pods", { metadata = { name = "p" },
           spec = { containers = { { name = "c", image = "i",
           resources = { requests = { cpu = "0.5", memory = "1024Mi" } } } } } })
@@ -322,7 +322,7 @@ servers.each(function(name, start)
           api:get(core .. "/events/f").body.reportingComponent })
       end)
 
-      it("finds text in stringData as data", function()
+      it("finds stringData in data", function()
         local r = api:post(core .. "/secrets", { metadata = { name = "s" }, stringData = { a = "hello" } })
         assert.same({ a = "aGVsbG8=" }, r.body.data)
         assert.equal("Opaque", r.body.type)
@@ -388,7 +388,7 @@ servers.each(function(name, start)
         end
       end
 
-      it("makes the object, owns what it names, and changes nothing the second time", function()
+      it("creates the object, owns its fields, and changes nothing the second time", function()
         local r = apply("one", { title = "it", tags = { "p" } })
         assert.equal(201, r.code, r.text)
         assert.same({ ["f:spec"] = { ["f:title"] = {}, ["f:tags"] = { ['v:"p"'] = {} } } },
@@ -399,7 +399,7 @@ servers.each(function(name, start)
         assert.equal(r.body.metadata.resourceVersion, again.body.metadata.resourceVersion)
       end)
 
-      it("is refused what another manager owns, with its name, unless it forces", function()
+      it("gets a conflict for a field of another manager, with its name, unless it forces", function()
         apply("one", { title = "it" })
         local r = apply("two", { title = "mine" })
         assert.equal(409, r.code)
@@ -412,7 +412,7 @@ servers.each(function(name, start)
         assert.is_nil(owned(r.body, "one"))
       end)
 
-      it("names every conflict and who writes it", function()
+      it("gets every conflict and its manager", function()
         assert.equal(201, api:post(widgets .. "?fieldManager=maker",
           { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
           spec = { title = "it", size = 5, mode = "a" } }).code)
@@ -422,7 +422,7 @@ servers.each(function(name, start)
           .spec.title'):format(GROUP), r.body.message)
       end)
 
-      it("shares a value that two want, and it stays until both let go", function()
+      it("shares an equal value, which stays until both managers drop it", function()
         apply("one", { title = "it", mode = "a" })
         assert.equal(200, apply("two", { title = "it", mode = "a" }).code)
         assert.equal("a", apply("one", { title = "it" }).body.spec.mode)
@@ -441,7 +441,7 @@ servers.each(function(name, start)
         assert.same({ { name = "b", count = 2 } }, r.body.spec.parts)
       end)
 
-      it("gives up a field that someone updates, and spares it afterwards", function()
+      it("loses a field that another updates, and leaves it alone afterwards", function()
         apply("one", { title = "it", mode = "a" })
         local r = api:patch("merge", widgets .. "/w?fieldManager=hand", '{"spec":{"mode":"b"}}')
         assert.is_nil(owned(r.body, "one")["f:spec"]["f:mode"])
@@ -474,7 +474,7 @@ servers.each(function(name, start)
         assert.equal("c", r.body.spec.template.spec.containers[1].name)
       end)
 
-      it("has to say who it is and to mean this object", function()
+      it("must name its field manager and this object", function()
         local body = { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
           spec = { title = "it" } }
         local r = api:patch("apply", widgets .. "/w", body)
@@ -484,7 +484,7 @@ servers.each(function(name, start)
         assert.equal(400, api:apply(widgets .. "/other", "one", body).code)
       end)
 
-      it("owns the status apart from the rest", function()
+      it("owns the status separately", function()
         apply("one", { title = "it" })
         local r = api:apply(widgets .. "/w/status", "two",
           { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" }, status = { ok = true } })
@@ -494,7 +494,7 @@ servers.each(function(name, start)
       end)
     end)
 
-    describe("that keeps spec and status apart", function()
+    describe("with a status subresource", function()
       it("cannot write one through the other", function()
         local w = api:post(widgets, { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
           spec = { title = "it" }, status = { ok = true } }).body
@@ -525,7 +525,7 @@ servers.each(function(name, start)
       end)
     end)
 
-    it("scales what has replicas", function()
+    it("scales objects with replicas", function()
       assert.equal(201, api:post(deployments, deployment "d").code)
       local scale = api:get(deployments .. "/d/scale").body
       assert.same({ "Scale", "autoscaling/v1", 1, "app=d" },
@@ -550,7 +550,7 @@ servers.each(function(name, start)
     end)
 
     describe("that deletes", function()
-      it("is answered with what went", function()
+      it("gets the deleted object", function()
         local made = config_map "a"
         local r = api:delete(maps .. "/a")
         assert.equal(200, r.code)
@@ -588,7 +588,7 @@ servers.each(function(name, start)
         assert.equal(200, api:get(maps .. "/a").code)
       end)
 
-      it("gives a pod that runs somewhere time to stop, and one that does not none", function()
+      it("gives a pod on a node a grace period, and one without a node none", function()
         local pod = { metadata = { name = "bound" }, spec = { nodeName = "n",
           containers = { { name = "c", image = "i" } } } }
         api:post(core .. "/pods", pod)
@@ -603,7 +603,7 @@ servers.each(function(name, start)
         assert.equal(404, api:get(core .. "/pods/free").code)
       end)
 
-      it("deletes what a selector matches", function()
+      it("deletes the objects of a selector", function()
         config_map("a", nil, { labels = { x = "1" } })
         config_map("b", nil, { labels = { x = "2" } })
         assert.equal(200, api:delete(maps .. "?labelSelector=x%3D1").code)
@@ -659,7 +659,7 @@ servers.each(function(name, start)
         assert.equal(400, api:get(core .. "/pods?labelSelector=a%3D%3D%3D").code)
       end)
 
-      it("is told what it may not ask", function()
+      it("gets an error for unsupported selectors", function()
         assert.equal(422, api:get(maps .. "?resourceVersionMatch=Exact").code)
         assert.equal(422, api:get(maps .. "?resourceVersionMatch=Exact&resourceVersion=0").code)
         assert.equal(400, api:get(maps .. "?resourceVersion=abc").code)
@@ -671,7 +671,7 @@ servers.each(function(name, start)
         assert.equal("1", r.headers["retry-after"])
       end)
 
-      it("gets an empty list of nothing", function()
+      it("gets an empty list", function()
         assert.truthy(api:get(maps .. "?labelSelector=none").text:find '"items":%s*%[%s*%]')
       end)
     end)
@@ -705,7 +705,7 @@ servers.each(function(name, start)
         assert.equal(back.metadata.resourceVersion, events[2].object.metadata.resourceVersion)
       end)
 
-      it("gets what there is first when it names no version", function()
+      it("gets the existing objects first when it names no version", function()
         config_map "a"
         for _, query in ipairs { "", "?resourceVersion=0" } do
           local events = api:watched(maps .. query)
@@ -713,7 +713,7 @@ servers.each(function(name, start)
         end
       end)
 
-      it("is told by a bookmark when the initial events are over", function()
+      it("gets a bookmark after the initial events", function()
         config_map "a"
         local events = api:watched(maps
           .. "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
@@ -724,7 +724,7 @@ servers.each(function(name, start)
         assert.equal(422, r.code)
       end)
 
-      it("is closed when its time is over", function()
+      it("is closed at its timeout", function()
         local t = wait.now()
         local _, r = api:watched(maps)
         assert.equal(200, r.code)
@@ -741,7 +741,7 @@ servers.each(function(name, start)
     end)
 
     describe("that has definitions of its own", function()
-      it("gets defaults, loses unknown fields and keeps what the schema lets be", function()
+      it("gets defaults, loses unknown fields and keeps those the schema preserves", function()
         local w = widget("w", { title = "it", unknown = 1, either = "50%",
           free = { any = { thing = true } } })
         assert.same({ title = "it", size = 3, either = "50%", free = { any = { thing = true } } }, w.spec)
@@ -750,7 +750,7 @@ servers.each(function(name, start)
         assert.equal("Widget", api:get(widgets).body.items[1].kind)
       end)
 
-      it("is told everything that is wrong at once", function()
+      it("gets all errors at once", function()
         local r = api:post(widgets, { apiVersion = GROUP .. "/v1", kind = "Widget", metadata = { name = "w" },
           spec = { title = "x", size = 0, mode = "c", tags = { "p", "p" }, plain = { 1 },
             parts = { { count = 1 } } } })
@@ -777,7 +777,7 @@ servers.each(function(name, start)
 
       -- kube-apiserver takes a minute for it, and answers 504.
       if name == servers.EMBEDDED then
-        it("is told the first of very many faults, and their number", function()
+        it("gets the first of many errors, and their number", function()
           local plain, labels, owners = {}, {}, {}
           for i = 1, 60000 do plain[i], labels["!" .. i] = i, "" end
           for i = 1, 20000 do
@@ -825,7 +825,7 @@ servers.each(function(name, start)
         assert.truthy(resource(doc.items[1].versions[1].resources, "resource", "pods"))
       end)
 
-      it("is refused a definition that makes no sense", function()
+      it("gets an error for an invalid definition", function()
         local bad = crd("wrong.spec.kubelua.dev"):gsub('"name": "widgets.wrong', '"name": "gadgets.wrong')
         local r = api:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", bad)
         assert.equal(422, r.code)
@@ -833,7 +833,7 @@ servers.each(function(name, start)
           r.body.message)
       end)
 
-      it("loses the objects with the definition, and watchers see them go", function()
+      it("loses the objects with the definition, and watchers see the deletions", function()
         local group = "gone" .. count .. ".spec.kubelua.dev"
         local definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets." .. group
         local things = "/apis/" .. group .. "/v1/namespaces/" .. ns .. "/widgets"
@@ -892,7 +892,7 @@ servers.each(function(name, start)
         assert.truthy(cells[4]:find "^2 %(%d+%w+ ago%)$", cells[4])
       end)
 
-      it("gets the columns that a definition asks for", function()
+      it("gets the columns of a definition", function()
         widget("w", { title = "it", size = 5 })
         local t = api:get(widgets, { TABLE }).body
         assert.equal("Name Size Ready", columns(t))
@@ -914,7 +914,7 @@ servers.each(function(name, start)
       end)
     end)
 
-    it("may do everything, and hears so", function()
+    it("is allowed everything", function()
       local r = api:post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
         { apiVersion = "authorization.k8s.io/v1", kind = "SelfSubjectAccessReview",
         spec = { resourceAttributes = { verb = "delete", resource = "pods" } } })

@@ -43,13 +43,13 @@ servers.each(function(name, start)
       return list
     end
 
-    it("with a time where something changed", function()
+    it("with a new time for changed fields", function()
       assert.same({ "m1 Apply" }, managers(apply("m1", config { a = "1" })))
       assert.same({ "m2 Apply timeless", "m1 Apply" }, managers(apply("m2", config { a = "1" })))
       assert.equal(409, apply("m2", config { a = "2" }).code)
     end)
 
-    it("nothing that cannot be merged, and says where", function()
+    it("rejects an unmergeable object, with the place", function()
       local function refused(object, why, kind)
         local url = kind and "/apis/apps/v1/namespaces/" .. ns .. "/deployments/it" or path
         local r = api:patch("apply", url .. "?fieldManager=m1", object)
@@ -97,7 +97,7 @@ servers.each(function(name, start)
       assert.equal(200, apply("m1", config { k0 = "v" }).code)
     end)
 
-    it("over what kubectl applied on its side, and keeps its annotation true", function()
+    it("over client-side kubectl apply, and updates its annotation", function()
       local last = "kubectl.kubernetes.io/last-applied-configuration"
       local object = config { a = "1", b = "1" }
       object.metadata.annotations = { [last] = json.encode(config { a = "1" }) .. "\n" }

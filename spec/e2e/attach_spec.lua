@@ -59,7 +59,7 @@ servers.each(function(name, start_server)
     end
     local function color(of) return client:get("v1/ConfigMap", ns, of)("metadata.annotations.color") end
 
-    it("reads caches and indexes, and tells how things are", function()
+    it("reads caches and indexes, and shows the state", function()
       map("a", { color = "blue" })
       map("b", { color = "green" })
       await("color: blue", ("get('v1/ConfigMap', %q, 'a')"):format(ns))
@@ -74,7 +74,7 @@ servers.each(function(name, start_server)
       assert.falsy(run:log():find("control command", 1, true), "what only looks is not told")
     end)
 
-    it("tells mistakes, and its status is 1 then", function()
+    it("reports mistakes, with status 1", function()
       for line, said in pairs {
         ["get('v1/Secret', 'a')"] = "no controller of this process keeps v1/Secret in its cache",
         ["get('v1/ConfgMap', 'a')"] =
@@ -112,7 +112,7 @@ servers.each(function(name, start_server)
       wait.until_true(30, "the key runs", function() return color "a" == "red" end)
     end)
 
-    it("runs a key without writing, and tells what it would write", function()
+    it("runs a key without writing, and shows what it would write", function()
       map("a")
       wait.until_true(30, "the key has run", function() return color "a" == "red" end)
       type_in("pause 'maps'", "set_params('maps', { color = 'blue' })")
@@ -131,7 +131,7 @@ servers.each(function(name, start_server)
       assert.truthy(out:find(ns .. "/gone is not in the cache of cm", 1, true), out)
     end)
 
-    it("runs a key by hand, and gives the running generation other params until the next one", function()
+    it("runs a key manually, and sets params until the next generation", function()
       map("a")
       wait.until_true(30, "the key has run", function() return color "a" == "red" end)
       type_in(("reconcile('cm', %q)"):format(ns .. "/a"))
@@ -165,7 +165,7 @@ describe("kubelua dev", function()
   end)
   after_each(function() run:stop(30) end)
 
-  it("says what it writes, and a name alone is in the namespace default for all who ask", function()
+  it("logs its writes, and uses the namespace default for a bare name", function()
     run:wait_for_log(30,
       "wrote controller=maps key=default/card verb=patch kind=v1/ConfigMap object=default/card \z
       changes=\"metadata.annotations: none -> {\\\"color\\\":\\\"red\\\"}\"")

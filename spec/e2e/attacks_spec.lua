@@ -168,14 +168,14 @@ servers.each(function(name, start)
       end)
     end
 
-    it("leaves the run unhurt that another one closed and resumed", function()
+    it("does not affect a run that another one closed and resumed", function()
       client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "victim" }, { data = { free = "yes" } })
       wait.until_true(60, "the victim's end", function()
         return client:get("v1/ConfigMap", ns, "victim")("data.answer") == "unhurt"
       end)
     end)
 
-    it("leaves the object out of an index whose keys have no end, and delays nobody", function()
+    it("skips the object in an index with endless keys, and delays no other", function()
       map "emits"
       run:wait_for_log(60, "index function failed; the object is not in this index controller=emits-" .. ns)
       assert.truthy(run:log():find("more than 10000 values from one object", 1, true), run:log())

@@ -166,7 +166,7 @@ servers.only_real(function(_, real)
       busted.assert.same(names[2], names[1])
       busted.assert.is_true(#names[1] > 20)
     end)
-    it("say the same of each", function()
+    it("agree about each request", function()
       local found = {}
       for k, theirs in ipairs(logs[2]) do
         local name = name_of(theirs)
@@ -208,7 +208,7 @@ end
 
 servers.only_real(function(_, real)
   describe("Policies of admission", function()
-    it("say the same in both audit logs", function()
+    it("leave the same in both audit logs", function()
       local said = {}
       for i, start in ipairs { servers.embedded, real } do
         local log = process.tmpname ".audit"
@@ -245,7 +245,7 @@ describe("The audit log of the embedded server", function()
   lazy_teardown(function() if s then s:stop() end end)
   local function start(...) s = servers.embedded { args = { ... } } return s end
 
-  it("has the metadata of every request without a policy, when it comes and when it is answered", function()
+  it("has the metadata of every request without a policy, at its start and end", function()
     local log = process.tmpname ".audit"
     start("--audit-log", log)
     both.ask(s, { { "", "DELETE", LAST } })
@@ -257,7 +257,7 @@ describe("The audit log of the embedded server", function()
     s:stop()
   end)
 
-  it("goes on in a new file when the old one was moved away", function()
+  it("continues in a new file after a rotation", function()
     local log = process.tmpname ".audit"
     start("--audit-log", log)
     both.ask(s, { { "", "DELETE", LAST } })
@@ -268,7 +268,7 @@ describe("The audit log of the embedded server", function()
     s:stop()
   end)
 
-  it("says that the disk is full, and the server goes on", function()
+  it("reports a full disk, and the server continues", function()
     start("--audit-log", "/dev/full")
     busted.assert.equal(404, both.ask(s, { { "", "DELETE", LAST } })[1].code)
     wait.until_true(10, "the loss is told", function()
@@ -279,7 +279,7 @@ describe("The audit log of the embedded server", function()
     s = nil
   end)
 
-  it("never waits for who does not read a pipe", function()
+  it("never waits for the reader of a pipe", function()
     local fifo = process.tmpname ".fifo"
     assert(os.execute("mkfifo " .. fifo))
     local out, code = process.run(("%s apiserver --listen 127.0.0.1:0 --audit-log %s 2>&1"):format(
@@ -316,7 +316,7 @@ describe("The audit log of the embedded server", function()
     end)
   end
 
-  it("is named where its policy is", function()
+  it("names the policy of an error", function()
     local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua")
       .. " apiserver --audit-policy x 2>&1")
     busted.assert.equal(2, code)

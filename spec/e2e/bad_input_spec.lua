@@ -28,7 +28,7 @@ local function ends(...)
 end
 
 describe("`kubelua run` refuses to start", function()
-  it("with a kubeconfig that is not YAML, and names the place", function()
+  it("with a kubeconfig that is not YAML, with the place", function()
     local path = process.write(process.tmpname ".kubeconfig", "clusters: [\n")
     local out, code = ends("run", script("a", "v1/Pod"), "--kubeconfig", path)
     assert.equal(1, code)
@@ -50,7 +50,7 @@ describe("`kubelua run` refuses to start", function()
     end
   end)
 
-  it("with an unknown context, and names those that exist", function()
+  it("with an unknown context, and lists the known ones", function()
     local path = process.write(process.tmpname ".kubeconfig", [[
 apiVersion: v1
 kind: Config
@@ -64,7 +64,7 @@ current-context: left
     assert.truthy(out:find("left", 1, true) and out:find("right", 1, true), out)
   end)
 
-  it("with an option that it does not know, and asks what was meant", function()
+  it("with an unknown option, and suggests the nearest", function()
     local out, code = ends("run", script("a", "v1/Pod"), "--leader-elct")
     assert.equal(2, code)
     assert.truthy(out:find("did you mean --leader-elect?", 1, true), out)
@@ -76,7 +76,7 @@ current-context: left
     assert.truthy(out:find("twin", 1, true), out)
   end)
 
-  it("with an election whose times cannot work", function()
+  it("with contradictory times of the election", function()
     local out, code = ends("dev", script("a", "v1/Pod"), "--leader-elect", "--leader-elect-lease-duration",
       "5s")
     assert.equal(1, code)
@@ -84,8 +84,8 @@ current-context: left
   end)
 end)
 
-describe("`kubelua run` waits, and says for what,", function()
-  it("when nobody listens at the server's address", function()
+describe("`kubelua run` waits, and logs the reason,", function()
+  it("when the server is down", function()
     local path = process.write(process.tmpname ".kubeconfig", [[
 apiVersion: v1
 kind: Config
@@ -108,7 +108,7 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("parks a controller whose kind the server lacks, runs the others, and heals when the kind appears",
+    it("parks a controller whose kind the server lacks, runs the others, and recovers when the kind appears",
       function()
       local group = "late" .. math.random(100000, 999999) .. ".example.com"
       local p = process.spawn { KUBELUA, "run", script("lost", group .. "/v1/Widget"),
@@ -135,8 +135,7 @@ servers.each(function(name, start)
 
     -- In protobuf, in JSON, as a list and as initial events.
     for _, words in ipairs { {}, { "--no-protobuf" }, { "--watch-list" } } do
-      it("leaves an object above --max-object-bytes out, names it and the flag, and takes it when it has \z
-        shrunk "
+      it("skips an object above --max-object-bytes, names it and the flag, and takes it after it shrank "
         .. (words[1] or ""), function()
         local ns = controller.namespace(client, "big")
         local function write(fish, size)
@@ -169,7 +168,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("ends at once on a second signal", function()
+    it("exits at once on a second signal", function()
       local ns = controller.namespace(client, "twice")
       local path = process.write(process.tmpname ".lua", ([[
         local kube = require "kubelua"
@@ -199,7 +198,7 @@ servers.only_real(function(name, start)
     lazy_setup(function() server = start {} end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("names the RBAC rule that is missing, and does not end", function()
+    it("names the missing RBAC rule, and keeps running", function()
       local p = process.spawn { KUBELUA, "run", script("curious", "v1/Secret"), "--kubeconfig",
         server:kubeconfig_for(server.tokens.nobody) }
       p:wait_for_log(20, 'add rule {apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"]} to \z
@@ -207,7 +206,7 @@ servers.only_real(function(name, start)
       assert.equal(0, p:stop())
     end)
 
-    it("says what was wrong with the credentials", function()
+    it("explains rejected credentials", function()
       local p = process.spawn { KUBELUA, "run", script("stranger", "v1/Secret"), "--kubeconfig",
         server:kubeconfig_for("no-such-token") }
       p:wait_for_log(20, "Unauthorized")

@@ -91,7 +91,7 @@ return { c("bounds", "50ms", nil), c("memory", "1m", "8Mi") }
 ]]
 
 servers.each(function(name, start)
-  describe("a call that would not come back, against " .. name .. ",", function()
+  describe("a call that would not return, against " .. name .. ",", function()
     local server, client, ns, run
     lazy_setup(function()
       server = start {}

@@ -77,7 +77,7 @@ servers.each(function(server_name, start)
       client:patch(client:get(kind, ns, name), patch)
     end
 
-    it("are of the namespaces that it names, also of one that comes later", function()
+    it("cover the namespaces it names, including a later one", function()
       local other, later = controller.namespace(client, "other"), ns .. "-later"
       make(other, "it")
       make(ns, "it", { data = { n = "1" } })
@@ -109,7 +109,7 @@ servers.each(function(server_name, start)
       client:delete("v1/Namespace", later)
     end)
 
-    it("cannot be of namespaces that the process does not look at", function()
+    it("cannot cover namespaces outside those of the process", function()
       local p = controller.start(server, ([[
         return require "kubelua".controller { name = "out", resource = "v1/ConfigMap",
           namespaces = { %q, "elsewhere" }, reconcile = function() end }
@@ -121,7 +121,7 @@ servers.each(function(server_name, start)
         1, true), p:log())
     end)
 
-    it("are of the objects that it selects, and those that leave are as if deleted", function()
+    it("hold the selected objects, and treat leaving ones as deleted", function()
       make(ns, "never", { data = { n = "0" } })
       make(ns, "it", { data = { n = "1" }, labels = { lit = "yes" } })
       make(ns, "last", { data = { n = "1" }, labels = { lit = "yes" } })
@@ -148,7 +148,7 @@ servers.each(function(server_name, start)
       assert.is_nil(client:get("v1/Service", ns, "never"))
     end)
 
-    it("are of what it selects of other kinds", function()
+    it("hold the selected objects of other kinds", function()
       local function secret(name, grade)
         client:create { kind = "v1/Secret", namespace = ns, name = name, labels = { grade = grade } }
       end
@@ -187,7 +187,7 @@ servers.each(function(server_name, start)
       assert.match("reads       v1/Pod\n  reads       v1/Secret\n", out)
     end)
 
-    it("are asked by any name of a kind, and answer a slip with the one that it means", function()
+    it("take any name of a kind, and suggest the nearest for a misspelt one", function()
       make(ns, "it")
       started(([[
         return kube.controller { name = "words-%s", resource = "v1/ConfigMap", namespaces = { %q },
@@ -203,7 +203,7 @@ servers.each(function(server_name, start)
       heard("words", "it it it v1/ConfigMap no")
     end)
 
-    it("are of the namespaces that it selects of other kinds", function()
+    it("cover the selected namespaces of other kinds", function()
       local shared = controller.namespace(client, "shared")
       make(ns, "it")
       make(shared, "not-it")
@@ -233,7 +233,7 @@ servers.each(function(server_name, start)
     end)
 
     for _, how in ipairs { "", "--no-protobuf", "--watch-list" } do
-      it("are of metadata alone where it wants no more " .. how, function()
+      it("hold only metadata if configured " .. how, function()
         local group = ("caches%d.kubelua.dev"):format(math.random(100000, 999999))
         client:apply(definition(group))
         wait.until_true(PATIENCE, "the kind is served", function()
@@ -315,7 +315,7 @@ servers.each(function(server_name, start)
       kinds_are("v1/ConfigMap", "v1/Secret", "v1/ServiceAccount")
     end)
 
-    it("are begun afresh when a kind comes back with another scope", function()
+    it("restart when a kind comes back with another scope", function()
       local group = ("scope%d.kubelua.dev"):format(math.random(100000, 999999))
       local widget, crd = group .. "/v1/Widget", definition(group)
       client:apply(crd)
@@ -345,7 +345,7 @@ servers.each(function(server_name, start)
       client:delete(CRD, "widgets." .. group)
     end)
 
-    it("are begun afresh also when nobody saw that the kind was gone", function()
+    it("restart even if no one saw the kind's absence", function()
       local group = ("unseen%d.kubelua.dev"):format(math.random(100000, 999999))
       local widget, crd = group .. "/v1/Widget", definition(group)
       client:apply(crd)
@@ -377,7 +377,7 @@ servers.each(function(server_name, start)
       client:delete(CRD, "widgets." .. group)
     end)
 
-    it("go with their kind and come back with it, and nobody else is disturbed", function()
+    it("end and return with their kind, without effect on others", function()
       local group = ("gone%d.kubelua.dev"):format(math.random(100000, 999999))
       local widget = group .. "/v1/Widget"
       client:apply(definition(group))
@@ -427,7 +427,7 @@ servers.each(function(server_name, start)
 end)
 
 servers.only_real(function(server_name, start)
-  describe("caches that may not be filled, against " .. server_name, function()
+  describe("caches without the right to list, against " .. server_name, function()
     local client, ns, run
     local begin = controller.frame("forbidden", start, function(_, c, n) client, ns = c, n end)
 
@@ -439,7 +439,7 @@ servers.only_real(function(server_name, start)
         subjects = { { apiGroup = "rbac.authorization.k8s.io", kind = "User", name = user } } }
     end
 
-    it("name the rule that is missing, block nobody else, and heal", function()
+    it("name the missing rule, block no others, and recover", function()
       local user = "jane-" .. ns
       grant(user, { "configmaps" })
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "it" }

@@ -105,7 +105,7 @@ servers.each(function(name, start)
 
     local function failed(rule) return "FieldValueInvalid spec: Invalid value: \"object\": " .. rule end
 
-    it("hold an object when it is made", function()
+    it("check an object at its creation", function()
       local r = define { type = "object", properties = { spec = SPEC, status = object({ ready = INTEGER },
         rules("self.ready < 3")) }, ["x-kubernetes-validations"] = rules("self.metadata.name != 'nobody'") }
       assert.equal(201, r.code, r.text)
@@ -130,7 +130,7 @@ servers.each(function(name, start)
         "FieldValueInvalid <nil>: Invalid value: \"object\": failed rule: self.metadata.name != 'nobody'")
     end)
 
-    it("know the time in the zones of the world", function()
+    it("know time zones", function()
       for _, case in ipairs {
         { "2024-07-01T12:00:00Z", "Europe/Berlin", "14:0" },
           { "2024-01-01T12:00:00Z", "Europe/Berlin", "13:0" },
@@ -156,7 +156,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("hold at any depth", function()
+    it("check at any depth", function()
       local schema = { type = "string", maxLength = 5, ["x-kubernetes-validations"] = rules("self != 'bad'") }
       local good, bad = "good", "bad"
       for _ = 1, 110 do
@@ -175,7 +175,7 @@ servers.each(function(name, start)
       api:delete(DEFINITIONS .. "/deeps." .. group)
     end)
 
-    it("are not asked of an object that breaks its schema", function()
+    it("are not evaluated for an object that breaks its schema", function()
       refused(api:post(path, thing("bad", { min = "x" })),
         'FieldValueTypeInvalid spec.min: Invalid value: "string": spec.min in body must be of type \z
           integer: "string"',
@@ -184,7 +184,7 @@ servers.each(function(name, start)
           .. "was invalid; correct the existing errors to complete validation")
     end)
 
-    it("compare an object with what it was: update, patch, apply and status", function()
+    it("compare an object with its old state: update, patch, apply and status", function()
       local function patch(spec) return api:patch("merge", path .. "/good", { spec = spec }) end
       refused(patch { secret = "t" }, "FieldValueForbidden spec.secret: Forbidden: secret is immutable")
       refused(patch { once = "y" }, 'FieldValueInvalid spec.once: Invalid value: "string": once is for ever')
@@ -201,7 +201,7 @@ servers.each(function(name, start)
       assert.equal(200, patch({ replicas = 4 }).code)
     end)
 
-    it("bear what broke them before and does not change", function()
+    it("tolerate an old violation that does not change", function()
       local definition = api:get(DEFINITIONS .. "/things." .. group).body
       local old = definition.spec.versions[1].schema.openAPIV3Schema.properties.spec.properties.old
       local list = old["x-kubernetes-validations"]
@@ -235,7 +235,7 @@ servers.each(function(name, start)
         :format(FIELD, (rule:gsub("[<>]", { ["<"] = "\\u003c", [">"] = "\\u003e" })), line))
     end
 
-    it("that do not compile are refused with their definition", function()
+    it("that do not compile make their definition invalid", function()
       compile_error("self.n == nope", 11, "undeclared reference to 'nope' (in container '')")
       compile_error("self.m > 1", 5, "undefined field 'm'")
       compile_error("self.n < self.s", 8, "found no matching overload for '_<_' applied to '(int, string)'")
@@ -258,7 +258,7 @@ servers.each(function(name, start)
         "found no matching overload for '_+_' applied to '(int, string)'")
     end)
 
-    it("of the wrong form are refused with their definition", function()
+    it("of the wrong form make their definition invalid", function()
       wrong({ rule = " " }, "FieldValueRequired " .. FIELD .. "rule: Required value: rule is not specified")
       wrong({ rule = "true", message = " " },
         "FieldValueInvalid " .. FIELD .. 'message: Invalid value: " ": must be non-empty if specified')
@@ -274,7 +274,7 @@ servers.each(function(name, start)
         .. "optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule")
     end)
 
-    it("about requests are refused with their webhook where they are none", function()
+    it("that do not compile in a webhook's matchConditions make the webhook invalid", function()
       local function hook(...)
         return api:post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All", {
           metadata = { name = ns }, webhooks = { { name = "a.example.com", sideEffects = "None",

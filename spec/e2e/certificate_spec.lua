@@ -16,7 +16,7 @@ local function sh(command)
 end
 
 describe("base64", function()
-  it("goes there and back, and names the place of what is none", function()
+  it("round-trips, and names the place of an invalid character", function()
     local bytes = "\0\1\255any bytes\n"
     assert.equal(bytes, kube.base64_decode(kube.base64_encode(bytes)))
     local _, err = kube.try(kube.base64_decode, "Zm9*")
@@ -94,7 +94,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("is asked for with a key of its own, and kept when it was issued", function()
+    it("is requested with its own key, and stored when issued", function()
       local rotated = {}
       local m, _, opts = manager {
         cn = "system:node:spec", o = { "system:nodes", "team" }, dns = { "spec.example" },
@@ -149,7 +149,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("is rotated when its time has come, and the link leads to the new one", function()
+    it("is rotated on time, and the link points to the new one", function()
       local m, skew, opts = manager { cn = "rotating" }
       sign(requested(m))
       local first = idle(m)
@@ -174,7 +174,7 @@ servers.each(function(name, start)
       assert.equal("requested", m:poll())
     end)
 
-    it("says why there is none when the request is denied, and asks again later", function()
+    it("reports a denied request, and requests again later", function()
       local errors = {}
       local m, skew = manager { cn = "denied", on_error = function(err) errors[#errors + 1] = err end }
       local csr = requested(m)
@@ -197,7 +197,7 @@ servers.each(function(name, start)
       assert.is_nil(m:error())
     end)
 
-    it("asks again when its request goes away, when nobody answers, and when what was issued is of no use",
+    it("requests again after a deleted request, a timeout, or an unusable certificate",
       function()
       local m, skew = manager { cn = "bad luck" }
       local csr = requested(m)
@@ -223,8 +223,7 @@ servers.each(function(name, start)
       assert.is_nil(m:certificate())
     end)
 
-    it("comes from a client that a function gives, and a server that cannot be reached is told from one \z
-      that refuses", function()
+    it("takes its client from a function, and distinguishes an unreachable server from a refusal", function()
       local asked = {}
       local far <close> = kube.connect { server = "http://127.0.0.1:1" }
       local m, skew = manager {
@@ -261,7 +260,7 @@ servers.each(function(name, start)
       assert.error_matches(function() m:poll() end, "was closed", 1, true)
     end)
 
-    it("refuses what makes no sense, and a file that is not a pair", function()
+    it("rejects invalid options, and a file that is not a pair", function()
       local function refused(opts, what)
         assert.error_matches(function() manager(opts) end, what, 1, true)
       end
@@ -286,7 +285,7 @@ end)
 
 servers.only_real(function(name, start)
   describe("a client of " .. name, function()
-    it("presents the certificate that a manager keeps, and the next one when it was rotated", function()
+    it("presents a manager's certificate, and the next one after rotation", function()
       local s = start()
       local c <close> = kube.connect { kubeconfig = s.kubeconfig }
       local dir, signed = process.tmpname ".pairs", {}

@@ -68,7 +68,7 @@ servers.only_real(function(name, start)
       return by_kind, out
     end
 
-    it("is a sound chart", function()
+    it("is a valid chart", function()
       local out, code = process.run(("%s lint --strict deploy/chart %s 2>&1"):format(helm, HELLO))
       assert.equal(0, code, out)
     end)
@@ -91,7 +91,7 @@ servers.only_real(function(name, start)
       end
     end)
 
-    it("keeps params in a ConfigMap, which it may follow, and names Secrets with others", function()
+    it("keeps params in a ConfigMap, and references Secrets for others", function()
       local made = applied(HELLO .. " --set params.hello\\\\.size=3,params.region=eu --set \z
         'paramSecrets={dns}'",
         "--dry-run=server")
@@ -148,7 +148,7 @@ servers.only_real(function(name, start)
       end
     end
 
-    it("runs its scripts with the rights it gives and is refused nothing", function()
+    it("runs its scripts with its own rights", function()
       -- As deploy/README.md has it.
       local rules, code = process.run(KUBELUA .. " rbac controllers/hello.lua -o values 2>&1")
       assert.equal(0, code, rules)
@@ -169,7 +169,7 @@ servers.only_real(function(name, start)
         or "")
     end)
 
-    it("has webhooks keep their certificates and configurations with the rights it gives", function()
+    it("lets webhooks manage certificates and configurations with its own rights", function()
       local dir = process.tmpname ".chart"
       process.run("mkdir -p " .. process.quote(dir))
       local script = process.write(dir .. "/hook.lua", HOOK)
@@ -206,7 +206,7 @@ servers.only_real(function(name, start)
     end)
 
     -- No kubelet and no Job controller are here: the spec runs the containers, and says how the Job ended.
-    it("deletes the webhooks' configurations when it is uninstalled, with the rights it gives", function()
+    it("deletes the webhooks' configurations when uninstalled, with its own rights", function()
       local KIND = "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration"
       local dir = process.tmpname ".chart"
       process.run("mkdir -p " .. process.quote(dir))
@@ -277,7 +277,7 @@ servers.only_real(function(name, start)
       assert.matches("serviceAccount.name is needed", out, 1, true)
     end)
 
-    it("takes a ConfigMap that is there", function()
+    it("uses an existing ConfigMap", function()
       local out, code = rendered "--set existingConfigMap=mine --set 'controllers={a.lua}'"
       assert.equal(0, code, out)
       assert.matches("configMap: {name: mine}", out, 1, true)

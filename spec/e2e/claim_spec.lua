@@ -20,7 +20,7 @@ widgets.each("claim-spec", function(t)
     return kube.set_controller(owner, { metadata = { namespace = t.ns } }).metadata.ownerReferences
   end
 
-  it("a client adopts an orphan and releases what is its", function()
+  it("a client adopts an orphan and releases its own object", function()
     local owner, other = t.widget "owner", t.widget "other"
     local orphan = map("orphan", nil, { ownerReferences = {
       { apiVersion = "v1", kind = "ConfigMap", name = "x", uid = "1" } } })
@@ -44,7 +44,7 @@ widgets.each("claim-spec", function(t)
     assert.is_nil(t.client:adopt(owner, released))
   end)
 
-  it("nothing is adopted by whom or what goes away, nor over the border of a namespace", function()
+  it("objects being deleted neither adopt nor are adopted, nor across namespaces", function()
     local owner = t.widget "owner"
     local leaving = map("leaving", nil, { finalizers = { "example.com/f" } })
     t.client:delete(leaving)
@@ -71,7 +71,7 @@ widgets.each("claim-spec", function(t)
     end, "was read from the server", 1, true)
   end)
 
-  it("a controller claims what matches: adopts orphans, releases what is no longer its, leaves others theirs",
+  it("a controller claims matching objects: adopts orphans, releases others of its own, leaves the rest",
     function()
     local other = t.widget("zzz", { skip = true })
     local owner = t.widget("owner", { selector = { app = "x" } })
@@ -107,7 +107,7 @@ widgets.each("claim-spec", function(t)
     assert.is_nil(controller "mine")
   end)
 
-  it("a controller sees what is its", function()
+  it("a controller sees its objects", function()
     local other = t.widget("zzz", { skip = true })
     local owner = t.widget("owner", {})
     map("orphan", { app = "x" })
@@ -134,7 +134,7 @@ widgets.each("claim-spec", function(t)
     assert.truthy(o.status.slip:find("did you mean 'labels'", 1, true), o.status.slip)
   end)
 
-  it("a controller adopts and releases one by one, and is told what a claim needs", function()
+  it("a controller adopts and releases one by one, and learns what a claim needs", function()
     t.widget("w", {})
     map "m"
     t.run [[

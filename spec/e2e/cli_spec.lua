@@ -157,7 +157,7 @@ servers.each(function(name, start)
         must("get", "po", "a", "-o", "path=spec.containers[*].image"))
     end)
 
-    it("says what is not there, and goes on", function()
+    it("reports a missing object, and continues", function()
       local out, code = kubelua("get", "pods", "a", "nope")
       assert.equal(1, code)
       assert.truthy(out:find("kubelua get: pod/nope is not there, in namespace " .. ns, 1, true), out)
@@ -183,7 +183,7 @@ servers.each(function(name, start)
 
     -- ------------------------------------------------------------ apply
 
-    it("applies, and says what became of each object", function()
+    it("applies, and reports the result for each object", function()
       local path = process.tmpname ".yaml"
       process.write(path, "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: \z
         {name: applied}, data: {a: '1'}}]}")
@@ -203,7 +203,7 @@ servers.each(function(name, start)
         "--force"))
     end)
 
-    it("applies a Secret and says which of its values changed, not what they are", function()
+    it("applies a Secret and names changed keys without values", function()
       local kube = require "kubelua"
       local path = process.tmpname ".yaml"
       local function secret(value)
@@ -224,7 +224,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("applies a definition and an object of it, in whatever order they stand, and shows it", function()
+    it("applies a definition and its object in any order, and shows it", function()
       local id = ns:gsub("%-", "")
       local dir = process.tmpname ".d"
       process.run("mkdir -p " .. process.quote(dir))
@@ -250,7 +250,7 @@ servers.each(function(name, start)
       assert.equal("configmap/piped created\n0", out .. code)
     end)
 
-    it("goes on after an object that is refused, and names its file", function()
+    it("continues after a rejected object, and names its file", function()
       local path = process.write(process.tmpname ".yaml", [[
 {apiVersion: v1, kind: ConfigMap, metadata: {name: Wrong_Name}}
 ---
@@ -277,7 +277,7 @@ servers.each(function(name, start)
       end
     end
 
-    it("deletes by name, by selector, and waits until they are gone", function()
+    it("deletes by name or selector, and waits until the objects are gone", function()
       maps("d1", "d2", "d3", "d4")
       assert.equal(("configmap/d1 deleted from %s (dry run)\n"):format(ns),
         must("delete", "cm", "d1", "--dry-run"))
@@ -290,7 +290,7 @@ servers.each(function(name, start)
         "nothing to delete\n", ""))
     end)
 
-    it("says what holds an object that does not go in time", function()
+    it("reports what holds an object that is not deleted in time", function()
       local map = c:create { apiVersion = "v1", kind = "ConfigMap",
         metadata = { namespace = ns, name = "held", finalizers = { "example.com/hold" } } }
       fails(1, "configmap/held still existed after the timeout; finalizers hold it: example.com/hold",
@@ -303,7 +303,7 @@ servers.each(function(name, start)
 
     -- ------------------------------------------------------------ watch
 
-    it("tells what changed", function()
+    it("shows changes", function()
       local watch = process.spawn { KUBELUA, "watch", "cm,", "-l", "of=watch", "--kubeconfig", s.kubeconfig,
         "-n", ns }
       watch:wait_for_log(10, "watching configmaps in namespace " .. ns)
@@ -331,14 +331,14 @@ servers.each(function(name, start)
       assert.truthy(must("version", "--server"):find("\nserver v%d+%.%d+%.%d+"))
     end)
 
-    it("survives a reader that goes away", function()
+    it("survives a closed output pipe", function()
       local out,
         code = process.run(("%s get apiservices,crd,ns,events,po,cm -A -o yaml --kubeconfig %s | head -1; \z
         exit ${PIPESTATUS:-0}"):format(KUBELUA, s.kubeconfig))
       assert.equal("apiVersion: v1\n0", out .. code)
     end)
 
-    it("takes a kubeconfig out of a pipe, and waits for no device", function()
+    it("reads a kubeconfig from a pipe, and waits for no device", function()
       local get = KUBELUA .. " get ns default -o path=metadata.name --kubeconfig "
       assert.equal("default\n", (process.run(("cat %s | %s /dev/stdin"):format(s.kubeconfig, get))))
       local out, code = process.run(get .. "/dev/zero")
@@ -352,7 +352,7 @@ servers.each(function(name, start)
       assert.truthy(out:find("kubelua get: cannot write the output: No space left on device", 1, true), out)
     end)
 
-    it("says what is wrong with the command line", function()
+    it("explains an invalid command line", function()
       fails(2, "name a kind", "get")
       fails(2, "unknown option --outptu, did you mean --output?", "get", "po", "--outptu", "x")
       fails(2, "unknown option -x in -Ax", "get", "po", "-Ax")
@@ -377,7 +377,7 @@ servers.each(function(name, start)
 end)
 
 describe("apply after --load", function()
-  it("takes over what the file's last version put there, and nobody else's fields", function()
+  it("takes over the fields of the file's last version, and no others", function()
     local path = process.tmpname ".yaml"
     local function write(value)
       return process.write(path, ("{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded}, \z
@@ -400,7 +400,7 @@ describe("apply after --load", function()
 end)
 
 describe("the command line without a server", function()
-  it("says who does not answer", function()
+  it("names the server that does not answer", function()
     local out, code = process.run(KUBELUA .. " get po -s http://127.0.0.1:1")
     assert.equal(1, code)
     assert.truthy(out:find("kubelua get: ", 1, true)
@@ -408,7 +408,7 @@ describe("the command line without a server", function()
     assert.falsy(out:find("WARN", 1, true), out)
   end)
 
-  it("lists its commands in groups, and asks what was meant", function()
+  it("lists its commands in groups, and suggests the nearest", function()
     local out, code = process.run(KUBELUA .. " --help")
     assert.equal(0, code)
     local headings = {}

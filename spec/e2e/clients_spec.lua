@@ -41,11 +41,11 @@ servers.each(function(name, start)
     lazy_setup(function() s = start {} end)
     lazy_teardown(function() s:stop() end)
 
-    it("what they call, in JSON and in protobuf", function()
+    it("their resources, in JSON and in protobuf", function()
       assert.equal(table.concat(CALLS, " "), run(CALLS, { KUBECONFIG = s.kubeconfig }))
     end)
 
-    it("a watch whose order is the order of versions, whoever writes", function()
+    it("a watch in the order of versions, with several writers", function()
       -- a real one writes a tenth as fast
       local writes = s.name == "embedded" and sizes.of { short = 4000, long = 20000 }
         or sizes.of { short = 400, long = 20000 }
@@ -55,7 +55,7 @@ servers.each(function(name, start)
 end)
 
 describe("docs/apiserver.md", function()
-  it("shows what runs here", function()
+  it("shows the program of this spec", function()
     local test = process.read "spec/realserver/clients/envtest_test.go"
     local block = process.read("docs/apiserver.md"):match "\n```go\n(.-)```"
     assert.is_truthy(test:find(block, 1, true))
@@ -78,7 +78,7 @@ describe("envtest starts and stops", function()
     assert.matches("etcd exists, and is not a link that kubelua made; name another directory", out, 1, true)
   end)
 
-  it("says which flags mean nothing to it", function()
+  it("names ignored flags", function()
     local dir = process.tmpname ".envtest"
     process.run(("%s apiserver --envtest %s"):format(os.getenv "KUBELUA" or "build/kubelua", dir))
     local out, code = process.run(("%s/kube-apiserver --feature-gates A=true --help"):format(dir))
@@ -89,7 +89,7 @@ describe("envtest starts and stops", function()
   end)
 
   servers.only_real(function()
-    it("what kube-apiserver and etcd themselves are", function()
+    it("the real kube-apiserver and etcd", function()
       assert.equal("TestEnvtest", run({ "TestEnvtest" },
         { KUBEBUILDER_ASSETS = process.run("readlink -f " .. servers.assets()):match "%S+" }))
     end)

@@ -45,7 +45,7 @@ describe("a virtual clock", function()
   local JOB = { template = { spec = { restartPolicy = "Never",
     containers = { { name = "c", image = "i" } } } } }
 
-  it("stands, and dates what is written", function()
+  it("stands still, and dates writes", function()
     local _, before = curl(s, PATH)
     s:must_kubectl("create", "configmap", "first")
     assert.equal(before.now, get("configmap", "first", ".metadata.creationTimestamp"))
@@ -55,7 +55,7 @@ describe("a virtual clock", function()
     assert.equal(now.now, get("configmap", "second", ".metadata.creationTimestamp"))
   end)
 
-  it("lets stand-ins do at once what needs no time, and the rest when it is moved", function()
+  it("lets stand-ins do immediate work at once, and the rest when it is moved", function()
     local spec = { ttlSecondsAfterFinished = 30, template = JOB.template }
     create("Job", "once", spec)
     s:must_kubectl("wait", "job/once", "--for=jsonpath={.status.active}=1", "--timeout=60s")
@@ -67,7 +67,7 @@ describe("a virtual clock", function()
     assert.equal(1, select(2, s:kubectl("get", "job", "once")))
   end)
 
-  it("goes from each moment at which something is due to the next", function()
+  it("moves from one due moment to the next", function()
     create("CronJob", "often",
       { schedule = "* * * * *", successfulJobsHistoryLimit = 10, jobTemplate = { spec = JOB } })
     s:must_kubectl("wait", "cronjob/often", "--for=jsonpath={.kind}=CronJob", "--timeout=60s")
@@ -87,7 +87,7 @@ describe("a virtual clock", function()
     assert.equal(20, renewed() - before)
   end)
 
-  it("ends watches when their time is over", function()
+  it("ends watches at their timeout", function()
     local out = process.tmpname ".watch"
     local watch = process.spawn { "sh", "-c",
       ("curl -sN '%s/api/v1/configmaps?watch=1&timeoutSeconds=60' >%s")
@@ -136,7 +136,7 @@ describe("a virtual clock", function()
     wait.until_true(60, "the request has ended", function() return not long:alive() end)
   end)
 
-  it("is refused with data that outlives it, and by another name", function()
+  it("is rejected with persistent data, and under another name", function()
     local function fails(words)
       local out, code = process.run(KUBELUA .. " apiserver --listen 127.0.0.1:0 " .. words .. " 2>&1")
       assert.equal(2, code)
@@ -157,7 +157,7 @@ describe("a clock that runs by itself", function()
 end)
 
 describe("a virtual clock under RBAC", function()
-  it("is moved by who may post to its URL", function()
+  it("is moved by users with the right to post to its URL", function()
     local users = process.write(process.tmpname ".csv", "t-admin,admin,1,system:masters\nt-ann,ann,2,\n")
     local s = servers.embedded { args = { "--clock", "virtual", "--authorization-mode", "RBAC",
       "--token-auth-file",

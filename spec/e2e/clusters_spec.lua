@@ -79,7 +79,7 @@ servers.each(function(name, start)
       if east then east:stop() end
     end)
 
-    it("copies what is in one to the other, under the controller's name", function()
+    it("copies objects from one to the other, under the controller's name", function()
       put("a", { text = "one" })
       wait.until_true(60, "the copy", function() return text(there, "a") == "one" end)
       assert.equal("mirror", there:get("v1/ConfigMap", ns, "a").metadata.managedFields[1].manager)
@@ -89,13 +89,13 @@ servers.each(function(name, start)
       wait.until_true(60, "no copy", function() return not there:get("v1/ConfigMap", ns, "a") end)
     end)
 
-    it("says which clusters there are when a script names another", function()
+    it("lists the clusters when a script names an unknown one", function()
       put("lost", { lost = "yes", text = "x" })
       run:wait_for_log(60, "did you mean 'west'?")
       here:delete("v1/ConfigMap", ns, "lost")
     end)
 
-    it("tells in metrics, readiness and logs whose what is", function()
+    it("names the cluster in metrics, readiness and logs", function()
       local metrics = get "/metrics"
       for _, cluster_name in ipairs { "east", "west" } do
         assert.truthy(metrics:find(('workqueue_adds_total{cluster="%s",'):format(cluster_name), 1, true),
@@ -111,7 +111,7 @@ servers.each(function(name, start)
       assert.truthy(run:log():find("copied cluster=east controller=mirror", 1, true))
     end)
 
-    it("gives a new generation to all", function()
+    it("starts a new generation in all", function()
       process.write(run.script_path, script "!")
       wait.until_true(60, "both have it", function()
         local log = run:log()
@@ -123,7 +123,7 @@ servers.each(function(name, start)
     end)
   end)
 
-  describe("a cluster that is away, beside one of " .. name, function()
+  describe("an unreachable cluster, beside one of " .. name, function()
     it("parks its own controllers and no others", function()
       local east, west = start {}, servers.embedded {}
       local here = controller.client(east)
@@ -157,7 +157,7 @@ return kube.webhook { name = "whose", resource = "v1/ConfigMap", namespaces = { 
     return kube.deny("ours are " .. #req.live:list("v1/Namespace", { labels = "whose" })) end }
 ]]
 
-  it("have addresses of their own, or are refused", function()
+  it("have their own addresses, or are rejected", function()
     local east, west = servers.embedded {}, servers.embedded {}
     finally(function() east:stop() west:stop() end)
     local config = kubeconfig(east, west)
@@ -185,7 +185,7 @@ return kube.webhook { name = "whose", resource = "v1/ConfigMap", namespaces = { 
 end)
 
 describe("several contexts on the command line", function()
-  it("are each named once", function()
+  it("are named once each", function()
     local server = servers.embedded {}
     local out,
       code = process.run((KUBELUA .. " run --kubeconfig %s --context east --context east %s 2>&1"):format(

@@ -39,7 +39,7 @@ describe("help", function()
     end
   end)
 
-  it("fits into 100 columns, but for examples and usage", function()
+  it("fits into 100 columns, except examples and usage", function()
     for _, c in ipairs(commands) do
       for line in kubelua("help " .. c.name):gmatch "[^\n]+" do
         assert.is_true(utf8.len(line) <= 100 or line:find "^usage" ~= nil or line:find "^  kubelua" ~= nil,
@@ -104,7 +104,7 @@ describe("help", function()
 end)
 
 describe("man pages", function()
-  it("are taken by man and mandoc without a warning", function()
+  it("pass man and mandoc without a warning", function()
     local files = {}
     for i, name in ipairs { "", table.unpack((function()
       local names = {}
@@ -123,7 +123,7 @@ describe("man pages", function()
     assert.equal("0", code .. out)
   end)
 
-  it("have what --help has", function()
+  it("have the content of --help", function()
     local page = process.run(
       ("mandoc -T utf8 -O width=200 %s/kubelua-run.1 | col -b"):format(process.quote(dir)))
     for _, o in ipairs(json.decode(kubelua "help run -o json").options) do

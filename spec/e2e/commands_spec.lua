@@ -401,7 +401,7 @@ end
 -- ---------------------------------------------------------------- the specs
 
 describe("commands on pages", function()
-  it("that another spec runs are named there", function()
+  it("that another spec runs exist there", function()
     local seen = {}
     for page, spec in pairs(ELSEWHERE) do
       assert.truthy((process.read(spec) or ""):find(page, 1, true), spec .. " does not name " .. page)

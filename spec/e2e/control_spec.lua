@@ -52,7 +52,7 @@ servers.each(function(name, start_server)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("is the owner's alone, tells of controllers and caches, logs who asks, and goes with its process",
+    it("belongs to the owner, shows controllers and caches, logs its users, and ends with its process",
       function()
       local dir = runtime_dir()
       local run, socket = start(server, dir, ns)
@@ -87,7 +87,7 @@ servers.each(function(name, start_server)
       assert.not_equal("socket 600", mode(socket))
     end)
 
-    it("refuses another user, by its mode and by who it is", function()
+    it("rejects another user, by mode and by credentials", function()
       if not is_root() then return pending "only root can be somebody else" end
       -- other users may not read a spec's directory
       local dir = process.run "mktemp -d /tmp/kubelua-control.XXXXXX":gsub("%s+$", "")
@@ -106,7 +106,7 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
-    it("is where --control says, replaces a dead one, and is refused where a living one is", function()
+    it("is at the path of --control, replaces a dead one, and not a live one", function()
       local dir = runtime_dir()
       local path = dir .. "/mine.sock"
       local first = start(server, dir, ns, "--control", path)
@@ -124,7 +124,7 @@ servers.each(function(name, start_server)
       controller.finish(third)
     end)
 
-    it("is not there with off", function()
+    it("does not exist with off", function()
       local dir = runtime_dir()
       local run, socket = start(server, dir, ns, "--control", "off")
       assert.is_nil(socket)
@@ -132,7 +132,7 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
-    it("may be missing: where the usual place cannot be had the process runs without", function()
+    it("is optional: without the usual directory the process runs without it", function()
       local dir = runtime_dir()
       process.write(dir .. "/kubelua", "a file in the place of a directory")
       local run = start(server, dir, ns)
@@ -143,7 +143,7 @@ servers.each(function(name, start_server)
 end)
 
 describe("kubelua run --help", function()
-  it("tells of the control socket", function()
+  it("documents the control socket", function()
     assert.truthy(process.run(KUBELUA .. " run --help"):find("--control PATH|off", 1, true))
   end)
 end)
@@ -151,7 +151,7 @@ end)
 describe("the directory of control sockets", function()
   local function names(dir) return (process.run("ls " .. process.quote(dir .. "/kubelua"))) end
 
-  it("is cleared of what is dead, but not of a name that is young: its process may be about to listen",
+  it("loses dead sockets, but not young ones: their process may be about to listen",
     function()
     local dir = runtime_dir()
     assert(select(2, process.run("mkdir -m 700 " .. process.quote(dir .. "/kubelua"))) == 0)
@@ -166,7 +166,7 @@ describe("the directory of control sockets", function()
 
   -- Only root can change the owner of a directory.
   if is_root() then
-    it("is not searched when another user owns it, who would learn params and scripts", function()
+    it("is not searched if another user owns it, who would learn params and scripts", function()
       local dir = runtime_dir()
       local place = process.quote(dir .. "/kubelua")
       assert(select(2, process.run("mkdir -m 755 " .. place)) == 0)

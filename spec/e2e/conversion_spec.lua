@@ -54,7 +54,7 @@ servers.each(function(name, start)
       assert.equal("", (hook.calls():gsub("[^\n]+/v2 a\n", "")))  -- the stored version needs no webhook
     end)
 
-    it("is written in each version, and the writer sees what was kept", function()
+    it("is written in each version, and the writer sees the stored object", function()
       local b = make("v2", "b", { width = 5, height = 6 })
       assert.same({ width = 5, height = 6, depth = 7 }, b.spec)
       assert.equal(gizmos.group .. "/v2", b.apiVersion)
@@ -210,7 +210,7 @@ servers.each(function(name, start)
       ["no response"] = "%1/v1, Kind=Gizmo failed: no response provided",
     } do WRONG[what] = text end
 
-    it("takes labels and annotations of an answer, and no other metadata", function()
+    it("accepts labels and annotations of an answer, and no other metadata", function()
       for _, what in ipairs { "finalizers", "deletion", "owners", "resource version", "numbers",
         "bare metadata" } do
         make("v1", "x", { size = "1x1" }, { ["do"] = what })
@@ -222,7 +222,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("does not believe every answer", function()
+    it("rejects invalid answers", function()
       for what, text in pairs(WRONG) do
         make("v1", "x", { size = "1x1" }, { ["do"] = what })
         local r = api:get(p2 .. "/x")
@@ -246,7 +246,7 @@ servers.each(function(name, start)
       assert.is_nil(get(p2 .. "/x").metadata.labels)
     end)
 
-    it("keeps what was written though the writer cannot be shown it", function()
+    it("keeps a write although the writer cannot be shown the result", function()
       local r = api:post(p2, gizmos.make("v2", "y", { width = 1, height = 2 }, { ["do"] = "fail" }))
       assert.same({ 500, ("conversion webhook for %s/v1, Kind=Gizmo failed: no way to %s/v2"):format(
         gizmos.group, gizmos.group) },
@@ -256,7 +256,7 @@ servers.each(function(name, start)
 
     -- The last two change the definition.
 
-    it("cannot be written nor read in another version while the webhook is away", function()
+    it("can be neither written nor read in another version while the webhook is down", function()
       make("v1", "a", { size = "1x1" })
       local r = api:patch("merge", gizmos.definition, { spec = { conversion = { webhook = { clientConfig =
         { url = ("https://127.0.0.1:%d/gone"):format(servers.free_port()) } } } } })
@@ -275,7 +275,7 @@ servers.each(function(name, start)
       wait.until_true(60, "the old address", function() return api:get(p2 .. "/a").code == 200 end)
     end)
 
-    it("is converted into the version that is stored now when it is written", function()
+    it("is converted into the current storage version by a write", function()
       make("v1", "a", { size = "1x2" })
       local definition = get(gizmos.definition)
       definition.spec.versions[1].storage, definition.spec.versions[2].storage = false, true

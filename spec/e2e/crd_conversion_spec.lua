@@ -52,7 +52,7 @@ servers.each(function(name, start)
       client, ns = of_server, namespace
     end)
 
-    it("convert what is read and written", function()
+    it("convert reads and writes", function()
       local group = ns .. ".example.com"
       local run = begin(SCRIPT:format(group), "--install-crds", "--namespace", ns, "--webhook-listen",
         "127.0.0.1:0",
@@ -127,7 +127,7 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     assert.match("conversion is between versions", refused("{}", "{ v1 = { storage = true } }"), 1, true)
   end)
 
-  it("are tested without a server, there and back", function()
+  it("are tested without a server, in both directions", function()
     local pure = kube.testing.pure(process.write(process.tmpname ".lua", (SCRIPT:format "pure.example.com"
       :gsub("o.metadata.labels.came[^\n]+", ""))))
     local function site(version, spec)
@@ -153,7 +153,7 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     assert.equal("http://web:1", t:get(kind:format "v2", "a").spec.url)
   end)
 
-  it("need rights to their definition", function()
+  it("need rights for their definition", function()
     local path = process.write(process.tmpname ".lua", SCRIPT:format "rights.example.com")
     local text = process.run(("%s rbac %s 2>&1"):format(KUBELUA, path))
     assert.match("customresourcedefinitions", text)

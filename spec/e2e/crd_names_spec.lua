@@ -57,7 +57,7 @@ servers.each(function(name, start)
       "True InitialNamesAccepted: the initial names have been accepted"
     local LATER = "False NotAccepted: not all names are accepted"
 
-    it("are the first one's, and the next one's when that goes", function()
+    it("belong to the first definition, and to the next one when that is deleted", function()
       define("gadgets", "Gadget", { "gd" })
       says("gadgets", GOOD, SERVED)
       define("gizmos", "Gadget")
@@ -74,7 +74,7 @@ servers.each(function(name, start)
         function() return api:get(("/apis/%s/v1/gizmos"):format(group)).code == 200 end)
     end)
 
-    it("stay what they are while others are wanted that are taken", function()
+    it("stay unchanged while the requested ones are taken", function()
       define("gadgets", "Gadget", { "gd" })
       says("gadgets", GOOD, SERVED)
       define("gizmos", "Gizmo", { "gz" })

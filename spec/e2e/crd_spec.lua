@@ -62,7 +62,7 @@ servers.each(function(name, start)
 end)
 
 describe("a kind that a script defines", function()
-  it("is written by gen crds, as the API server takes it", function()
+  it("is written by gen crds in a form that the API server accepts", function()
     local path = process.write(process.tmpname ".lua", script "gen.example.com")
     local text, code = process.run(("%s gen crds %s"):format(KUBELUA, path))
     assert.equal(0, code, text)
@@ -83,7 +83,7 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     assert.match("found no definition", text)
   end)
 
-  it("is there in dev and in tests without a word", function()
+  it("exists in dev and in tests automatically", function()
     local t <close> = kube.testing.start { source = script "test.example.com", objects = {
       { kind = "test.example.com/v1/Site", name = "a", spec = { host = "www" } } } }
     assert.equal("www", t:get("test.example.com/v1/Site", "a").status.host)
@@ -108,7 +108,7 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
     assert.equal(0, dev:stop(45))
   end)
 
-  it("is there in a test whose server was used by another one", function()
+  it("exists in a test whose server another one used", function()
     local objects = { { kind = "v1/ConfigMap", name = "a" } }
     local first = kube.testing.start { objects = objects, source = [[
 return require "kubelua".controller { name = "x", resource = "v1/ConfigMap", reconcile = function() end }]] }
@@ -119,7 +119,7 @@ return require "kubelua".controller { name = "x", resource = "v1/ConfigMap", rec
     assert.equal("www", t:get("again.example.com/v1/Site", "a").status.host)
   end)
 
-  it("stands at the top level", function()
+  it("is a top-level statement", function()
     local t <close> = kube.testing.start { objects = { { kind = "v1/ConfigMap", name = "a" } }, source = [[
 local kube = require "kubelua"
 return kube.controller { name = "x", resource = "v1/ConfigMap", reconcile = function()

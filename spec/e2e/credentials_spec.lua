@@ -129,7 +129,7 @@ servers.each(function(name, start)
       other:close()
     end)
 
-    it("HTTP: calls go through, with user and password where they are wanted", function()
+    it("HTTP: calls go through, with user and password if required", function()
       local port
       proxy, port = tinyproxy "BasicAuth me s3cret\n"
       c = connect(identities.kubeconfig(s, user(), ("proxy-url: http://me:s3cret@127.0.0.1:%d\n"):format(
@@ -148,7 +148,7 @@ servers.each(function(name, start)
       other:close()
     end)
 
-    it("the environment's, but for those that NO_PROXY names", function()
+    it("the environment's, except for hosts of NO_PROXY", function()
       local dead = servers.free_port()
       local variable = s.ca and "HTTPS_PROXY" or "HTTP_PROXY"
       local scheme = s.ca and "https" or "http"
@@ -168,7 +168,7 @@ servers.each(function(name, start)
 end)
 
 servers.only_real(function(name, start)
-  describe("ways into " .. name, function()
+  describe("credentials for " .. name, function()
     local s, ca, c
     lazy_setup(function()
       s = start {}
@@ -180,14 +180,14 @@ servers.only_real(function(name, start)
       c = nil
     end)
 
-    it("a credential plugin's token, asked for once", function()
+    it("a credential plugin's token, requested once", function()
       local user, runs = identities.plugin(("printf '\"token\":\"%s\"'"):format(s.token))
       c = connect(identities.kubeconfig(s, user))
       for _ = 1, 3 do assert.equal("admin", whoami(c).username) end
       assert.equal(1, runs())
     end)
 
-    it("a credential plugin is asked again after a 401, and the call goes on", function()
+    it("a credential plugin runs again after a 401, and the call continues", function()
       local user,
         runs = identities.plugin((
         "[ $N = 1 ] && printf '\"token\":\"stale\"' || printf '\"token\":\"%s\"'"):format(s.token))
@@ -219,7 +219,7 @@ servers.only_real(function(name, start)
       assert.equal(2, runs())
     end)
 
-    it("a plugin hears of the cluster when it asks to", function()
+    it("a plugin gets cluster information if configured", function()
       local user = identities.plugin(([[
 case "$KUBERNETES_EXEC_INFO" in
 *'"server":"%s"'*'"certificate-authority-data":"'*'"audience":"x"'*'"interactive":false'*) ;;
@@ -233,7 +233,7 @@ printf '"token":"%s"']]):format(s.url, s.token),
       assert.equal("admin", whoami(c).username)
     end)
 
-    it("a plugin may ask at our terminal, where there is one", function()
+    it("a plugin may prompt at the terminal, if there is one", function()
       local user = identities.plugin(([[
 case "$KUBERNETES_EXEC_INFO" in *'"interactive":true'*) ;; *) echo "not interactive" >&2; exit 9;; esac
 [ -t 0 ] || exit 8
@@ -252,7 +252,7 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       assert.truthy(out:find("failed with exit code 9: not interactive", 1, true), out)
     end)
 
-    it("a plugin that fails, or is missing, is told in the call's error", function()
+    it("a plugin that fails, or is missing, appears in the call's error", function()
       c = connect(identities.kubeconfig(s, (identities.plugin "echo 'log in first' >&2; exit 4")))
       local _, err = kube.try(whoami, c)
       assert.equal("unauthorized", err.kind)
@@ -337,8 +337,8 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       carol:close()
     end)
 
-    it("options alone, with texts or files; without a CA the server is not believed, and insecure \z
-      believes it", function()
+    it("options alone, with strings or files; without a CA the server is not trusted, except with \z
+      insecure", function()
       local cert = identities.certificate(ca, "/CN=dave")
       c = connect(nil, { server = s.url, ca_data = process.read(s.ca), cert_data = process.read(cert.crt),
         key_data = process.read(cert.key) })
@@ -360,7 +360,7 @@ printf '"token":"%s"']]):format(s.token)):gsub("interactiveMode: Never", "intera
       for _, x in ipairs { doubting, trusting, named, misnamed } do x:close() end
     end)
 
-    it("nothing secret is in a debug log", function()
+    it("no secret is in a debug log", function()
       local user = identities.plugin(("echo 'token eyJs3cret.s3cret' >&2; printf '\"token\":\"%s\"'"):format(
         s.token))
       local script = process.write(process.tmpname ".lua",

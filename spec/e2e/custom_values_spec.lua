@@ -200,7 +200,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("with a warning what a version says of its end", function()
+    it("with the deprecation warning of a version", function()
       local olds, crds = "olds." .. group, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
       local schema = { openAPIV3Schema = { type = "object" } }
       local r = api:post(crds, { metadata = { name = olds }, spec = { group = group, scope = "Namespaced",

@@ -98,7 +98,7 @@ servers.each(function(name, start)
       client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data }
     end
 
-    it("shows what happens without being loaded again", function()
+    it("updates without a reload of the page", function()
       page:eval "window.sameDocument = true"
       create("a", { ask = "yes" })
       page:until_true(30, "/default|board/.test(document.body.innerText) && \z
@@ -133,7 +133,7 @@ servers.each(function(name, start)
           .map(c => c.textContent).join('|')).join(';')]])
     end)
 
-    it("takes what the cluster says for text", function()
+    it("treats strings of the cluster as text", function()
       create("x", { bad = "<img src=x onerror='window.broken = true'><script>window.broken = true</script>" })
       page:until_true(30, "document.querySelector('#failing-rows pre')?.textContent.includes('<img src=x')")
       assert.equal(0, page:eval "return document.querySelectorAll('img, #failing-rows script').length")
@@ -314,7 +314,7 @@ servers.each(function(name, start)
       end)
     end)
 
-    it("shows how a candidate in the shadow differs, and promotes it", function()
+    it("shows differences of a shadow candidate, and promotes it", function()
       local candidate = process.write(process.tmpname ".lua", (SCRIPT:gsub('"one"', '"two"')))
       create("a", { ask = "yes" })
       wait.until_true(30, "the word", function()

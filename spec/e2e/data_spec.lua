@@ -45,7 +45,7 @@ local function acknowledged(path)
 end
 
 describe("objects on disk", function()
-  it("survive kill -9 under load, every acknowledged write of them", function()
+  it("survive kill -9 under load, with every acknowledged write", function()
     local dir, log, seen = process.tmpname ".data", process.tmpname ".log", 0
     local s, api = start(dir)
     for _ = 1, 3 do
@@ -111,7 +111,7 @@ describe("objects on disk", function()
     s:stop()
   end)
 
-  it("are for their owner alone, and for one process at a time", function()
+  it("are private to their owner, and used by one process at a time", function()
     local dir = process.tmpname ".data"
     local s = start(dir)
     assert.equal("700\n", (process.run("stat -c %a " .. dir)))
@@ -121,7 +121,7 @@ describe("objects on disk", function()
     s:stop()
   end)
 
-  it("are not touched by a write that finds no room, and that says so", function()
+  it("are unchanged by a write that fails on a full disk", function()
     local dir = process.tmpname ".data"
     local s, api = start(dir)
     assert.equal(201, api:post(MAPS, map "before").code)
@@ -162,7 +162,7 @@ describe("objects on disk", function()
     s:stop()
   end)
 
-  it("are refused when their file is damaged, and left as they are", function()
+  it("are rejected if their file is damaged, and left unchanged", function()
     local dir = process.tmpname ".data"
     local s, api = start(dir)
     for i = 1, 20 do api:post(MAPS, map("m" .. i, { a = ("x"):rep(4000) })) end

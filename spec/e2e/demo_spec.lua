@@ -123,7 +123,7 @@ describe("`make demo` with nobody watching", function()
     to = os.time()
   end)
 
-  it("ends well", function() assert.equal(0, code, text) end)
+  it("exits with status 0", function() assert.equal(0, code, text) end)
 
   it("shows every node in the order of the files, with its capacity", function()
     local rows, order = last_table(text)
@@ -134,7 +134,7 @@ describe("`make demo` with nobody watching", function()
     end
   end)
 
-  it("shows what nodes offered before, and after what the policy says of their agents' reports", function()
+  it("shows the resources of nodes before and after the policy ran", function()
     local rows = last_table(text)
     for _, node in ipairs(loaded.Node) do
       local row, right = rows[node.metadata.name], right_between(node, from, to)
@@ -156,7 +156,7 @@ describe("`make demo` with nobody watching", function()
     assert.truthy(text:find(("%d of %d nodes offer"):format(#loaded.Node - 2, #loaded.Node), 1, true), text)
   end)
 
-  it("shows a webhook that makes a batch pod of a new one, and where it runs", function()
+  it("shows a webhook that makes a new pod a batch pod, and its node", function()
     local said = assert(text:match "\nWebhook: (.-)\n\n", text)
     assert.matches("asked for: cpu 2, memory 4Gi\n", said, 1, true)
     assert.matches("was made:  batch-cpu 2000 (milli-cores), batch-memory 4Gi, priority 5000, QoS BE\n", said,
@@ -172,7 +172,7 @@ describe("`make demo` with nobody watching", function()
     assert.same({ "search 32 32", "vision 8 8", "search 32 20", "vision 24 20" }, may)
   end)
 
-  it("shows a pod that moves to the place that was reserved for it", function()
+  it("shows a pod that moves to its reservation", function()
     local said = assert(text:match "\nMigration: (.*)", text)
     local moved, from_node = said:match "(checkout%S+) runs on (%S+)\n"
     local place = said:match "a Reservation holds a place on (%S+)\n"
@@ -194,7 +194,7 @@ describe("`make demo` with nobody watching, on controllers of its own", function
     to = os.time()
   end)
 
-  it("edits the policy and shows what the nodes offer then, without a restart", function()
+  it("edits the policy and shows the new resources, without a restart", function()
     assert.equal(0, code, text)
     local edited = text:match "Half of the processors.-\n\n(.-)\nThe same file, broken"
     local rows = last_table(assert(edited, text))
@@ -205,7 +205,7 @@ describe("`make demo` with nobody watching, on controllers of its own", function
     end
   end)
 
-  it("shows that a broken policy is refused, with the place of the mistake, and leaves the file as it was",
+  it("shows a rejected policy with the place of the mistake, and restores the file",
     function()
     assert.truthy(text:find("Refused: [^\n]*batchresource%.lua:%d+: "), text)
     assert.truthy(text:find("Repaired", 1, true), text)
@@ -213,13 +213,13 @@ describe("`make demo` with nobody watching, on controllers of its own", function
       .. "/koordinator/batchresource.lua") == process.read "controllers/koordinator/batchresource.lua")
   end)
 
-  it("shows why a node is as it is", function()
+  it("shows the history of a node", function()
     local said = text:match "%$ kubelua why node general%-01\n(.-)\n\n"
     assert.truthy(said and said:find "ran [^\n]* ago" and said:find "listed %d+ v1/Pod", text)
   end)
 
   -- For other nodes, a new generation writes small differences that the running one leaves for later.
-  it("shows what another version would do", function()
+  it("shows the effect of another version", function()
     local said = text:match "%$ kubelua shadow next%.lua %-%-all\n(.*)"
     assert.truthy(said and said:find "%d+ same, %d+ differs?, 0 fail", text)
     assert.truthy(said:find 'noderesource general%-01 differs: [^\n]*batch%-cpu%]: "%d+" %-> none', text)
@@ -276,7 +276,7 @@ return M
     return true
   end
 
-  it("stays", function() assert.is_true(p:alive()) end)
+  it("keeps running", function() assert.is_true(p:alive()) end)
 
   it("takes a saved policy, and the table shows it", function()
     since = os.time()
@@ -299,7 +299,7 @@ return M
     assert.same({ "-", "-", "-", "-" }, rows[SILENT].after)
   end)
 
-  it("refuses a broken one, says where, and goes on with the old one", function()
+  it("rejects a broken one with the place, and continues with the old one", function()
     save(original .. "\nlocal = 1\n")
     local line = select(2, original:gsub("\n", "")) + 2
     p:wait_for_log(30, "the new script was refused; the old one keeps running")
@@ -322,7 +322,7 @@ return M
     wait.until_true(60, "every node offers all again", function() return all_right() end)
   end)
 
-  it("ends well when asked to", function()
+  it("exits with status 0 when asked to", function()
     process.run("kill -TERM " .. assert(tonumber(process.read(pidfile))))
     assert.equal(0, p:wait(30), p:log())
   end)

@@ -40,7 +40,7 @@ servers.only_real(function(name, start)
       assert.is_nil(out:find("Warning", 1, true), out)
     end)
 
-    it("has no object but the script's own, whatever its controller, files and params are called", function()
+    it("has only the script's objects, whatever its controller, files and params are called", function()
       local dir = process.tmpname "\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: injected\n---\n"
       local param = "a\u{2028}{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\z
         \"metadata\":{\"name\":\"injected\"}}\u{2028}---\u{2028}"
@@ -66,7 +66,7 @@ servers.only_real(function(name, start)
       assert.truthy(process.read(file):find("# Needed: a\\u2028{", 1, true))
     end)
 
-    it("goes with the PodMonitor, where there are such", function()
+    it("works with the PodMonitor, if the kind exists", function()
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
       server:wait_established("crd/podmonitors.monitoring.coreos.com")
       server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "deploy/podmonitor.yaml")
@@ -75,7 +75,7 @@ servers.only_real(function(name, start)
       for key, value in pairs(monitor.spec.selector.matchLabels) do assert.equal(value, labels[key]) end
     end)
 
-    it("gives rights that are enough: the policy converges with them and is refused nothing", function()
+    it("gives sufficient rights: the policy converges without a 403", function()
       server:must_kubectl("apply", "-f", YAML)
       -- The spec's user replaces the service account, since no controller here creates its token.
       local role, cluster_role = manifests.Role.metadata, manifests.ClusterRole.metadata.name
@@ -153,14 +153,14 @@ describe("deploy/Dockerfile", function()
     return set
   end
 
-  it("installs what the build needs", function()
+  it("installs the build's packages", function()
     local have = packages(build)
     for package in process.read ".ci/deps":gmatch "\n%s*build (%S+)" do
       assert.is_true(have[package], package .. " is missing")
     end
   end)
 
-  it("copies what the build needs", function()
+  it("copies the build's files", function()
     local dir = process.tmpname ".image"
     process.run("mkdir -p " .. process.quote(dir))
     for what in text:gmatch "\nCOPY ([%w%.]+) " do

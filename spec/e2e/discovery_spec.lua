@@ -37,7 +37,7 @@ servers.each(function(name, start)
       s:stop()
     end)
 
-    it("has the names of built-in kinds that a script is loaded with", function()
+    it("has the names of built-in kinds from the start", function()
       local kinds, n = require "kubelua.kinds", 0
       local function is(word, kind)
         -- Two groups have Events, and the first one counts.
@@ -61,7 +61,7 @@ servers.each(function(name, start)
       assert.equal("new.example.com/v1/Kind", kinds.full "new.example.com/v1/Kind")
     end)
 
-    it("knows kubectl's words in every call", function()
+    it("accepts kubectl's names in every call", function()
       for _, word in ipairs { "Namespace", "v1/Namespace", "namespaces", "namespace", "ns", "v1/namespaces",
         "namespaces.v1." } do
         assert.equal("default", c:get(word, "default").metadata.name)
@@ -84,7 +84,7 @@ servers.each(function(name, start)
       assert.equal("events.k8s.io", c:resource("events.events.k8s.io").group)
     end)
 
-    it("lists what fits, in the preferred version", function()
+    it("lists matching kinds, in the preferred version", function()
       local seen = {}
       for _, r in ipairs(c:resources { category = "all", verb = "list" }) do
         assert.is_nil(seen[r.kind])
@@ -97,7 +97,7 @@ servers.each(function(name, start)
       assert.same({}, (c:resources { group = "apps", version = "v9" }))
     end)
 
-    it("says what a word may have meant", function()
+    it("suggests the nearest kind", function()
       local _, err = kube.try(c.list, c, "deploymets")
       assert.equal("not_found", err.kind)
       assert.matches('the server has no "deploymets"; did you mean "apps/v1/Deployment"', err.message, 1,
@@ -151,7 +151,7 @@ servers.each(function(name, start)
       assert.equal("default", fresh:get("ns", "default").metadata.name)
     end)
 
-    it("remembers on disk, for its owner alone, and believes no spoilt file", function()
+    it("caches on disk, private to its owner, and ignores a damaged file", function()
       local dir = process.tmpname ".cache"
       local function files()
         return (process.run("find " .. process.quote(dir) .. " -type f 2>/dev/null | wc -l"))

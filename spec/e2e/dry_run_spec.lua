@@ -68,7 +68,7 @@ widgets.each("dry-run-spec", function(t)
     assert.is_true(tonumber(text:match "\nkubelua_writes_not_sent_total (%d+)") >= 6)
   end)
 
-  it("tells a diff once while the object is as it was, and again when it has changed", function()
+  it("logs a diff once while the object is unchanged, and again after a change", function()
     t.widget("x", { n = 5 })
     t.run([[reconcile = function(obj, ctx)
       runs[ctx.name] = (runs[ctx.name] or 0) + 1
@@ -84,7 +84,7 @@ widgets.each("dry-run-spec", function(t)
     assert.equal(1, count [[n\":6}]])
   end)
 
-  it("with the server's word says what its defaults and refusals make of it", function()
+  it("with --dry-run=server includes the server's defaults and rejections", function()
     t.widget("w", { n = 1 })
     local before = versions()
     t.run([[owns = { "v1/Service" }, reconcile = function(obj, ctx)
@@ -102,7 +102,7 @@ widgets.each("dry-run-spec", function(t)
     assert.equal(before, versions())
   end)
 
-  it("is refused with a word that means nothing", function()
+  it("rejects an unknown mode", function()
     local text, code = process.run(("%s run x.lua --dry-run=all --kubeconfig %s"):format(os.getenv "KUBELUA"
       or "build/kubelua", t.server.kubeconfig))
     assert.equal(2, code)

@@ -83,7 +83,7 @@ servers.each(function(name, start)
       s:stop()
     end)
 
-    it("is loaded as it was: uids, owners, managers, status", function()
+    it("is loaded unchanged: uids, owners, managers, status", function()
       local copy = servers.embedded { load = { path } }
       local had, has = ours(text), ours((dump(copy)))
       assert.is_not_nil(had["Gear/g"])
@@ -99,14 +99,14 @@ servers.each(function(name, start)
       copy:stop()
     end)
 
-    it("shows no secrets when it is told so", function()
+    it("hides secrets if told to", function()
       local said = dump(s, "--redact-secrets")
       assert.is_nil(said:find("geheim", 1, true))
       assert.is_nil(said:find("Z2VoZWlt", 1, true))
       assert.equal("cmVkYWN0ZWQ=", ours(said)["Secret/key"].data.password)
     end)
 
-    it("may be kubectl's: get -A -o yaml", function()
+    it("can come from kubectl get -A -o yaml", function()
       local yaml = process.write(process.tmpname ".yaml",
         (s:must_kubectl("get", "crd,ns,cm,svc,deploy", "-A", "-o", "yaml")))
       local copy = servers.embedded { load = { yaml } }

@@ -45,7 +45,7 @@ widgets.each("effects-spec", function(t)
     return found[1]
   end
 
-  it("tells each write", function()
+  it("logs each write", function()
     t.widget("w", { n = 1 })
     t.run([[owns = { "v1/ConfigMap" }, reads = { "v1/Secret" },
     reconcile = function(obj, ctx)
@@ -82,7 +82,7 @@ widgets.each("effects-spec", function(t)
     assert.is_nil(text():find("aHVudGVyMg", 1, true))
   end)
 
-  it("tells writes of a dry run as such, and stays within its bound", function()
+  it("marks writes of a dry run, and stays within its bound", function()
     for i = 1, 30 do t.widget("w" .. i, { n = i }) end
     t.run([[reconcile = function(obj, ctx)
       for i = 1, 20 do ctx:patch(obj,

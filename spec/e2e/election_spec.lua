@@ -40,7 +40,7 @@ servers.each(function(name, start)
       return first, second, leader
     end
 
-    it("hand over at once when the leader says goodbye", function()
+    it("hand over at once when the leader stops", function()
       -- A lease that is long enough for a busy machine, and a standby whose next request comes after 30 s.
       local first, second, leader = one_of_two_leads("polite", "60s", "40s", "30s")
       controller.ask(client, ns, 1, 5)
@@ -57,7 +57,7 @@ servers.each(function(name, start)
       assert.is_nil(holder "polite")
     end)
 
-    it("hand over when the lease has run out after the leader's death", function()
+    it("hand over when the lease has expired after the leader's death", function()
       local first, second, leader = one_of_two_leads("sudden", "10s", "7s")
       first:kill()
       wait.until_true(30, "the other one leads", function()
@@ -83,7 +83,7 @@ servers.each(function(name, start)
         without_own and "" or ", " .. one("alone", 'leader = "own",'))
     end
 
-    it("lead one by one where a controller has a lease of its own, and all where it needs none", function()
+    it("lead a controller with its own lease alone, and one without a lease together", function()
       local mine = controller.namespace(client, "offices")
       for _, object in ipairs { "usual", "everywhere", "alone" } do
         client:create { kind = "v1/ConfigMap", namespace = mine, name = object }
@@ -133,7 +133,7 @@ servers.each(function(name, start)
       assert.equal("", holds "shop-alone")
     end)
 
-    it("are told by --leader-elect-per-controller to share the work", function()
+    it("share the work with --leader-elect-per-controller", function()
       local mine = controller.namespace(client, "shared")
       local run = controller.start(server, controller.answering(mine, "!"), "--leader-elect-per-controller",
         "--leader-elect-resource-namespace", mine,
@@ -150,8 +150,8 @@ servers.each(function(name, start)
 end)
 
 servers.only_real(function(name, start)
-  describe("a standby that may not watch the lease, against " .. name, function()
-    it("says so, asks now and then, and takes over", function()
+  describe("a standby without the right to watch the lease, against " .. name, function()
+    it("logs it, polls, and takes over", function()
       local server = start {}
       local client = controller.client(server)
       local ns = controller.namespace(client, "unwatched")

@@ -49,7 +49,7 @@ widgets.each("elide-spec", function(t)
 
   local function run(lines) t.run(lines, "--metrics-bind-address", "127.0.0.1:0") end
 
-  it("an apply that was answered before, in the body and in a result, until somebody changes the object",
+  it("a repeated apply, in the body and in a result, until the object changes",
     function()
     t.widget("w", { n = 1 })
     run [[
@@ -105,7 +105,7 @@ widgets.each("elide-spec", function(t)
     quiet("w", 5)
   end)
 
-  it("nothing that is asked to be sent always, nor what follows a list from the server", function()
+  it("no write with always = true, and none after a list from the server", function()
     t.client:create { kind = "v1/ConfigMap", namespace = t.ns, name = "m", data = { a = "1" } }
     t.widget("w", {})
     run [[
@@ -125,7 +125,7 @@ widgets.each("elide-spec", function(t)
     assert.equal("1", t.client:get("v1/ConfigMap", t.ns, "m").data.a)
   end)
 
-  it("an apply that a script sends twice in one run stays two writes where another is between", function()
+  it("but not two applies of one run with another write between them", function()
     t.widget("w", {})
     run [[
       reads = { "v1/ConfigMap" },

@@ -28,7 +28,7 @@ servers.each(function(name, start)
       return annotations and annotations[ANNOTATION]
     end
 
-    it("counts the keys of what it is asked for, of nothing else, and ends well", function()
+    it("counts the keys of the given kind, and exits with status 0", function()
       map("two", "count", { a = "1", b = "2" })
       map("none", "count")
       map("other", "ignore", { a = "1" })
@@ -50,7 +50,7 @@ servers.each(function(name, start)
 end)
 
 describe("a C program that embeds the library", function()
-  it("says why it has no cluster", function()
+  it("explains a missing cluster", function()
     local out, code = process.run(EMBED .. " --kubeconfig /nowhere/config")
     assert.equal(1, code)
     assert.truthy(out:find("embed: no cluster: ", 1, true) and out:find("/nowhere/config", 1, true), out)

@@ -36,7 +36,7 @@ servers.each(function(name, start)
     end)
     after_each(function() events:close() end)
 
-    it("makes an Event that both APIs show", function()
+    it("creates an Event that both APIs show", function()
       local other = c:create { kind = "v1/ConfigMap", namespace = ns, name = "other" }
       events:warn(map, { reason = "SourceMissing", action = "Copy", related = other }, "secret %s not found",
         "x")
@@ -55,7 +55,7 @@ servers.each(function(name, start)
       assert.equal(e.eventTime, old.eventTime)
     end)
 
-    it("counts what repeats in a series, and flush tells the count", function()
+    it("counts repetitions in a series, and flush writes the count", function()
       events:event(map, "Seen", "it")
       assert.is_true(events:flush())
       for _ = 1, 4 do events:event(map, "Seen", "it") end
@@ -68,7 +68,7 @@ servers.each(function(name, start)
         terminating = 0 }, events:stats())
     end)
 
-    it("makes the Event anew when it was deleted meanwhile, with its count", function()
+    it("recreates a deleted Event, with its count", function()
       events:event(map, "Seen", "it")
       assert.is_true(events:flush())
       c:delete("events.k8s.io/v1/Event", ns, events_of(c, ns, "map")[1].metadata.name)
@@ -92,7 +92,7 @@ servers.each(function(name, start)
       assert.equal(12, events:stats().recorded)
     end)
 
-    it("drops and counts what is too much about one object", function()
+    it("drops and counts excess Events about one object", function()
       for i = 1, 27 do events:event(map, "Reason" .. i, "it") end
       assert.is_true(events:flush())
       assert.equal(25, #events_of(c, ns, "map"))
@@ -106,7 +106,7 @@ servers.each(function(name, start)
       assert.truthy(#note <= 1024 and note:find "é%.%.%.$", note)
     end)
 
-    it("puts an Event about what has no namespace into default", function()
+    it("puts an Event about a cluster-scoped object into default", function()
       local node = c:create { kind = "v1/Node", name = ns }
       events:event(node, "Seen", "it")
       assert.is_true(events:flush())
@@ -114,7 +114,7 @@ servers.each(function(name, start)
       c:delete(node)
     end)
 
-    it("drops Events of a namespace that goes away", function()
+    it("drops Events of a namespace that is being deleted", function()
       c:create { kind = "v1/ConfigMap", namespace = ns, name = "holds", finalizers = nil,
         metadata = nil, labels = { a = "b" } }
       c:patch(c:get("v1/ConfigMap", ns, "holds"), { metadata = { finalizers = { "example.com/hold" } } })
@@ -129,7 +129,7 @@ servers.each(function(name, start)
       c:patch(c:get("v1/ConfigMap", ns, "holds"), { metadata = { finalizers = kube.null } })
     end)
 
-    it("says what is wrong with a call, at the caller's line", function()
+    it("rejects an invalid call, at the caller's line", function()
       for said, fn in pairs {
         ["events_spec.lua:%d+: recorder:event: the reason must be one word in UpperCamelCase"] = function()
           events:event(map, "not a reason", "x")
@@ -163,7 +163,7 @@ servers.each(function(name, start)
       left:close()
     end)
 
-    it("has a server that knows what an Event must be", function()
+    it("has its Events validated by the server", function()
       local function event(change)
         local e = {
           apiVersion = "events.k8s.io/v1", kind = "Event",
@@ -236,7 +236,7 @@ servers.each(function(name, start)
         err.message)
     end)
 
-    it("of a controller tells everything before the process ends", function()
+    it("of a controller sends everything before the process exits", function()
       local script = process.write(process.tmpname ".lua", ([[
         local kube = require "kubelua"
         local n = 0
@@ -270,7 +270,7 @@ servers.each(function(name, start)
 end)
 
 describe("a recorder whose server goes away", function()
-  it("keeps what it has to tell, and tells it when the server is back", function()
+  it("keeps its Events, and sends them when the server is back", function()
     local s <close> = setmetatable({ server = servers.embedded() },
       { __close = function(x) x.server:stop() end })
     local c <close> = controller.client(s.server)

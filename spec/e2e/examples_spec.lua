@@ -18,7 +18,7 @@ local function script(name) return ("examples/%s/%s.lua"):format(name, name) end
 local function exists(path) return process.read(path) ~= nil end
 
 describe("the gallery", function()
-  it("has fifteen examples or more, each whole", function()
+  it("has at least fifteen complete examples", function()
     assert.is_true(#NAMES >= 15)
     local index = process.read "examples/README.md"
     for _, name in ipairs(NAMES) do
@@ -30,7 +30,7 @@ describe("the gallery", function()
     end
   end)
 
-  it("tells the truth about its size", function()
+  it("states its size correctly", function()
     local index = process.read "examples/README.md"
     for _, name in ipairs(NAMES) do
       local n = 0

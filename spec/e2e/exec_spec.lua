@@ -50,7 +50,7 @@ servers.only_real(function(name, start)
         assert.equal(137, c:exec(pod, { "sh", "-c", "exit 137" }, main()).code)
       end)
 
-      it("hands over words as they are", function()
+      it("passes arguments unchanged", function()
         local words = { "printf", "%s|", "a b", "", "ü&=?#%", "line\nbreak" }
         assert.equal("a b||ü&=?#%|line\nbreak|", c:exec(pod, words, main()).stdout)
       end)
@@ -84,7 +84,7 @@ servers.only_real(function(name, start)
         assert.is_true(c:exec(pod, { "cat" }, main { stdin = text }).stdout == text)
       end)
 
-      it("ends although the command leaves its input unread", function()
+      it("ends even if the command leaves its input unread", function()
         local r = c:exec(pod, { "sh", "-c", "echo done" }, main { stdin = ("x"):rep(3000000) })
         assert.equal("done\n", r.stdout)
       end)
@@ -118,7 +118,7 @@ servers.only_real(function(name, start)
         assert.equal(5, s:wait())
       end)
 
-      it("raises when the time is over, and when too much comes", function()
+      it("raises at the timeout, and when the output is too large", function()
         local err = raised(c.exec, c, pod, { "sleep", "60" }, main { timeout = "200ms" })
         assert.equal("timeout", err.kind)
         assert.matches("the command did not end within 200ms", err.message, 1, true)
@@ -127,7 +127,7 @@ servers.only_real(function(name, start)
         assert.matches("more than 5000 bytes to stdout", err.message, 1, true)
       end)
 
-      it("says what is not there", function()
+      it("names a missing pod or container", function()
         local err = raised(c.exec, c, pod, { "true" }, { container = "nope" })
         assert.equal(400, err.code)
         assert.matches("container nope is not valid for pod web", err.message, 1, true)
@@ -143,7 +143,7 @@ servers.only_real(function(name, start)
         assert.matches('container "main" not found in pod "ghost"', err.message, 1, true)
       end)
 
-      it("says that a pod is not running anywhere", function()
+      it("reports a pod that is not running", function()
         c:create { apiVersion = "v1", kind = "Pod", metadata = { name = "homeless", namespace = ns },
           spec = { containers = { { name = "a", image = "b" } } } }
         local err = raised(c.exec, c, ns .. "/homeless", { "true" })
@@ -158,7 +158,7 @@ servers.only_real(function(name, start)
         assert.matches('"create" on resource "pods/exec"', err.message, 1, true)
       end)
 
-      it("says what is wrong with its arguments before anything is sent", function()
+      it("rejects invalid arguments before it sends a request", function()
         assert.matches('write { "sh", "-c", "ls" }', raised(c.exec, c, pod, "ls"), 1, true)
         assert.matches("got an empty one", raised(c.exec, c, pod, {}), 1, true)
         assert.matches("word 2 of the command is number", raised(c.exec, c, pod, { "a", 1 }), 1, true)
@@ -191,7 +191,7 @@ servers.only_real(function(name, start)
         assert.equal(2, s:wait())
       end)
 
-      it("holds back what nobody reads", function()
+      it("blocks the command while its output is not read", function()
         local s <close> = c:exec_stream(pod, { "sh", "-c", "head -c 20000000 /dev/zero" }, main())
         assert.equal("v5.channel.k8s.io", s:protocol())
         local n = 0
@@ -200,7 +200,7 @@ servers.only_real(function(name, start)
         assert.equal(0, s:wait())
       end)
 
-      it("is over once closed", function()
+      it("ends once closed", function()
         local s = c:exec_stream(pod, { "cat" }, main { stdin = true })
         s:close()
         s:close()
@@ -208,7 +208,7 @@ servers.only_real(function(name, start)
         assert.matches("the stream was closed", raised(s.write, s, "x"), 1, true)
       end)
 
-      it("may be many at once", function()
+      it("can exist many times at once", function()
         local streams = {}
         for i = 1, 20 do
           streams[i] = c:exec_stream(pod, { "sh", "-c", "read x; echo $x" }, main { stdin = true })
@@ -222,7 +222,7 @@ servers.only_real(function(name, start)
       end)
     end)
 
-    describe("every way in", function()
+    describe("each kind of credentials", function()
       local function runs(config)
         local client <close> = kube.connect { kubeconfig = config }
         assert.same({ stdout = "in", stderr = "", code = 0 },
@@ -232,12 +232,12 @@ servers.only_real(function(name, start)
         assert.equal(0, n)
       end
 
-      it("is theirs too: client certificates", function()
+      it("works: client certificates", function()
         runs(identities.kubeconfig(server, ("client-certificate: %s\nclient-key: %s"):format(
           server.client_cert, server.client_key)))
       end)
 
-      it("is theirs too: impersonation", function()
+      it("works: impersonation", function()
         local function as(user)
           return identities.kubeconfig(server, ("token: %s\nas: %s\nas-groups: [\"system:masters\"]"):format(
             server.token, user))
@@ -251,7 +251,7 @@ servers.only_real(function(name, start)
         assert.matches('User "somebody" cannot', err.message, 1, true)
       end)
 
-      it("is theirs too: a credential plugin, which runs again when the server refuses what it gave",
+      it("works: a credential plugin, which runs again when the server rejects its token",
         function()
         local user,
           count = identities.plugin(
@@ -268,7 +268,7 @@ servers.only_real(function(name, start)
         assert.equal(401, raised(refused:logs(pod, main())).code)
       end)
 
-      it("is theirs too: a SOCKS proxy and an HTTP proxy, which see no bytes of ours", function()
+      it("works: a SOCKS proxy and an HTTP proxy, which see no plaintext", function()
         local port = servers.free_port()
         local socks = process.spawn { "microsocks", "-i", "127.0.0.1", "-p", port }
         finally(function() socks:stop() end)
@@ -370,7 +370,7 @@ socketserver.ThreadingTCPServer(("127.0.0.1", int(sys.argv[1])), H).serve_foreve
         s:close()
       end)
 
-      it("lets the pod finish when the local side only stops writing", function()
+      it("lets the pod finish after the local side stops writing", function()
         local f <close> = c:port_forward(pod, port)
         local s = connect(f)
         s:send "last words\nbye\n"
@@ -394,7 +394,7 @@ socketserver.ThreadingTCPServer(("127.0.0.1", int(sys.argv[1])), H).serve_foreve
         end), 1, true)
       end)
 
-      it("listens no more once closed", function()
+      it("stops listening once closed", function()
         local f = c:port_forward(pod, port)
         local here = f.ports[port]
         local s = connect(f)
@@ -404,7 +404,7 @@ socketserver.ThreadingTCPServer(("127.0.0.1", int(sys.argv[1])), H).serve_foreve
         wait.until_true(10, "the port is free", function() return not socket.connect("127.0.0.1", here) end)
       end)
 
-      it("says what is wrong with a port, or with the local one", function()
+      it("rejects an invalid port, remote or local", function()
         assert.matches("a port must be a number from 1 to 65535", raised(c.port_forward, c, pod, 70000), 1,
           true)
         assert.matches("got x:y", raised(c.port_forward, c, pod, "x:y"), 1, true)

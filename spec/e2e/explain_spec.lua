@@ -41,7 +41,7 @@ servers.each(function(name, start)
         process.quote(s.kubeconfig)))
     end
 
-    it("measures objects, bytes and parts, and says what a cut would save", function()
+    it("measures objects, bytes and fields, and estimates savings", function()
       local out, code = explain(write(LABELS_ONLY), "--for 1s -o json")
       assert.equal(0, code, out)
       local report = kube.copy(kube.json(out))
@@ -58,7 +58,7 @@ servers.each(function(name, start)
       assert.is_true(maps.saves[1].share < 0.3)
     end)
 
-    it("knows the fields that a table keeps, and has nothing to save there", function()
+    it("knows the fields that the script keeps, and finds no savings there", function()
       local out, code = explain(write(LABELS_ONLY:gsub("reads =",
         'fields = { "metadata.annotations" }, reads =')), "--for 1s")
       assert.equal(0, code, out)

@@ -26,7 +26,7 @@ describe("the endpoint of faults", function()
   lazy_teardown(function() s:stop() end)
   after_each(function() a:delete(PATH) end)
 
-  it("adds rules, tells their hits, and clears them", function()
+  it("adds rules, counts their hits, and clears them", function()
     assert.same({ seed = 1, rules = {} }, a:get(PATH).body)
     local added = a:post(PATH, { verb = "get", name = "x", error = "server", times = 3 })
     assert.equal(200, added.code)
@@ -40,7 +40,7 @@ describe("the endpoint of faults", function()
     a:post(PATH, { seed = 1, rules = {} })
   end)
 
-  it("says what is wrong with a request, and does none of it", function()
+  it("explains an invalid request, and applies none of it", function()
     local r = a:post(PATH, { rules = { { half = true }, { eror = "conflict" } } })
     assert.same({ 400, 'rule 2: unknown field "eror"; did you mean "error"?', "Status" },
       { r.code, r.body.message, r.body.kind })
@@ -57,7 +57,7 @@ describe("the endpoint of faults", function()
     assert.same({}, hits(a))
   end)
 
-  it("is heeded by clients as kube-apiserver's failures are", function()
+  it("affects clients like kube-apiserver's failures", function()
     a:post(PATH, { rules = { { verb = "create", error = "throttled", retryAfter = 1, times = 2 },
       { verb = "get", path = "/api/v1/*", latency = { mean = "5ms" } } } })
     s:must_kubectl("create", "configmap", "patient") -- waits twice for a second
@@ -75,7 +75,7 @@ describe("the endpoint of faults", function()
 end)
 
 servers.only_real(function(_, real)
-  describe("failures that are ordered", function()
+  describe("injected failures", function()
     it("have the form of the real server's", function()
       local answers = {}
       for i, start in ipairs { servers.embedded, real } do
@@ -114,7 +114,7 @@ rules:
 - {verb: watch, twice: 0.2, old: 0.2, bookmarks: none, lag: 5ms}
 ]]
 
-  it("does not keep a controller of ours from the truth", function()
+  it("does not keep a controller from converging", function()
     local s = servers.embedded { args = { "--faults", process.write(process.tmpname ".yaml", RULES) } }
     local a = api(s)
     local run = process.spawn { KUBELUA, "run", "controllers/hello.lua", "--kubeconfig", s.kubeconfig,
@@ -144,7 +144,7 @@ rules:
     s:stop()
   end)
 
-  it("names a file that is not there, and a rule that is wrong", function()
+  it("names a missing file, and an invalid rule", function()
     local function fails(path)
       local out, code = process.run(("%s apiserver --listen 127.0.0.1:0 --faults %s 2>&1"):format(KUBELUA,
         path))
@@ -159,7 +159,7 @@ rules:
 end)
 
 describe("faults under RBAC", function()
-  it("are ordered by who may post to their URL", function()
+  it("are injected by users with the right to post to their URL", function()
     local users = process.write(process.tmpname ".csv", "t-ann,ann,2,\n")
     local s = servers.embedded { args = { "--authorization-mode", "RBAC", "--token-auth-file", users } }
     local function code(user)

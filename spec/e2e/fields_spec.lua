@@ -50,7 +50,7 @@ servers.each(function(server_name, start)
       return found
     end
 
-    it("has those, what every object has, and what the cache itself looks at", function()
+    it("has those, the standard metadata, and the fields that the cache uses", function()
       make({ a = "1", b = "2", c = "3" }, { note = "n" })
       asked([[fields = { "data.a" }, indexes = { c = "data.c" }, when = { "annotations" }]],
         [[report(ctx, table.concat({ obj.data.a, obj.data.c, obj.metadata.annotations.note,
@@ -61,7 +61,7 @@ servers.each(function(server_name, start)
       assert.same({ "v1/ConfigMap (data.a, data.c, metadata.annotations)" }, kinds())
     end)
 
-    it("is told when it reads what was cut", function()
+    it("gets an error when it reads a dropped field", function()
       make { a = "1", b = "2" }
       asked([[fields = { "data.a" }]], [[report(ctx, obj.data.b)]])
       local why = reported()
@@ -69,7 +69,7 @@ servers.each(function(server_name, start)
       assert.truthy(why:find("keep only these of v1/ConfigMap: data.a; add what you need", 1, true), why)
     end)
 
-    it("reads absent fields of what is whole as nil", function()
+    it("reads absent fields of kept parts as nil", function()
       make { a = "1" }
       asked([[fields = { "data.a" }]], [[
         local whole = ctx.live:get("v1/ConfigMap", "it")
@@ -78,7 +78,7 @@ servers.each(function(server_name, start)
       assert.equal("nilniltrue", reported())
     end)
 
-    it("may patch, and may not update", function()
+    it("can patch, but not update", function()
       make { a = "1", b = "2" }
       asked([[fields = { "data.a" }]], [[
         ctx:patch(obj, function(o) o.data.a = "3" end)
@@ -91,7 +91,7 @@ servers.each(function(server_name, start)
       assert.same({ "3", "2" }, { o.data.a, o.data.b })
     end)
 
-    it("may not patch a list of whose items it keeps a part, unless it has read the whole", function()
+    it("cannot patch a list of partially kept items, unless it has read the whole", function()
       client:create { kind = "v1/Service", namespace = ns, name = "svc",
         spec = { ports = { { name = "http", port = 80 }, { name = "more", port = 81 } } } }
       make { a = "1" }
@@ -129,7 +129,7 @@ servers.each(function(server_name, start)
       assert.same({ "v1/ConfigMap (data.a, data.b)" }, kinds())
     end)
 
-    it("shares the cache of who keeps more, and has one of its own else", function()
+    it("shares a larger cache, or has its own", function()
       make { a = "1" }
       run = begin(([[
         local kube = require "kubelua"

@@ -67,7 +67,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("a key that wakes itself by its own writes is named and slowed down, and no other", function()
+    it("a key that triggers itself by its own writes is named and slowed down, and no other", function()
       for _, key in ipairs { "good", "bad" } do
         client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { touch = "0" } }
       end
@@ -103,8 +103,8 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("a field that two controllers write in turn is named, with the other one where that is known, and \z
-      both go slower", function()
+    it("a field that two controllers write in turn is named, with the other one if known, and both are \z
+      slowed down", function()
       client:create { kind = "apps/v1/Deployment", namespace = ns, name = "web",
         spec = { replicas = 1, selector = { matchLabels = { a = "b" } },
           template = { metadata = { labels = { a = "b" } },

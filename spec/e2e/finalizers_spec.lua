@@ -61,7 +61,7 @@ widgets.each("finalizers-spec", function(t)
     t.says "the bucket is full"
   end)
 
-  it("leaves alone what is deleted and never had it", function()
+  it("ignores a deleted object that never had it", function()
     local widget = { apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
       metadata = { namespace = t.ns, name = "other", finalizers = { "example.com/other" } } }
     t.client:create(widget)
@@ -80,7 +80,7 @@ widgets.each("finalizers-spec", function(t)
     t.client:patch(t.get "other", { metadata = { finalizers = kube.null } })
   end)
 
-  it("takes away its own, however often it is there, and nobody else's", function()
+  it("removes its own, however often it appears, and no others", function()
     local widget = { apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {} }
     widget.metadata = { namespace = t.ns, name = "w",
       finalizers = { ours(), "example.com/a", ours(), "example.com/b" } }
@@ -95,7 +95,7 @@ widgets.each("finalizers-spec", function(t)
     t.gone "w"
   end)
 
-  it("does not finalize twice because the object moved meanwhile, unless what is wanted of it did", function()
+  it("finalizes again after a conflict only if the generation changed", function()
     t.widget("moved", { n = 1 })
     t.widget("changed", { n = 1 })
     t.run [[
@@ -121,7 +121,7 @@ widgets.each("finalizers-spec", function(t)
     t.silent "reconcile failed"
   end)
 
-  it("has a name of the script's, and takes over those that it had before", function()
+  it("has the script's name, and takes over its former names", function()
     t.client:create {
       apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
       metadata = { namespace = t.ns, name = "w", finalizers = { "example.com/old", "example.com/a" } },
@@ -138,7 +138,7 @@ widgets.each("finalizers-spec", function(t)
     t.gone "w"
   end)
 
-  it("finalizes what was deleted before the controller ran, by an old name too", function()
+  it("finalizes objects deleted before the controller ran, by an old name too", function()
     for name, finalizer in pairs { now = ours(), before = "example.com/old" } do
       t.client:create {
         apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
@@ -156,8 +156,7 @@ widgets.each("finalizers-spec", function(t)
     end
   end)
 
-  it("says once how many objects a controller without finalize left behind, by its usual name and by the \z
-    one before a reload", function()
+  it("reports once how many objects keep a finalizer whose controller has no finalize any more", function()
     for i = 1, 2 do
       t.client:create {
         apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {},
@@ -178,7 +177,7 @@ widgets.each("finalizers-spec", function(t)
     for i = 1, 2 do t.client:patch(t.get("w" .. i), { metadata = { finalizers = kube.null } }) end
   end)
 
-  it("sees the same of an object whether it was just added or not, where only some fields are kept",
+  it("sees the same fields whether it was just added or not, if only some are kept",
     function()
     t.widget("w", { kept = "k", cut = "c" })
     t.run [[

@@ -97,7 +97,7 @@ servers.only_real(function(_, real)
       s:stop()
     end)
 
-    it("are those of kube-apiserver, but for some that are named here", function()
+    it("are those of kube-apiserver, except some named here", function()
       local missing, more, excused = {}, {}, {}
       for key in pairs(theirs) do
         if is_not_ours(key) then
@@ -116,7 +116,7 @@ servers.only_real(function(_, real)
       assert.equal(6, #excused)
     end)
 
-    it("say the same", function()
+    it("are equal", function()
       local found, n = {}, 0
       for key, o in pairs(theirs) do
         if ours[key] then
@@ -144,7 +144,7 @@ servers.each(function(name, start)
       return api:get("/apis/networking.k8s.io/v1/ipaddresses/" .. service.spec.clusterIP)
     end
 
-    it("has an IPAddress for each address of a Service, as long as that has it", function()
+    it("has an IPAddress for each address of a Service while that has it", function()
       local path = "/api/v1/namespaces/default/services"
       local PORTS = { { port = 1 } }
       local service = api:post(path, { metadata = { name = "first-objects" }, spec = { ports = PORTS } })

@@ -159,8 +159,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("stop the runs that were under way, one that calls and one that only computes, and nothing counts as \z
-      an error", function()
+    it("stop a calling and a computing run, and count no errors", function()
       local ns = controller.namespace(client, "thawed")
       local script = [[
 local kube = require "kubelua"

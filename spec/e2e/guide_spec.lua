@@ -117,7 +117,7 @@ servers.each(function(server_name, start)
 
     for _, section in ipairs { "1. A first controller", "2. Owning and watching", "3. Finalizers",
       "4. Testing", "5. Going to production" } do
-      it("keeps its word in " .. section, function()
+      it("is correct in " .. section, function()
         local done = 0
         for _, part in ipairs(parts()) do
           if part.title == section and part.file then

@@ -60,7 +60,7 @@ servers.each(function(name, start)
 
     -- ---------------------------------------------------------------- create_or_*
 
-    it("create_or_update creates, replaces what changed, and leaves the rest alone", function()
+    it("create_or_update creates, replaces changed fields, and leaves the rest alone", function()
       local o, result = c:create_or_update(map("upsert", { a = "1" }), function(d) d.data.b = "2" end)
       assert.equal("created", result)
       assert.same({ a = "1", b = "2" }, kube.copy(o.data))
@@ -144,7 +144,7 @@ servers.each(function(name, start)
 
     -- ---------------------------------------------------------------- wait_for
 
-    it("wait_for returns at once what is as it should be", function()
+    it("wait_for returns at once if the condition holds", function()
       c:apply(pod "ready")
       local o = c:patch_status(c:get("v1/Pod", NS, "ready"),
         { phase = "Running", conditions = { { type = "Ready", status = "True" } } })
@@ -161,7 +161,7 @@ servers.each(function(name, start)
       assert.is_true(c:wait_for("v1/Pod", NS .. "/never", "deleted"))
     end)
 
-    it("wait_for follows by watch until it is so, from absent to deleted", function()
+    it("wait_for watches until the condition holds, from absent to deleted", function()
       local file = process.write(process.tmpname ".json",
         kube.to_json { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "later" },
         data = { a = "1" } })
@@ -176,7 +176,7 @@ servers.each(function(name, start)
       assert.is_truthy(gone)
     end)
 
-    it("wait_for says how far it was when the time is over, and that the object went away", function()
+    it("wait_for reports the state at its timeout, and a deleted object", function()
       c:apply(pod "slow")
       c:patch_status(c:get("v1/Pod", NS, "slow"), { phase = "Pending",
         conditions = { { type = "Ready", status = "False", reason = "Waiting", message = "image" } } })
@@ -207,7 +207,7 @@ servers.each(function(name, start)
       end, "did you mean 'timeout'?", 1, true)
     end)
 
-    it("wait_for takes a condition of an older generation for none", function()
+    it("wait_for ignores a condition of an older generation", function()
       c:ensure_crd(crd("helpers.kubelua.test", "gears", "Gear"))
       local gear = c:create { kind = "helpers.kubelua.test/v1/Gear", namespace = NS, name = "g",
         spec = { n = 1 } }
@@ -273,7 +273,7 @@ servers.each(function(name, start)
       assert.equal("Namespace", kube.controller_of(kube.set_controller(namespace, map "x")).kind)
     end)
 
-    it("finalizers are added once and removed wholly", function()
+    it("finalizers are added once and removed completely", function()
       local o = c:create(map "final")
       o = c:add_finalizer(o, "kubelua.test/a")
       local version = o.metadata.resourceVersion
@@ -328,7 +328,7 @@ metadata: {name: helpers-files}
       assert.is_true(c:wait_for("v1/ConfigMap", NS .. "/filed", "deleted"))
     end)
 
-    it("apply_file and delete_file take one file, and a namespace for those that have none", function()
+    it("apply_file and delete_file take one file, and a default namespace", function()
       local file = process.write(process.tmpname ".yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: placed}\ndata: {a: b}\n")
       local o = c:apply_file(file, { namespace = NS, manager = "helper" })[1]
@@ -340,7 +340,7 @@ metadata: {name: helpers-files}
       c:delete_file(file, { namespace = NS, wait = true })
     end)
 
-    it("apply_file names the file and the document in what goes wrong, before it sends anything", function()
+    it("apply_file names the file and the document of an error, before it sends a request", function()
       local function refused(text, what)
         local file = process.write(process.tmpname ".yaml",
           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: unsent, namespace: " .. NS .. "}\n---\n" .. text)
@@ -372,7 +372,7 @@ metadata: {name: helpers-files}
       assert.matches("it contains no objects", err.message, 1, true)
     end)
 
-    it("ensure_crd returns when the kind is served, again and again", function()
+    it("ensure_crd returns when the kind is served, and is idempotent", function()
       local definition = crd("ensure.kubelua.test", "nuts", "Nut")
       for _ = 1, 2 do
         local o = c:ensure_crd(definition)[1]
@@ -391,7 +391,7 @@ metadata: {name: helpers-files}
 
     -- ---------------------------------------------------------------- in a reconcile
 
-    it("ctx has those that do not wait for others, and kube those of objects", function()
+    it("ctx has the helpers that do not wait, and kube those of objects", function()
       local ns = controller.namespace(c, "helpers-ctx")
       local run = controller.start(s, [[
         local kube = require "kubelua"
@@ -467,7 +467,7 @@ metadata: {name: helpers-files}
       assert.equal("not_found", err.kind)
     end)
 
-    it("drain refuses what it may not take, all of it by name, before it evicts anything", function()
+    it("drain names all pods that it may not evict, before it evicts any", function()
       node "helpers-refuse"
       c:apply(pod("bare", { node = "helpers-refuse" }))
       c:apply(pod("data", { node = "helpers-refuse", owners = controlled(),
@@ -489,7 +489,7 @@ metadata: {name: helpers-files}
       end
     end)
 
-    it("drain evicts the rest, asks a budget again, and waits until the pods are gone", function()
+    it("drain evicts the rest, retries budgets, and waits until the pods are gone", function()
       node "helpers-drain"
       c:apply(pod("one", { node = "helpers-drain", owners = controlled() }))
       c:apply(pod("two", { node = "helpers-drain" }))
@@ -531,7 +531,7 @@ metadata: {name: helpers-files}
       assert.same({}, c:drain "helpers-drain")
     end)
 
-    it("drain ends with the names of those that are left when its time is over", function()
+    it("drain names the remaining pods at its timeout", function()
       node "helpers-late"
       c:apply(pod("stuck", { node = "helpers-late", owners = controlled() }))
       c:patch_status(c:get("v1/Pod", NS, "stuck"), { phase = "Running" })

@@ -43,7 +43,7 @@ describe("a hostile server of HTTP/2", function()
   end)
 
   for _, trick in ipairs(TRICKS) do
-    it("ends one request, and none to others: " .. trick, function()
+    it("ends one request, and none to other servers: " .. trick, function()
       -- One that has a body where the body cannot leave. Some floods keep both cores busy until it ends.
       local what = trick == "closed" and 'post(url, { body = "text",' or "get(url, {"
       local e = t:ask(([[local url = "https://127.0.0.1:%s/"

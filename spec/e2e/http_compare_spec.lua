@@ -69,7 +69,7 @@ return kube.controller {
 
   local function keeps_secrets(text) assert.is_nil(text:find("sesame", 1, true), text) end
 
-  it("are compared in the shadow by method, URL and body, and the candidate's stay here", function()
+  it("are compared in the shadow by method, URL and body; the candidate sends none", function()
     local socket = process.tmpname ".sock"
     run = controller.start(server, script(LIVE), "--allow-http", "--control", socket, "--shadow", candidate())
     told()

@@ -22,7 +22,7 @@ describe("ctx.http", function()
     if server then server:stop() end
   end)
 
-  it("sends what it is told to, and answers with a table", function()
+  it("sends the request and returns a table", function()
     local r = t:ask [[ return http:post(url .. "/echo?a=1", { json = { n = 1, list = { "x" } },
       query = { q = "a b&c", many = { 1, true } },
       headers = { ["X-Key"] = "k", ["X-Many"] = { "1", "2" } } }) ]]
@@ -43,7 +43,7 @@ describe("ctx.http", function()
     assert.equal("", t:ask "return http:head(url .. '/echo').body")
   end)
 
-  it("gives other bodies as they are", function()
+  it("returns other bodies unchanged", function()
     assert.equal("a text", t:ask "return http:get(url .. '/text').body")
     assert.equal(3, t:ask "return #http:get(url .. '/bytes').body")
     assert.equal("string", t:ask "return type(http:get(url .. '/echo', { raw = true }).body)")
@@ -51,7 +51,7 @@ describe("ctx.http", function()
       t:ask("return http:get(url .. '/broken')").error.message)
   end)
 
-  it("raises a status that is an error as the API's errors are raised", function()
+  it("raises an error status like errors of the API", function()
     local e = t:ask("return http:get(url .. '/status/404?token=hidden')").error
     assert.same({ "not_found", 404, 7.0, "GET" }, { e.kind, e.code, e.retry_after, e.verb })
     assert.match("GET " .. web.url .. "/status/404%?%.%.%.: the answer is 404: no:", e.message)
@@ -61,7 +61,7 @@ describe("ctx.http", function()
     assert.equal(404, t:ask "return http:get(url .. '/status/404', { expect = 404 }).status")
   end)
 
-  it("never tells what was in headers or queries", function()
+  it("never shows headers or queries", function()
     local e = t:ask("return http:get(url .. '/status/401?key=hush', { headers = { Authorization = \z
       'Bearer sesame-42' } })").error
     assert.equal("unauthorized", e.kind)
@@ -72,14 +72,14 @@ describe("ctx.http", function()
     assert.match("no: %*%*%*", e.message)
   end)
 
-  it("holds answers to a size and a time", function()
+  it("limits the size and time of answers", function()
     assert.equal(1000, t:ask "return #http:get(url .. '/big/1000', { max = 1000 }).body")
     assert.equal("too_big", t:ask("return http:get(url .. '/big/1001', { max = 1000 })").error.kind)
     assert.equal("too_big", t:ask("return http:get(url .. '/big/5000000')").error.kind)
     assert.equal("timeout", t:ask("return http:get(url .. '/hang', { timeout = '300ms' })").error.kind)
   end)
 
-  it("follows redirects where it is told to, and no further than the rules", function()
+  it("follows redirects if told to, within the rules", function()
     local target = ("http://localhost:%s/echo"):format(web.port)
     local e = t:ask("return http:get(url .. '/to?/echo')").error
     assert.same({ "server", 302 }, { e.kind, e.code })
@@ -123,7 +123,7 @@ describe("ctx.http", function()
   end)
 end)
 
-describe("ctx.http where it is not allowed", function()
+describe("ctx.http without permission", function()
   local server, client, web
   lazy_setup(function()
     server = servers.embedded {}
@@ -154,7 +154,7 @@ describe("ctx.http where it is not allowed", function()
     assert.truthy(log:find(('servers="%s, https://dns.example.com"'):format(web.url), 1, true), log)
   end)
 
-  it("does not go where a name resolves to an address that nobody means by a name", function()
+  it("rejects a name that resolves to a loopback or link-local address", function()
     local name = process.run "hostname":match "%S+"
     local loops = process.run("getent hosts " .. process.quote(name)):match "^(%S+)" or ""
     -- "localhost" is this machine's name for itself, and an address is itself
@@ -170,7 +170,7 @@ describe("ctx.http where it is not allowed", function()
     assert.is_nil(web:seen():find("rebound", 1, true))
   end)
 
-  it("makes no write of a read that is led elsewhere", function()
+  it("does not turn a read into a write by a redirect", function()
     local ns = controller.namespace(client, "led")
     local t = http.start_script(server, client, ns, [[
 local kube = require "kubelua"
@@ -230,7 +230,7 @@ describe("ctx.http beside the rest", function()
       headers = { Authorization = "Bearer sesame-42" } })
     return r.json.method .. " " .. r.status ]]
 
-  it("crosses the pipe of an isolated process, and its rules are held there", function()
+  it("works from an isolated process, whose parent enforces the rules", function()
     local t = http.start(server, client, controller.namespace(client, "pipe"), { web.url }, "--allow-http",
       "--isolate")
     assert.equal("POST 200", t:ask(QUESTION))
@@ -240,7 +240,7 @@ describe("ctx.http beside the rest", function()
     t:finish()
   end)
 
-  it("is recorded without what is secret, and replayed without a server", function()
+  it("is recorded without secrets, and replayed without a server", function()
     local tape, ns = process.tmpname ".tape", controller.namespace(client, "tape")
     local t = http.start(server, client, ns, { web.url }, "--allow-http", "--record", tape)
     assert.equal("POST 200", t:ask(QUESTION))
@@ -286,7 +286,7 @@ return kube.controller { name = "a", resource = "v1/Pod", reconcile = function()
       (process.run(KUBELUA .. " rbac " .. path)))
   end)
 
-  it("are refused where they are none", function()
+  it("are rejected if invalid", function()
     for rule, why in pairs {
       ['"a.example.com"'] = "http%[1%]: it does not begin with http",
       ['{ "https://u:p@a" }'] = "must not contain user and password",

@@ -43,7 +43,7 @@ describe("a stream of ctx.http", function()
 
   for _, how in ipairs { "", " isolate = true," } do
     local whom = how == "" and "" or ", to an isolated script"
-    it("comes line by line, until the callback has enough" .. whom, function()
+    it("arrives line by line, until the callback stops" .. whom, function()
       local t = start(how)
       assert.same({ lines = "line 1+line 2+the rest", status = 200, stopped = false, body = "none" },
         t:ask(LINES:format("/lines/2", 9)))
@@ -53,7 +53,7 @@ describe("a stream of ctx.http", function()
     end)
   end
 
-  it("comes as it is sent, of any length, and is closed when it is over", function()
+  it("arrives as sent, of any length, and is closed at its end", function()
     local t = start()
     assert.is_true(t:ask [[local n = 0
       http:get(url .. "/flow?1", { on_chunk = function(b) n = n + #b return n < 3000000 end })
@@ -74,7 +74,7 @@ describe("a stream of ctx.http", function()
     gone "/open?2"
   end)
 
-  it("waits as every call does, and its callback may call", function()
+  it("waits like every call, and its callback may make calls", function()
     local t = start("", "--grace-period", "100ms")
     client:create { kind = "v1/ConfigMap", namespace = t.ns, name = "forever", data = { ask =
       [[return http:get(url .. "/open?3", { timeout = "1h", on_line = function(line)
@@ -86,7 +86,7 @@ describe("a stream of ctx.http", function()
     assert.equal("a text", t:ask "return http:get(url .. '/text').body")       -- the same worker
   end)
 
-  it("ends with the run that reads it, wherever that is", function()
+  it("ends with the run that reads it", function()
     local t = start(' timeout = "500ms",')
     for i, body in ipairs { "", "ctx:sleep('1h')" } do
       local path = "/open?late" .. i
@@ -96,7 +96,7 @@ describe("a stream of ctx.http", function()
     end
   end)
 
-  it("is recorded and replayed, and leaves from a dry run where it reads", function()
+  it("is recorded and replayed, and is sent in a dry run if it reads", function()
     local ns, tape = controller.namespace(client, "streams"), process.tmpname ".tape"
     local socket = process.tmpname ".sock"
     local script = ([[
@@ -152,7 +152,7 @@ describe("a stream of kube.http", function()
   lazy_setup(function() web = http.web() end)
   lazy_teardown(function() if web then web:stop() end end)
 
-  it("has the words of ctx.http", function()
+  it("has the options of ctx.http", function()
     local lines = {}
     local r = kube.http:get(web.url .. "/to?/lines/2",
       { redirects = 1, on_line = function(l) lines[#lines + 1] = l end })
@@ -166,7 +166,7 @@ describe("a stream of kube.http", function()
       "'on_line' must be a function")
   end)
 
-  it("cuts lines that are too long, and gives empty ones", function()
+  it("cuts lines that are too long, and returns empty ones", function()
     local sizes = {}
     kube.http:get(web.url .. "/big/2500000", { on_line = function(l) sizes[#sizes + 1] = #l end })
     local sum = 0

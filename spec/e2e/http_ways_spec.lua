@@ -19,7 +19,7 @@ describe("ctx.http", function()
 
   local function namespace() return controller.namespace(client, "ways") end
 
-  it("trusts whom it is told to trust, shows its certificate, and keeps connections apart by both", function()
+  it("trusts the given CA, presents the given certificate, and separates connections by both", function()
     local ca, other = identities.ca "spec-web-ca", identities.ca "spec-other-ca"
     local cert = identities.certificate(ca, "/CN=web", "IP:127.0.0.1,DNS:dns.example.com")
     local mine = identities.certificate(ca, "/CN=kubelua")
@@ -63,7 +63,7 @@ describe("ctx.http", function()
     t:finish()
   end)
 
-  it("is counted, told by why, and of its writes in the log of writes", function()
+  it("is counted, shown by why, and its writes are in the write log", function()
     local web = http.web()
     finally(function() web:stop() end)
     local port, socket, effects = servers.free_port(), process.tmpname ".sock", process.tmpname ".effects"
@@ -93,7 +93,7 @@ describe("ctx.http", function()
     assert.is_nil(log:find('"GET"', 1, true))
   end)
 
-  it("lets reads alone leave from the shadow, and compares what was asked in a replay", function()
+  it("sends only reads from the shadow, and compares requests in a replay", function()
     local web = http.web()
     finally(function() web:stop() end)
     local ns, socket, tape = namespace(), process.tmpname ".sock", process.tmpname ".tape"

@@ -21,7 +21,7 @@ servers.each(function(name, start)
     lazy_setup(function() server = start { empty = true } end)          -- nobody else's objects
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("take little memory once they have settled, and go on working", function()
+    it("take little memory once settled, and keep working", function()
       local client = controller.client(server)
       local ns = controller.namespace(client, "idle")
       local many = { controller.answering(ns, "!") }
@@ -83,7 +83,7 @@ local function threads(pid)
 end
 
 describe("a thousand idle watches", function()
-  it("need no thread each and little memory, and all hear of a change", function()
+  it("need no thread each and little memory, and all see a change", function()
     local server, watches = servers.embedded(), {}
     finally(function()
       for _, s in ipairs(watches) do s:close() end

@@ -110,7 +110,7 @@ servers.each(function(name, start)
       assert.equal("watching", configs:stats().state)
     end)
 
-    it("tell handlers of what is there, of changes, and of the end", function()
+    it("call handlers for existing objects, changes and deletions", function()
       map "one"
       local configs = informers { namespace = NS }:informer "v1/ConfigMap"
       local heard, until_heard, handler = listener(configs)
@@ -128,7 +128,7 @@ servers.each(function(name, start)
       assert.same({ "+one=1i", "~one=1>2", "+two=1", "-one=2" }, heard)
     end)
 
-    it("make one of many changes while nobody polls, and forget what came and went", function()
+    it("merge changes between polls, and drop short-lived objects", function()
       map "kept"
       local configs = informers { namespace = NS }:informer "v1/ConfigMap"
       local heard, until_heard = listener(configs)
@@ -156,7 +156,7 @@ servers.each(function(name, start)
       assert.same({ "-reborn=1", "+reborn=again" }, { heard[4], heard[5] })
     end)
 
-    it("tell a late handler of what is there, and a removed one nothing", function()
+    it("call a late handler for existing objects, and a removed one never", function()
       map "a"
       local configs = informers { namespace = NS }:informer "v1/ConfigMap"
       local first, until_first, early = listener(configs)
@@ -173,7 +173,7 @@ servers.each(function(name, start)
       assert.same({ "+a=1i", "+b=1" }, late)
     end)
 
-    it("show every object again after the resync of each handler, by a clock that a program may own",
+    it("resend every object after each handler's resync, by a clock that a program may provide",
       function()
       map "a"
       local now = 0
@@ -199,7 +199,7 @@ servers.each(function(name, start)
       assert.same({ "+a=1i" }, never)
     end)
 
-    it("run handlers until one says stop, and hand on what a handler raises", function()
+    it("run handlers until one stops the loop, and pass on errors", function()
       map "a"
       local configs = informers { namespace = NS }:informer "v1/ConfigMap"
       local seen
@@ -268,7 +268,7 @@ servers.each(function(name, start)
       end, "has an index \"owner\" already", 1, true)
     end)
 
-    it("transform what they show: a draft is edited, false leaves an object out", function()
+    it("transform objects: a draft is edited, false skips an object", function()
       map("a", { a = "1", secret = "s" })
       map("hidden", { a = "2" })
       local failed = {}
@@ -308,7 +308,7 @@ servers.each(function(name, start)
       assert.equal("not_found", err.kind)
     end)
 
-    it("end when a hook of the host says so, as ^C does", function()
+    it("end when a hook of the host says so, as after ^C", function()
       map "a"
       informers { namespace = NS }:informer("v1/ConfigMap"):on { add = function() end }
       f:start()
@@ -340,7 +340,7 @@ servers.each(function(name, start)
       assert.is_nil(o("metadata.managedFields"))
     end)
 
-    it("let a function tweak what each kind is listed with", function()
+    it("let a function change the list options of each kind", function()
       map("a", nil, { labels = { pick = "me" } })
       map "b"
       local asked = {}
@@ -355,7 +355,7 @@ servers.each(function(name, start)
       assert.same({ NS .. "/a" }, configs:store():keys())
     end)
 
-    it("say what is wrong with a kind, and heal when it appears", function()
+    it("explain a missing kind, and recover when it appears", function()
       local errors = {}
       informers { labels = {}, on_watch_error = function(kind, err) errors[#errors + 1] = err end }
       local widgets = f:informer "informers.kubelua.test/v1/Widget"
@@ -422,7 +422,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("refuse what makes no sense", function()
+    it("reject invalid arguments", function()
       informers()
       local function refused(fn, what) assert.error_matches(fn, what, 1, true) end
       refused(function() kube.informers(c, { resync = "1ms" }) end, "at least 1s")
@@ -440,7 +440,7 @@ end)
 
 servers.only_real(function(name, start)
   describe("informers of " .. name, function()
-    it("tell that somebody may not read a kind, and sync when it is allowed", function()
+    it("report a missing right, and sync when it is granted", function()
       local s = start()
       local admin <close> = kube.connect { kubeconfig = s.kubeconfig }
       local nobody <close> = kube.connect { kubeconfig = s:kubeconfig_for(s.tokens.nobody) }

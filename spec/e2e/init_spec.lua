@@ -37,7 +37,7 @@ describe("kubelua init", function()
     end)
   end
 
-  it("gives the editor what it has to know, out of the binary", function()
+  it("gives the editor its annotations, from the binary", function()
     local dir = fresh()
     in_dir(dir, "init first")
     local said = process.run("diff -r lua/kubelua " .. process.quote(dir .. "/first/.annotations/kubelua"))
@@ -102,7 +102,7 @@ servers.each(function(name, start)
     lazy_setup(function() s = start {} end)
     lazy_teardown(function() s:stop() end)
 
-    it("is taken by the server", function()
+    it("is accepted by the server", function()
       local dir = fresh()
       in_dir(dir, "init init-spec --kind init-spec.example.com/v1/Greeting")
       local kubeconfig = process.run("realpath " .. process.quote(s.kubeconfig)):gsub("%s+$", "")
@@ -130,7 +130,7 @@ servers.only_real(function(name, start)
       s:stop()
     end)
 
-    it("comes up with one command, may all that it does, and its pods can be asked why", function()
+    it("starts with one command, has its rights, and answers why from its pods", function()
       local controller = require "support.controller"
       local wait = require "support.wait"
       local kube = require "kubelua"

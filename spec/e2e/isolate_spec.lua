@@ -201,7 +201,7 @@ servers.each(function(server_name, start)
     end
     local function whole(...) return begin((WHOLE:gsub("NS", ns)), ...) end
 
-    it("reads, writes, waits, remembers, logs and is asked for indexes and predicates as any other",
+    it("reads, writes, waits, remembers, logs, and provides indexes and predicates like any other",
       function()
       local run = whole()
       run:wait_for_log(20, "is running")
@@ -231,7 +231,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("lives on when the interpreter itself crashes, and says what it was", function()
+    it("survives a crash of the interpreter, and reports it", function()
       local run = whole()
       ask("crash", { wait = "3600" })
       run:wait_for_log(30, "waits")
@@ -241,14 +241,14 @@ servers.each(function(server_name, start)
       assert.truthy(run:log():find("was killed by signal 6", 1, true))
     end)
 
-    it("is what --isolate makes of every script", function()
+    it("is the mode of every script with --isolate", function()
       local run = begin((WHOLE:gsub("NS", ns):gsub("isolate = true, ", "")), "--isolate")
       ask("a", {})
       assert.equal("1 same ! 1 nil now a", answer "a")
       assert.is_true(#children(run) >= 1)
     end)
 
-    it("has another process for each generation, and none is left", function()
+    it("has one process per generation, and leaves none behind", function()
       local run = whole()
       ask("a", {})
       answer "a"
@@ -267,7 +267,7 @@ servers.each(function(server_name, start)
     end)
 
     if server_name == servers.EMBEDDED then -- no server is involved
-      it("spends its budgets as any other, and overflows its stacks", function()
+      it("has budgets like any other, and may overflow its stack", function()
         local run = begin((WANTS:gsub("NS", ns)))
         for _, case in ipairs(CASES) do
           ask(case[1], { want = case[1] })
@@ -309,13 +309,13 @@ servers.each(function(server_name, start)
 end)
 
 describe("isolation", function()
-  it("is refused where kubelua did not start the process", function()
+  it("is rejected if kubelua did not start the process", function()
     local out, code = process.run(KUBELUA .. " --isolated-child")
     assert.equal(2, code)
     assert.matches("is internal: kubelua starts it", out)
   end)
 
-  it("is told as a word of the spec that is true or false", function()
+  it("is a boolean of the spec", function()
     local path = process.write(process.tmpname ".lua",
       'return require("kubelua").controller { name = "x", resource = "v1/ConfigMap", isolate = "yes", \z
         reconcile = function() end }')

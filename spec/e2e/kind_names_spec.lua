@@ -37,7 +37,7 @@ widgets.each("kind-names-spec", function(t)
     for _, name in ipairs { "old-a", "old-b", "old-c" } do assert.is_false(exists("cm", name), name) end
   end)
 
-  it("a name that no kind has is refused by the server's kinds", function()
+  it("an unknown name is rejected, with the server's kinds", function()
     t.widget("w", {})
     t.run [[
       reconcile = function(obj, ctx)

@@ -230,7 +230,7 @@ describe("the embedded server beside its garbage collector", function()
     assert.equal(201, pod("d", { requests = { cpu = "1" } }))
   end)
 
-  it("gives claims the class that says it is for them", function()
+  it("gives claims the default class", function()
     local function class(name, more)
       ask(s, "POST", STORAGE, { metadata = both.merge({ name = name }, more), provisioner = "x" })
     end
@@ -247,7 +247,7 @@ describe("the embedded server beside its garbage collector", function()
     assert.equal("plain", claim("d", { storageClassName = "plain" }))
   end)
 
-  it("gives pods the priority of the class that says it is for all", function()
+  it("gives pods the priority of the default class", function()
     ask(s, "POST", CLASSES, { metadata = { name = "usual" }, value = 7, globalDefault = true })
     local spec = ask(s, "POST", "/api/v1/namespaces/default/pods", { metadata = { name = "p" },
       spec = { containers = { container() } } }).body.spec

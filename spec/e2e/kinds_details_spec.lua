@@ -181,7 +181,7 @@ servers.only_real(function(_, real)
         assert.equal("", table.concat(found, "\n"))
       end)
     end
-    it("are of an authority that is none", function()
+    it("name an invalid signer", function()
       assert.equal("InvalidCABundle", answers[1].conditions[2].reason)
     end)
   end)

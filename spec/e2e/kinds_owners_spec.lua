@@ -120,7 +120,7 @@ describe("the garbage collector of the embedded server", function()
   end
   local BLOCKS = { blockOwnerDeletion = true }
 
-  it("takes dependents along, and theirs", function()
+  it("deletes dependents, and their dependents", function()
     local w = world()
     local a = w.make "a"
     local b = w.make("b", { ref(a) })
@@ -130,7 +130,7 @@ describe("the garbage collector of the embedded server", function()
     assert.is_nil(w.get "c")
   end)
 
-  it("keeps who has another owner, without the reference to the one that went", function()
+  it("keeps an object with another owner, without the dangling reference", function()
     local w = world()
     local a, b = w.make "a", w.make "b"
     w.make("c", { ref(a), ref(b) })
@@ -140,7 +140,7 @@ describe("the garbage collector of the embedded server", function()
     assert.is_nil(w.get "c")
   end)
 
-  it("lets dependents go that are orphaned", function()
+  it("keeps orphaned dependents", function()
     local w = world()
     local a = w.make "a"
     local b = w.make("b", { ref(a) })
@@ -180,7 +180,7 @@ describe("the garbage collector of the embedded server", function()
     assert.is_nil(w.get "a")
   end)
 
-  it("releases from a foreground deletion who has another owner", function()
+  it("releases a dependent with another owner from a foreground deletion", function()
     local w = world()
     local a, b = w.make "a", w.make "b"
     w.make("c", { ref(a, BLOCKS), ref(b) })
@@ -189,7 +189,7 @@ describe("the garbage collector of the embedded server", function()
     assert.same({ ref(b) }, w.get "c".metadata.ownerReferences)
   end)
 
-  it("ends a foreground deletion of a circle", function()
+  it("ends a foreground deletion of a cycle", function()
     local w = world()
     local a = w.make "a"
     local b = w.make("b", { ref(a, BLOCKS) })
@@ -199,7 +199,7 @@ describe("the garbage collector of the embedded server", function()
     assert.is_nil(w.get "b")
   end)
 
-  it("deletes who names an owner of another uid, or one that is not there", function()
+  it("deletes an object whose owner has another uid or is missing", function()
     local w = world()
     local a = w.make "a"
     w.make("wrong", { ref(a, { uid = "other" }) })
@@ -219,13 +219,13 @@ describe("the garbage collector of the embedded server", function()
     assert.is_table(w.get "a")
   end)
 
-  it("leaves who names an owner of an unknown kind", function()
+  it("keeps an object whose owner has an unknown kind", function()
     local w = world()
     w.make("b", { { apiVersion = "example.com/v1", kind = "Ghost", name = "g", uid = "u" } })
     assert.is_table(w.get "b")
   end)
 
-  it("leaves an object of the cluster that names an owner in a namespace", function()
+  it("keeps a cluster-scoped object whose owner is in a namespace", function()
     local w = world()
     local a = w.make "a"
     ask("POST", "/api/v1/namespaces", { metadata = { name = "owned", ownerReferences = { ref(a) } } })
@@ -233,7 +233,7 @@ describe("the garbage collector of the embedded server", function()
     assert.equal("Active", ask("GET", "/api/v1/namespaces/owned").status.phase)
   end)
 
-  it("takes dependents of custom resources along when their definition goes", function()
+  it("deletes dependents of custom resources with their definition", function()
     local w = world()
     local group = "apis/collect.example.com/v1"
     ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
@@ -269,7 +269,7 @@ describe("the garbage collector of the embedded server", function()
 end)
 
 describe("the garbage collector and what was loaded", function()
-  it("looks at it when its owner goes, and not before", function()
+  it("checks it when its owner is deleted, and not before", function()
     local process = require "support.process"
     local file = process.write(process.tmpname ".json",
       json.encode { apiVersion = "v1", kind = "List", items = {

@@ -89,7 +89,7 @@ servers.each(function(name, start)
       return server:kubeconfig_for(server.tokens.nobody)
     end
 
-    it("tells who would be evicted, once, and when that is over; nobody is", function()
+    it("reports once which pods would be evicted, and when that ends; evicts none", function()
       measure "3Gi"
       run = controller.start({ kubeconfig = kubeconfig() }, copy())
       await_condition "Quiet"

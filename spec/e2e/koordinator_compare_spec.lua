@@ -89,7 +89,7 @@ servers.each(function(name, start)
       return table.concat(said, "\n")
     end
 
-    it("tells what stands on a node and what the policy would have written, as a case that runs", function()
+    it("reports a node's values and the policy's, as an executable case", function()
       local before = client:get(NODE, NAME).metadata.resourceVersion
       run = controller.start({ kubeconfig = kubeconfig("compare.lua", "compare-noderesource") }, copy())
       local data = report(run, "koordinator-compare")
@@ -103,7 +103,7 @@ servers.each(function(name, start)
       assert.is_nil(run:log():find("ERROR", 1, true), run:log())
     end)
 
-    it("tells in which fields a node's agent is told otherwise, and writes none of them", function()
+    it("reports fields in which a node's agent gets other values, and writes none", function()
       local there = client:create { kind = SLO, name = NAME,
         spec = { cpuBurstStrategy = { policy = "auto" } } }
       run = controller.start({ kubeconfig = kubeconfig("compareagents.lua", "compare-agents") },
@@ -117,7 +117,7 @@ servers.each(function(name, start)
       assert.is_nil(run:log():find("ERROR", 1, true), run:log())
     end)
 
-    it("tells what a quota carries and what the policy would have written, as a case that runs", function()
+    it("reports a quota's values and the policy's, as an executable case", function()
       local labels = { ["quota.scheduling.koordinator.sh/parent"] = "koordinator-root-quota" }
       local there = client:create { kind = QUOTA, namespace = SYSTEM, name = NAME, labels = labels,
         annotations = { ["quota.scheduling.koordinator.sh/runtime"] = '{"cpu":"7"}' },
@@ -135,7 +135,7 @@ servers.each(function(name, start)
       client:delete(QUOTA, SYSTEM, NAME)
     end)
 
-    it("tells of a pod that was bound to a node that the policy refuses, as a case that runs", function()
+    it("reports a pod bound to a node that the policy rejects, as an executable case", function()
       local script = policies.changed("comparescheduler.lua", { ['every = "10s"'] = 'every = "1s"' })
       run = controller.start({ kubeconfig = kubeconfig("comparescheduler.lua", "compare-scheduler") }, script)
       assert.matches("disagreements: 0", report(run, "koordinator-compare-scheduler")["report.txt"], 1, true)

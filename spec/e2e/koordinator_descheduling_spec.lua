@@ -87,7 +87,7 @@ servers.each(function(name, start)
       return out
     end
 
-    it("decide once, write what is due, and rest", function()
+    it("decide once, write, and settle", function()
       local dir, scripts = copy(), {}
       for i, script in ipairs(SCRIPTS) do scripts[i] = ("%s/%s.lua"):format(dir, script) end
       run = controller.start({ kubeconfig = kubeconfig() }, scripts[1], scripts[2], scripts[3],

@@ -554,7 +554,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("of webhooks answer, as long as their service accounts may what is printed", function()
+    it("of webhooks answer with the printed rights", function()
       for _, policy in ipairs(WEBHOOKS) do
         policy.prepare(client)
         policy.replicas = { one = replica(server, path_of(policy), printed[policy], "one") }

@@ -111,7 +111,7 @@ servers.each(function(name, start)
       end
     end
 
-    it("moves a pod off a node that is used too much, with a reload and a restart in the middle", function()
+    it("moves a pod off an overloaded node, across a reload and a restart", function()
       local config, scripts = kubeconfig(), {}
       for i, script in ipairs(SCRIPTS) do scripts[i] = dir .. "/" .. script .. ".lua" end
       local function begin()

@@ -58,7 +58,7 @@ servers.each(function(server_name, start)
       client:patch(client:get(MAP, NS, NAME), { data = { [case.key] = case.configure(n) } })
     end
 
-    it("noderesource offers devices, rests, and takes new logic in the middle", function()
+    it("noderesource offers devices, settles, and takes a reload", function()
       local function offers(value)
         wait.until_true(policies.PATIENCE, ("n2 offers %s of a GPU"):format(value), function()
           local got = client:get(NODE, "n2")("status.allocatable", "koordinator.sh/gpu")

@@ -54,7 +54,7 @@ servers.each(function(server_name, start)
       assert.equal("BE", made.metadata.labels[QOS])
     end
 
-    it("make batch pods of new pods, and refuse what cannot be", function()
+    it("make new pods batch pods, and reject invalid ones", function()
       await_colocated "probe"
       assert_colocated "first"
       local ok, e = pcall(client.create, client, pod("bad", nil, { ["kubernetes.io/batch-cpu"] = "1" }))
@@ -63,7 +63,7 @@ servers.each(function(server_name, start)
       assert.matches("must specify koordinator QoS BE", e.message, 1, true)
     end)
 
-    it("change nothing when a pod that they made is written again", function()
+    it("change nothing when their own pod is written again", function()
       local before = client:get(POD, "default", "first")
       client:patch(before, { metadata = { annotations = { looked = "at" } } })
       local after = client:get(POD, "default", "first")
@@ -81,7 +81,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("take new logic in the middle", function()
+    it("take a reload", function()
       policies.save(run, dir .. "/colocationprofile/mutate.lua")
       assert_colocated "second"
     end)

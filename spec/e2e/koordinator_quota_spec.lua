@@ -73,7 +73,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("divide a node among teams, and rest", function()
+    it("divide a node among teams, and settle", function()
       client:create(quota("org", "koordinator-root-quota", "10", "10", { ["is-parent"] = "true" }))
       client:create(quota("a", "org", "6", "10"))
       client:create(quota("b", "org", "4", "10"))
@@ -89,7 +89,7 @@ servers.each(function(name, start)
       rests("elasticquota", { QUOTA })
     end)
 
-    it("take new logic in the middle, and go on from what is there", function()
+    it("take a reload, and continue from the current state", function()
       begin "elasticquota.lua"
       run:wait_for_log(policies.PATIENCE, "serving metrics")
       policies.save(run, dir .. "/elasticquota/share.lua")
@@ -98,7 +98,7 @@ servers.each(function(name, start)
       rests("elasticquota", { QUOTA })
     end)
 
-    it("make the root quota of a profile, keep it as large as its nodes, and rest", function()
+    it("create the root quota of a profile, resize it with its nodes, and settle", function()
       client:create { kind = PROFILE, namespace = NS, name = "pool", spec = { quotaName = "pool-root",
         nodeSelector = { matchLabels = { zone = "a" } } } }
       begin "quotaprofile.lua"
@@ -171,7 +171,7 @@ servers.each(function(name, start)
       assert.matches(text, tostring(why), 1, true)
     end
 
-    it("fill in defaults, and keep a tree a tree", function()
+    it("fill in defaults, and keep the tree consistent", function()
       client:create(quota("org", nil, "10", "10", { ["is-parent"] = "true" }))
       local org = client:get(QUOTA, NS, "org")
       assert.equal("koordinator-root-quota", org.metadata.labels[PREFIX .. "parent"])
@@ -184,7 +184,7 @@ servers.each(function(name, start)
       client:delete(QUOTA, NS, "b")
     end)
 
-    it("let no pod into a quota of quotas, and no quota go that has pods", function()
+    it("keep pods out of a parent quota, and keep a quota with pods", function()
       local function await_refusal()
         local ok, why = kube.try(client.create, client, pod("p", "org", "1"), { dry_run = true })
         return not ok and tostring(why):find("is a parent of quotas", 1, true)

@@ -86,7 +86,7 @@ servers.each(function(name, start)
       return server:kubeconfig_for(server.tokens.nobody)
     end
 
-    it("fills it, and goes on from its checkpoint when another process begins", function()
+    it("writes recommendations, and another process continues from its checkpoint", function()
       local config, path = kubeconfig(), copy()
       run = controller.start({ kubeconfig = config }, path)
       measure(1)

@@ -88,7 +88,8 @@ servers.each(function(name, start)
       return condition and condition.status == "False" and condition.message
     end
 
-    it("binds pods where there is room, and says why there is none, across a reload and a restart", function()
+    it("binds pods to nodes with room, and reports why there is none, across a reload and a \z
+      restart", function()
       local config, path = kubeconfig(), policies.copy() .. "/scheduler.lua"
       local function begin()
         run = controller.start({ kubeconfig = config }, path)

@@ -240,7 +240,7 @@ spec: {cronSpec: "* *", gone: "x", itms: []}
       return out:lower()
     end
 
-    it("lets clients keep a document for as long as its hash stands", function()
+    it("lets clients cache a document by its hash", function()
       local index = own:must_kubectl("get", "--raw", "/openapi/v3")
       local url = json.decode(index).paths["apis/apps/v1"].serverRelativeURL
       local kept = head(own, url)
@@ -254,7 +254,7 @@ spec: {cronSpec: "* *", gone: "x", itms: []}
       assert.matches("cache-control: no-cache", head(own, "/openapi/v3/apis/apps/v1"), 1, true)
     end)
 
-    it("answers 406 to forms that it has not, 404 to groups that it has not", function()
+    it("answers 406 to unknown formats, 404 to unknown groups", function()
       assert.matches(" 406 ", head(own, "/openapi/v2", "-H 'Accept: application/yaml'"), 1, true)
       assert.matches(" 406 ", head(own, "/openapi/v3/api/v1", "-H 'Accept: application/yaml'"), 1, true)
       assert.matches(" 404 ", head(own, "/openapi/v3/apis/nothing/v1"), 1, true)

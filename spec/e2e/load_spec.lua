@@ -37,19 +37,19 @@ local function map(name, more) return ('{"metadata":{"name":"%s"}%s}'):format(na
 local TYPE = ',"apiVersion":"v1","kind":"ConfigMap"'
 
 describe("a file to load", function()
-  it("may be a list whose items have types", function()
+  it("can be a list whose items have types", function()
     local text = '{"kind":"List","apiVersion":"v1","items":[%s,%s]}'
     assert.equal("a b", loaded(text:format(map("a", TYPE), map("b", TYPE))))
   end)
 
-  it("may be a list of a kind, which it tells before its items or behind them", function()
+  it("can be a list of a kind, named before or after the items", function()
     for _, text in ipairs { '{"kind":"ConfigMapList","apiVersion":"v1","items":[%s,%s]}',
       '{"items":[%s,%s],"kind":"ConfigMapList","apiVersion":"v1"}' } do
       assert.equal("a b", loaded(text:format(map "a", map "b")))
     end
   end)
 
-  it("has definitions before what they define, wherever they are", function()
+  it("loads definitions first, wherever they are", function()
     local rack = "apiVersion: load.kubelua.dev/v1\nkind: Rack\nmetadata: {name: a}\nitems: [{x: 1}]\n"
     local path = process.write(process.tmpname ".yaml", rack .. "---\n" .. RACKS)
     local one = process.write(process.tmpname ".json",
@@ -62,12 +62,12 @@ describe("a file to load", function()
     s:stop()
   end)
 
-  it("may be several documents, or a list of nothing", function()
+  it("can be several documents, or an empty list", function()
     assert.equal("a b", loaded(map("a", TYPE) .. "\n---\n" .. map("b", TYPE)))
     assert.equal("", loaded '{"kind":"List","apiVersion":"v1","items":[]}')
   end)
 
-  it("may be JSON and YAML in turns, and YAML that begins like JSON", function()
+  it("can mix JSON and YAML, and YAML that begins like JSON", function()
     local yaml = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"
     local list = '{"items":[%s],"kind":"ConfigMapList","apiVersion":"v1"}'
     assert.equal("a b c", loaded(list:format(map "a") .. "\n---\n" .. yaml .. "---\n" .. map("c", TYPE)))
@@ -78,7 +78,7 @@ describe("a file to load", function()
       .. "---\n" .. map("b", TYPE)))
   end)
 
-  it("may be JSON whose texts are no YAML", function()
+  it("can be JSON whose strings are not valid YAML", function()
     local text = map("a", [[,"apiVersion":"v1","kind":"ConfigMap","data":{"k":"\ud83d\ude00 \/"}]])
     assert.equal("a", loaded(text))
   end)
@@ -104,7 +104,7 @@ describe("a file to load", function()
     end)
   end
 
-  it("may be a pipe of a shell, or a FIFO", function()
+  it("can be a shell pipe, or a FIFO", function()
     local text = process.write(process.tmpname ".json",
       ('{"kind":"List","apiVersion":"v1","items":[%s,%s]}'):format(map("a", TYPE), map("b", TYPE)))
     local fifo, log = process.tmpname ".fifo", process.tmpname ".log"
@@ -115,7 +115,7 @@ describe("a file to load", function()
   end)
 
   -- The text between the objects here is large, like most of a dump. A pipe cannot be read twice.
-  it("is never held whole", function()
+  it("is never held in memory as a whole", function()
     local MB = 192
     local forms = {
       [".json"] = ([[{ printf '{"kind":"List","apiVersion":"v1","items":[%s,';

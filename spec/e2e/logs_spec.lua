@@ -45,14 +45,14 @@ servers.only_real(function(name, start)
       return lines_of(c:logs(ns .. "/web", opts))
     end
 
-    it("are lines without their newlines, of the container that was named", function()
+    it("are lines without newlines, from the named container", function()
       assert.same({ "one", "two", "three" }, web())
       assert.same({ "beside" }, web { container = "side" })
       assert.same({ "one", "two", "three" }, lines_of(c:logs(c:get("v1/Pod", ns, "web"),
         { container = "main" })))
     end)
 
-    it("know tail, since_time, timestamps, limit_bytes and previous", function()
+    it("support tail, since_time, timestamps, limit_bytes and previous", function()
       assert.same({ "two", "three" }, web { tail = 2 })
       assert.same({}, web { tail = 0 })
       assert.same({ "three" }, web { since_time = "2026-01-02T15:04:07Z" })
@@ -62,13 +62,13 @@ servers.only_real(function(name, start)
       assert.same({ "before the crash" }, web { previous = true })
     end)
 
-    it("keep bytes that are no UTF-8, zero bytes, and a last line without a newline", function()
+    it("keep invalid UTF-8, zero bytes, and a last line without a newline", function()
       kubelet:pod(ns, "odd", { main = "2026-01-02T15:04:05Z \xff\xfe\0|\n2026-01-02T15:04:05Z \z
         \n2026-01-02T15:04:05Z end" })
       assert.same({ "\xff\xfe\0|", "", "end" }, lines_of(c:logs(ns .. "/odd")))
     end)
 
-    it("hand out an endless line in pieces of 1 MiB", function()
+    it("split an endless line into pieces of 1 MiB", function()
       kubelet:pod(ns, "long", { main = "2026-01-02T15:04:05Z " .. ("x"):rep(2500000)
         .. "\n2026-01-02T15:04:05Z short\n" })
       local sizes = {}
@@ -102,7 +102,7 @@ servers.only_real(function(name, start)
       assert.same({ "one" }, { (c:logs(ns .. "/web", { container = "main" })()) })
     end)
 
-    it("wait in the network while nobody reads, and lose nothing", function()
+    it("wait in the network while not read, and lose nothing", function()
       local count = 60000
       local all = {}
       for i = 1, count do all[i] = ("2026-01-02T15:04:05Z line %06d %s\n"):format(i, ("."):rep(200)) end
@@ -123,7 +123,7 @@ servers.only_real(function(name, start)
       assert.equal(count, n)
     end)
 
-    it("go on after a broken connection with resume, without gaps or repeats", function()
+    it("continue after a broken connection with resume, without gaps or repeats", function()
       local own = servers.real { own = true }
       finally(function() own:stop() end)
       local node = assert(own:kubelet())
@@ -144,7 +144,7 @@ servers.only_real(function(name, start)
       assert.same({ "a", "b", "c", "d", "e" }, seen)
     end)
 
-    it("raise what the server says of a container that is not there", function()
+    it("raise the server's error for a missing container", function()
       local err = raised(web, { container = "nope" })
       assert.equal(400, err.code)
       assert.matches("container nope is not valid for pod web", err.message, 1, true)
@@ -158,14 +158,14 @@ servers.only_real(function(name, start)
       assert.matches("previous terminated container", err.message, 1, true)
     end)
 
-    it("name the missing rule when they may not be read", function()
+    it("name the missing rule when they are forbidden", function()
       local nobody <close> = kube.connect { kubeconfig = server:kubeconfig_for(server.tokens.nobody) }
       local err = raised(lines_of, nobody:logs(ns .. "/web"))
       assert.equal("forbidden", err.kind)
       assert.matches('verb "get" on resource "pods/log"', err.message, 1, true)
     end)
 
-    it("say what is wrong with their options before anything is sent", function()
+    it("reject invalid options before they send a request", function()
       assert.matches("unknown option 'tails'; did you mean 'tail'", raised(c.logs, c, "web", { tails = 1 }),
         1, true)
       assert.matches("since and since_time exclude each other",
@@ -183,7 +183,7 @@ servers.only_real(function(name, start)
       assert.equal("cancelled", raised(next_line).kind)
     end)
 
-    it("use no connection that is left open", function()
+    it("leave no connection open", function()
       local client <close> = kube.connect { kubeconfig = server.kubeconfig }
       for _ = 1, 20 do
         for line in client:logs(ns .. "/web", { container = "main", follow = true }) do

@@ -72,8 +72,7 @@ servers.each(function(name, start)
       run = nil
     end)
 
-    it("makes the jobs that are due and no second ones, with a reload in the middle and no more rights than \z
-      it needs", function()
+    it("creates each job once, across a reload, with only the needed rights", function()
       local kubeconfig = server.kubeconfig
       if name:find "kube%-apiserver" then
         local role, code = process.run(KUBELUA .. " rbac --record --crds controllers/koordinator/crds "

@@ -91,7 +91,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("tells how its controllers are, in the program's own thread", function()
+    it("reports the state of its controllers, in the program's own thread", function()
       local told = 0
       local m = manager { controllers = { { name = "hello.lua", source = HELLO } }, on_change = function(m)
         assert.equal("hello", m:controllers()[1].name)
@@ -141,7 +141,7 @@ servers.each(function(name, start)
       assert.is_true(handler:synced())
     end)
 
-    it("takes new logic when told to, and says why it does not", function()
+    it("reloads when told to, and reports why it could not", function()
       local path = process.write(process.tmpname ".lua", HELLO)
       local m <close> = manager { controllers = { path } }
       m:start()
@@ -158,7 +158,7 @@ servers.each(function(name, start)
       step_until(m, "the new greeting", function() return greeting "morning" == "Good morning, world!" end)
     end)
 
-    it("leads by a lease that it gives back, writes nothing in a dry run, takes params", function()
+    it("leads by a lease that it releases, writes nothing in a dry run, takes params", function()
       local m = manager { controllers = { { name = "hello.lua", source = HELLO } }, dry_run = true }
       m:start()
       card "dry"
@@ -177,7 +177,7 @@ servers.each(function(name, start)
       assert.equal("", client:get("coordination.k8s.io/v1/Lease", ns, "hello").spec.holderIdentity or "")
     end)
 
-    it("lets ctx.http leave where its client is told to", function()
+    it("allows ctx.http as its client is configured", function()
       local web = http.web()
       finally(function() web:stop() end)
       local script = HELLO:gsub('name = "hello"', ("%%0, http = %q"):format(web.url)):gsub("ctx:patch",
@@ -198,7 +198,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("runs controllers that the program made, with what their functions use", function()
+    it("runs controllers made by the program, with their upvalues", function()
       local words, mark = { hello = "Good day" }, "?"
       local function polite(who)
         return words.hello .. ", " .. who .. mark
@@ -250,7 +250,7 @@ servers.each(function(name, start)
       m:stop()
     end)
 
-    it("stops while the program can be interrupted, which then leaves no run its grace", function()
+    it("stops interruptibly; an interrupt ends the grace period", function()
       local program = process.write(process.tmpname ".lua", ([[
         local kube = require "kubelua"
         local c = kube.connect { kubeconfig = %q, cache_dir = false }
@@ -303,7 +303,7 @@ describe("kube.manager", function()
   lazy_setup(function() c = kube.connect { server = "http://127.0.0.1:1", cache_dir = false } end)
   lazy_teardown(function() c:close() end)
 
-  it("copies a function with as many locals as a copy may have, and no more", function()
+  it("copies a function with up to the maximum of locals", function()
     local function copied(n)
       local names, values = {}, {}
       for i = 1, n do names[i], values[i] = "v" .. i, i end
@@ -318,7 +318,7 @@ describe("kube.manager", function()
     assert.match("its functions use 151 locals and functions, 150 at most", tostring(why))
   end)
 
-  it("says what is wrong with what it is given", function()
+  it("explains invalid arguments", function()
     local function made(reconcile)
       return kube.controller { name = "x", resource = "v1/Pod", reconcile = reconcile }
     end
@@ -361,7 +361,7 @@ describe("kube.manager", function()
     end
   end)
 
-  it("answers a mistyped call with the one that was meant", function()
+  it("suggests the nearest name for a mistyped call", function()
     local d <close> = kube.connect { server = "http://127.0.0.1:1", cache_dir = false }
     local m <close> = kube.manager { client = d }
     assert.error_matches(function() m:strat() end,

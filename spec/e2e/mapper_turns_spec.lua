@@ -30,7 +30,7 @@ return {
 ]]
 
 servers.each_long(function(name, start)
-  it("a slow mapping function takes its turn behind those of others, against " .. name, function()
+  it("a slow mapping function does not delay others, against " .. name, function()
     local server = start {}
     finally(function() server:stop() end)
     local client = controller.client(server)

@@ -96,7 +96,7 @@ servers.each(function(server_name, start)
       if server then server:stop() end
     end)
 
-    it("come in what was asked for, or not at all", function()
+    it("come in the requested format, or not at all", function()
       for _, case in ipairs(CASES) do
         local path, accept, code, media, message = table.unpack(case)
         local where = path .. " as " .. accept
@@ -114,7 +114,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("have in the rows of a table as much of each object as was asked for", function()
+    it("have in table rows the requested part of each object", function()
       local function object(include)
         local rows = api:get(OBJECT .. include, { "Accept: application/json" .. TABLE }).body.rows
         assert.equal(1, #rows)
@@ -156,7 +156,7 @@ servers.each(function(server_name, start)
       assert.is_truthy(none.text:find('namespaces "none" not found', 1, true))
     end)
 
-    it("have no bytes that are none: those are refused when they come", function()
+    it("have no invalid UTF-8: requests with it are rejected", function()
       for text, at in pairs { ["?"] = 0, ["abc=d"] = 4, ["YWJj*"] = 4 } do
         local r = api:post("/api/v1/namespaces/default/secrets",
           { metadata = { name = "bytes" }, data = { k = text } })
@@ -167,7 +167,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("come in gzip's form where they are large and the client takes that", function()
+    it("are compressed if they are large and the client accepts gzip", function()
       local path = "/api/v1/namespaces/default/configmaps"
       local cards = { { "media-large", 140000 }, { "media-small", 100 } }
       for _, card in ipairs(cards) do
@@ -227,7 +227,7 @@ servers.each(function(server_name, start)
         1, true))
     end)
 
-    it("tell apart an API without the resource and a path without an API", function()
+    it("distinguish an API without the resource from a path without an API", function()
       for _, path in ipairs { "/nope", "/apis/none.example/v1", "/apis/media.example.com/v1/x",
         "/apis/media.example.com/v9/gadgets" } do
         local r = api:get(path)
@@ -242,7 +242,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("take bodies of three media types, and name them to who sends another", function()
+    it("accept bodies of three media types, and name them for any other", function()
       for _, path in ipairs { "/api/v1/namespaces/default/configmaps", CUSTOMS } do
         for _, media in ipairs { "text/plain", "application/cbor" } do
           local r = api:post(path, "{}", { "Content-Type: " .. media })

@@ -40,7 +40,7 @@ describe("what a script counts", function()
     return ((t:runs("a")[1].message or ""):gsub("^.-:%d+: ", ""))
   end
 
-  it("is there for a test, by its labels", function()
+  it("can be read in a test, by its labels", function()
     start([[
       local seen = kube.counter { name = "seen_total", help = "Seen.", labels = { "ns", "ok" } }
       local keys = kube.gauge { name = "keys", help = "Keys.", labels = { "name" } }
@@ -60,13 +60,13 @@ describe("what a script counts", function()
     assert.is_nil(t:metric "nothing")
   end)
 
-  it("comes from modules and handles that are handed on", function()
+  it("works in modules and through passed handles", function()
     start([[local made = kube.counter { name = "made_total", help = "Made." }
       local function count(with) with:inc() end]], "count(made)")
     assert.equal(2, t:metric "made_total")
   end)
 
-  it("is declared in full, or refused with the way out", function()
+  it("needs a complete declaration, or the error says how", function()
     local C = 'kube.counter { name = %s, help = "x" }'
     for text, why in pairs {
       ["kube.counter()"] = 'kube.counter takes a table, { name = ..., help = ... }, got nothing',
@@ -110,7 +110,7 @@ describe("what a script counts", function()
     end
   end)
 
-  it("is counted in full, or the run says what is missing", function()
+  it("needs all labels, or the run says which are missing", function()
     local L = 'local c = kube.counter { name = "c", help = "x", labels = { "zone" } } \z
       local g = kube.gauge { name = "g", help = "x" }'
     for body, why in pairs {
@@ -137,7 +137,7 @@ describe("what a script counts", function()
     end
   end)
 
-  it("cannot be counted by a function that is asked for its answer alone", function()
+  it("cannot be counted in functions that only return an answer", function()
     local ok, why = pcall(start, [[local g = kube.gauge { name = "g", help = "x" } g:set(1)]])
     assert.is_false(ok)
     assert.matches("what a metric counts is available only during a reconcile", tostring(why))
@@ -193,7 +193,7 @@ servers.each(function(name, start)
     end
 
     for _, how in ipairs { "in its own process", "isolated" } do
-      it("is in /metrics, keeps its figures at a reload, and is bounded: " .. how, function()
+      it("is in /metrics, survives a reload, and is bounded: " .. how, function()
         local more = how == "isolated" and "isolate = true," or ""
         local path = process.write(process.tmpname ".lua", script(more, "Maps."))
         local run = controller.start(server, path, "--metrics-bind-address", "127.0.0.1:0")
@@ -222,7 +222,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("belongs to two scripts that say the same, and a third that does not is refused", function()
+    it("can be shared by scripts with equal declarations, and only by those", function()
       local function other(controller_name, kind, help)
         return process.write(process.tmpname ".lua", ([[
           local kube = require "kubelua"

@@ -70,7 +70,7 @@ servers.each(function(name, start)
       return err
     end
 
-    it("has lists where {} stood for one, and integers where 3.0 did", function()
+    it("has lists for {}, and integers for 3.0", function()
       local o = c:create {
         apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "empties", namespace = NS,
           finalizers = {} },
@@ -93,8 +93,8 @@ servers.each(function(name, start)
       assert.equal('{"b":[1],"c":[]}', tostring(g.spec.map))
     end)
 
-    it("takes what the server takes: quantities, ports by name or number, fields nobody listed where they \z
-      are welcome", function()
+    it("accepts what the server accepts: quantities, ports by name or number, preserved unknown \z
+      fields", function()
       c:create { kind = "v1/Pod", namespace = NS, name = "takes", spec = { containers = { {
         name = "a", image = "i", resources = { limits = { cpu = 1, memory = "64Mi" },
           requests = { cpu = 0.5 } },
@@ -114,7 +114,7 @@ servers.each(function(name, start)
       assert.is_true(#c:get("gadgets." .. GROUP, NS, "takes").metadata.managedFields > 0)
     end)
 
-    it("does not leave with a field that is misspelt", function()
+    it("is not sent with a misspelt field", function()
       local err = mistake(function()
         local o = c:create { kind = "apps/v1/Deployment", namespace = NS, name = "wrong", spec = {
           selector = { matchLabels = { a = "b" } },
@@ -139,7 +139,7 @@ servers.each(function(name, start)
       assert.matches('there is no field "spec.sise"', err, 1, true)
     end)
 
-    it("does not leave with a value of another type, which is not shown", function()
+    it("is not sent with a value of a wrong type, which is not shown", function()
       local err = mistake(c.create, c, { kind = "v1/Secret", namespace = NS, name = "wrong",
         stringData = { pin = 123456 } })
       assert.matches('create v1/Secret wrong: "stringData.pin" must be a string, not an integer', err, 1,
@@ -151,7 +151,7 @@ servers.each(function(name, start)
       assert.matches('"spec.map.x[1]" must be an integer, not a number with a fraction', err, 1, true)
     end)
 
-    it("is the server's to judge with validation, and goes as it is without check", function()
+    it("is validated by the server with validation, and sent unchanged without check", function()
       local o = c:create(gadget("warned", { sise = 1, names = {} }), { validation = "Ignore" })
       assert.is_nil(o("spec.sise"))
       assert.equal("[]", tostring(o.spec.names))
@@ -162,7 +162,7 @@ servers.each(function(name, start)
       assert.equal(422, err.code)
     end)
 
-    it("passes to subresources that speak of other kinds", function()
+    it("may go to subresources of other kinds", function()
       c:create { kind = "apps/v1/Deployment", namespace = NS, name = "scaled", spec = {
         replicas = 0, selector = { matchLabels = { a = "c" } },
         template = { metadata = { labels = { a = "c" } },
@@ -173,7 +173,7 @@ servers.each(function(name, start)
       assert.equal(2, c:get("deploy", NS, "scaled").spec.replicas)
     end)
 
-    it("is measured by the CRD of now", function()
+    it("is checked against the current CRD", function()
       local err = mistake(c.apply, c, gadget("grown", { colour = "red" }))
       assert.matches('there is no field "spec.colour"', err, 1, true)
       c:patch(c:get("crd", "gadgets." .. GROUP), function(o)

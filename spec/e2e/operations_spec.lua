@@ -58,7 +58,7 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("has metrics that a strict reader takes, under controller-runtime's names", function()
+    it("has metrics in strict format, under controller-runtime's names", function()
       local ns = controller.namespace(client, "metrics")
       controller.ask(client, ns, 1, 3)
       local run = controller.start(server, SCRIPT:format("asker-" .. ns, ns), "--metrics-bind-address",
@@ -109,7 +109,7 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("measures how long the server's name takes to be found, where it has one", function()
+    it("measures DNS lookups of the server's name", function()
       local ns = controller.namespace(client, "names")
       controller.ask(client, ns, 1, 1)
       local named = process.write(process.tmpname ".kubeconfig",
@@ -130,7 +130,7 @@ servers.each(function(name, start)
       assert.is_nil((lookups(server.kubeconfig, "addressed")))
     end)
 
-    it("writes logs as JSON, with everything that is known about a run", function()
+    it("writes logs as JSON, with all fields of a run", function()
       local ns = controller.namespace(client, "logs")
       controller.ask(client, ns, 1, 1)
       local who = "asker-" .. ns
@@ -171,7 +171,7 @@ servers.each(function(name, start)
       assert.equal("eu west", said["zone.io"])
     end)
 
-    it("is ready when everything runs, and says who is not and why", function()
+    it("is ready when everything runs, and names what is not ready and why", function()
       local ns = controller.namespace(client, "health")
       local run = controller.start(server, ([[
         local kube = require "kubelua"
@@ -226,7 +226,7 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("shows metrics over HTTPS to those that the API server lets, with a certificate that may change",
+    it("serves metrics over HTTPS to authorized users, with a certificate that may change",
       function()
       local dir = process.tmpname ".certs"
       process.run("mkdir -p " .. process.quote(dir))

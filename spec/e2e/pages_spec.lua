@@ -48,7 +48,7 @@ servers.each(function(name, start)
 
     local function failures() return select(2, run:log():gsub("list or watch failed", "")) end
 
-    it("keeps what it knows, and goes on when there is one again", function()
+    it("keeps its cache, and continues when there is one again", function()
       for i = 1, 5 do client:create { kind = "v1/Secret", namespace = ns, name = "s" .. i } end
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "asked", data = { word = "first" } }
       local port = servers.free_port()

@@ -57,7 +57,7 @@ servers.each(function(name, start)
       await_got("asia 8 4/2" .. os.getenv "HOME")
     end)
 
-    it("come from a ConfigMap, which is waited for and followed; what breaks a rule is refused", function()
+    it("come from a ConfigMap, which may come late and change; invalid values are rejected", function()
       local p = run("--params", "configmap/" .. ns .. "/given", "--param", "region=us")
       p:wait_for_log(30, "there is no ConfigMap given in namespace " .. ns)
       client:create(map_of { replicas = "0" })
@@ -77,7 +77,7 @@ servers.each(function(name, start)
       p:wait_for_log(30, "no controller here has a param replcas (did you mean replicas?)")
     end)
 
-    it("are followed where they change fast, are no sense, go and come back", function()
+    it("follow fast changes, invalid values, deletion and return", function()
       client:apply { kind = "v1/ConfigMap", namespace = ns, name = "fast", data = { replicas = "1" } }
       local p = run("--params", "configmap/" .. ns .. "/fast")
       await_got "eu 1 1/2"
@@ -97,7 +97,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("come from a Secret, whose values nothing shows, whatever their types", function()
+    it("come from a Secret, whose values are never shown, whatever their types", function()
       client:create { kind = "v1/Secret", namespace = ns, name = "given",
         stringData = { region = "asia", replicas = "7" } }
       local socket = process.tmpname ".sock"
@@ -116,7 +116,7 @@ servers.each(function(name, start)
       assert.falsy(p:log():find("asia", 1, true), p:log())
     end)
 
-    it("are shown by why, but for secrets", function()
+    it("are shown by why, except secrets", function()
       local socket = process.tmpname ".sock"
       local script = SCRIPT:gsub("home = \"\",",
         'home = { type = "secret", optional = true },'):gsub("p%.home%)", 'tostring(ctx.secret "home"))')
@@ -133,7 +133,7 @@ servers.each(function(name, start)
       assert.falsy(p:log():find("s3cret", 1, true), p:log())
     end)
 
-    it("are given to a candidate in the shadow, and to a replay of what was recorded", function()
+    it("are given to a shadow candidate, and to a replay", function()
       local socket, recording, file = process.tmpname ".sock", process.tmpname ".rec", process.tmpname ".yaml"
       process.write(file, "replicas: 9\n")
       local p = run("--params", file, "--control", socket, "--record", recording)
@@ -203,7 +203,7 @@ describe("params on the command line", function()
   end)
 end)
 
-describe("params that are no texts, from a server that stores such an object", function()
+describe("params that are not strings, from a server that stores such an object", function()
   it("are refused", function()
     local dir = process.tmpname ".data"
     local server = servers.embedded { args = { "--data", dir } }
@@ -238,7 +238,7 @@ d.commit()
 end)
 
 describe("params of a webhook", function()
-  it("are in req.params, secrets in req.secret, and may be given", function()
+  it("are in req.params, secrets in req.secret, and can be set", function()
     local kube = require "kubelua"
     local t <close> = kube.testing.start { params = { word = "no" }, source = [[
       local kube = require "kubelua"

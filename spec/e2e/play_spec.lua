@@ -14,7 +14,7 @@ local function play(text)
 end
 
 describe("`kubelua dev --play`", function()
-  it("runs a program that sees controllers work, finds modules beside it and says how the process ends",
+  it("runs a program that sees controllers work, finds modules beside it and sets the exit status",
     function()
     local out, code = play [[
       local kube = require "kubelua"
@@ -36,7 +36,7 @@ describe("`kubelua dev --play`", function()
     assert.truthy(out:find("hello from beside\tHello, world!\trunning\t1\tfalse\ttrue", 1, true), out)
   end)
 
-  it("ends well when the program does", function()
+  it("exits with 0 when the program does", function()
     local out, code = play "return"
     assert.equal(0, code, out)
   end)

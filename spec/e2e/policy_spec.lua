@@ -256,7 +256,7 @@ servers.each(function(server, start)
       data) return { metadata = { name = name, labels = { case = ns .. "-" .. case } },
       data = data } end
 
-    it("hear of updates and deletions", function()
+    it("see updates and deletions", function()
       answered {
         { "POST", "/configmaps", map("a", "moves", { x = "1" }), 201 },
         { "PATCH", "/configmaps/a", { data = { x = "2" } }, 200 },
@@ -268,7 +268,7 @@ servers.each(function(server, start)
       }
     end)
 
-    it("mean the requests that their rules and their bindings' mean", function()
+    it("match the requests of their rules and their bindings' rules", function()
       answered {
         { "POST", "/configmaps", map("spared", "rules"), 201 },
         { "POST", "/configmaps", map("unbound", "rules"), 201 },
@@ -391,7 +391,7 @@ end)
 
 describe("the embedded API server", function()
   -- Go's stack can grow, C's cannot.
-  it("takes no more variables, one in the other, than its stack is good for", function()
+  it("limits nested variables by its stack", function()
     local s = servers.embedded {}
     local api = new_api(s)
     local function chain(n, expression)

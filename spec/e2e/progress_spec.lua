@@ -23,7 +23,7 @@ local function noise(size)
 end
 
 servers.each(function(name, start)
-  describe("a controller whose cache takes long, from " .. name .. ",", function()
+  describe("a controller whose cache fills slowly, from " .. name .. ",", function()
     local server, client, ns, held, kubeconfig, script
     lazy_setup(function()
       server = start {}
@@ -53,7 +53,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("shows on a terminal how many objects have come, in one line that goes when they are there", function()
+    it("shows progress on a terminal, in one line that disappears at the end", function()
       local steps = process.write(process.tmpname ".steps", '["counts: running", "\\u0003"]\n')
       local run = process.spawn { "sh", "-c",
         ("exec python3 spec/support/terminal.py %d %s run %s --kubeconfig %s -n %s <%s"):format(
@@ -70,7 +70,7 @@ servers.each(function(name, start)
       assert.matches("synced%)\r\27%[K[^w]", run:log())
     end)
 
-    it("says so in the log every few seconds", function()
+    it("logs progress every few seconds", function()
       local run = controller.start({ kubeconfig = kubeconfig }, SCRIPT, "-n", ns, "--log-format", "json")
       local line = await(run, 30, '[^\n]*"msg":"waiting for caches"[^\n]*')
       assert.matches('"seconds":%d+,"objects":"v1/ConfigMap [1-9]","filling":1,"synced":0', line)
@@ -79,7 +79,7 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("says nothing when they are there soon", function()
+    it("logs nothing if it is fast", function()
       local run = controller.start(server, SCRIPT, "-n", "kube-public", "--log-format", "json")
       run:wait_for_log(30, '"state":"running"')
       controller.finish(run)

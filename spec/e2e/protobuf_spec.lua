@@ -172,7 +172,7 @@ local function reads_the_same(name, start)
       assert.equal(b, a)
     end)
 
-    it("hears the same of a life: created, changed, deleted", function()
+    it("watches the same: created, changed, deleted", function()
       local calls = {}
       for _, client in ipairs { proto, json } do
         local _, rv = client:list("v1/ConfigMap", { namespace = ns })
@@ -195,7 +195,7 @@ local function reads_the_same(name, start)
         { calls[1][1], calls[1][2], calls[1][3], calls[1][4] })
     end)
 
-    it("tells errors as ever", function()
+    it("raises the same errors", function()
       local _, a = kube.try(function()
         return proto:list("v1/Pod", { namespace = ns, fields = { ["no.such"] = "x" } })
       end)
@@ -207,7 +207,7 @@ local function reads_the_same(name, start)
       assert.is_nil(proto:get("v1/Pod", ns, "nobody"))
     end)
 
-    it("fills informers of both kinds of client alike", function()
+    it("fills informers of both clients alike", function()
       local keys = {}
       for i, client in ipairs { proto, json } do
         local f = kube.informers(client, { namespace = ns })
@@ -227,7 +227,7 @@ servers.versions(sizes.of { short = 1, long = 2 }, reads_the_same)
 
 servers.each(function(name, start)
   describe("kubelua run against " .. name, function()
-    it("says at debug level when an answer is protobuf, and has none with --no-protobuf", function()
+    it("logs protobuf answers at debug level, and gets none with --no-protobuf", function()
       local server = start {}
       for _, more in ipairs { { "--log-level", "debug" }, { "--log-level", "debug", "--no-protobuf" },
         { "--log-level", "debug", "--watch-list" } } do

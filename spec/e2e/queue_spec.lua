@@ -27,7 +27,7 @@ widgets.each("queue-spec", function(t)
         return { requeue_after = "1ms" }
       end]]
 
-  it("a run sees what the one before it wrote and deleted, whichever object that was", function()
+  it("a run sees all writes and deletions of the one before it", function()
     t.run(COUNTER:format "own_writes = '60s',")
     for i = 1, 4 do t.widget("w" .. i, { to = 25 }) end
     for i = 1, 4 do t.await("w" .. i, "25 objects", function(o) return o("status.n") == 25 end) end
@@ -37,7 +37,7 @@ widgets.each("queue-spec", function(t)
     t.silent "running anyway"
   end)
 
-  it("and so does the next of its group", function()
+  it("and so does the next one of its group", function()
     -- All of them count the same objects; without the group they would run side by side.
     t.run([[
       reads = { "v1/ConfigMap" },
@@ -111,7 +111,7 @@ widgets.each("queue-spec", function(t)
     end)
   end
 
-  it("after give_up failures in a row a key rests until its object changes, or another policy comes",
+  it("after give_up failures in a row a key waits until its object or script changes",
     function()
     local function policy(give_up)
       return ([[

@@ -55,7 +55,7 @@ end
 local function rbac(...) return process.run(KUBELUA .. " rbac " .. table.concat({ ... }, " ")) end
 
 describe("kubelua rbac", function()
-  it("keeps what a script writes in the namespaces where it looks for the kind", function()
+  it("limits writes to the namespaces where the script reads the kind", function()
     -- verbs on a resource, by namespace; "" is the cluster
     local function verbs(resource, other)
       local out = rbac((write(([[
@@ -99,7 +99,7 @@ describe("kubelua rbac", function()
     assert.equal(5, #objects)
   end)
 
-  it("lets a controller make what it owns, where the source does not say which of it is made", function()
+  it("lets a controller create its owned kinds, if the source does not say which", function()
     local path = write [[
 local kube = require "kubelua"
 local function made(o) return kube.merge({ kind = "v1/Secret" }, { name = o.metadata.name }) end
@@ -206,7 +206,7 @@ end }
     assert.matches("controller hidden is in none of these scripts", out, 1, true)
   end)
 
-  it("knows what webhooks take, and replicas that share keys", function()
+  it("covers webhooks, and replicas that share keys", function()
     local path = write(HOOKS)
     local out, code = rbac(path, "-n system --shards --webhook-service system/hooks:8443")
     assert.equal(0, code, out)
@@ -245,7 +245,7 @@ rules:
     has '--webhook-secret: "mine" must be NAMESPACE/NAME'
   end)
 
-  it("lets replicas that keep their own namespaces look for those that there are", function()
+  it("lets replicas with divided caches list the namespaces", function()
     local function roles(more, ...)
       local path = write(([[
 local kube = require "kubelua"
@@ -357,7 +357,7 @@ metadata:
     assert.matches("served.lua is not below [^\n]*: a ConfigMap is one directory", out)
   end)
 
-  it("names the way out of a kind that it does not know", function()
+  it("explains what to do about an unknown kind", function()
     local path = write 'return require "kubelua".controller { name = "x", resource = \z
       "example.com/v1/Policy", reconcile = function() end }'
     assert.matches("policies.*the plural of example.com/v1/Policy is a guess: give its definition with \z
@@ -513,7 +513,7 @@ describe("on a real kube-apiserver", function()
         assert.is_nil(refused(log), log)
       end)
 
-      it("and does not without any one rule", function()
+      it("fails without any single rule", function()
         for _, role in ipairs(roles) do
           for _, r in ipairs(role.rules) do
             bind(r)

@@ -29,7 +29,7 @@ servers.each(function(name, start)
       return run
     end
 
-    it("begin with one list, and every watch goes on from it", function()
+    it("start with one list, and every watch continues from it", function()
       local run = run_with "!"
       assert.equal(1, metric(run, "lists_total", "v1/ConfigMap"))
       assert.equal(0, metric(run, "initial_streams_total", "v1/ConfigMap"))
@@ -43,7 +43,7 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("begin with the initial events of the watch when they are told to, and list nothing", function()
+    it("start with the initial events of a watch if told to, without a list", function()
       local run = run_with("?", "--watch-list")
       assert.equal(0, metric(run, "lists_total", "v1/ConfigMap"))
       assert.equal(1, metric(run, "initial_streams_total", "v1/ConfigMap"))

@@ -78,7 +78,7 @@ servers.each(function(name, start)
     for n, case in ipairs(REFUSALS) do
       if case.dear and not ALL and name ~= servers.EMBEDDED then goto continue end
       local what, text, line, why = table.unpack(case)
-      it("is told everywhere in the same words: it " .. what, function()
+      it("is reported everywhere in the same words: it " .. what, function()
         client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" },
           { data = { ["main.lua"] = text } })
         local event = wait.until_true(60, "an Event that says " .. why, function() return event_with(why) end)

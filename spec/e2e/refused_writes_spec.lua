@@ -71,7 +71,7 @@ servers.each(function(name, start)
         'type: Invalid value: "other": field is immutable')
     end)
 
-    it("keys of data that are none", function()
+    it("invalid keys of data", function()
       refused(api:post(core .. "/configmaps", { metadata = { name = "it" }, data = { ["a/b"] = "1" } }),
         "data[a/b]: " .. KEY)
       refused(api:post(core .. "/secrets", { metadata = { name = "it" }, stringData = { ["a/b"] = "1" } }),
@@ -105,7 +105,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("what a StatefulSet keeps for life", function()
+    it("immutable fields of a StatefulSet", function()
       local path = apps .. "/statefulsets"
       assert.equal(201, api:post(path,
         workload("it", { matchLabels = { app = "w" } }, { app = "w" }, "s")).code)

@@ -34,7 +34,7 @@ widgets.each("release-spec", function(t)
     end
   end
 
-  it("takes the finalizer of a script's controllers away, and lets go what waited for it", function()
+  it("removes the finalizer of a script's controllers, and releases waiting objects", function()
     local ours = "kubelua.dev/" .. t.name
     carrier("waits", { ours })
     t.client:delete(t.KIND, t.ns, "waits")
@@ -64,7 +64,7 @@ widgets.each("release-spec", function(t)
     end
   end)
 
-  it("knows the name that a script gives, and one that is told, of the kinds that are named", function()
+  it("uses the script's finalizer, or a given one, for the named kinds", function()
     carrier("a", { "example.com/mine", "example.com/old" }, { app = "x" })
     carrier("b", { "example.com/old" }, { app = "y" })
     local out,
@@ -95,7 +95,7 @@ widgets.each("release-spec", function(t)
     assert.is_nil(t.client:get("v1/ConfigMap", t.ns, "m")("metadata.finalizers"))
   end)
 
-  it("goes through all pages, also while objects leave", function()
+  it("goes through all pages, even while objects are deleted", function()
     local ours = "kubelua.dev/" .. t.name
     for i = 1, 520 do carrier("w" .. i, { ours }) end
     t.client:delete_collection(t.KIND, { namespace = t.ns })
@@ -105,7 +105,7 @@ widgets.each("release-spec", function(t)
     assert.equal(0, #t.client:list(t.KIND, { namespace = t.ns }))
   end)
 
-  it("says what is wrong with its words", function()
+  it("rejects invalid arguments", function()
     for part, words in pairs {
       ["check with --dry-run, then add --yes"] = { "x.lua" },
       ["name a script, or a finalizer with --finalizer NAME"] = { "--yes" },

@@ -73,7 +73,7 @@ servers.each(function(name, start)
 
     for what, words in pairs { ["its spec"] = { 'on_reload = "failing",', "--reload-keys", "none" },
       ["the command line"] = { "", "--reload-keys", "failing" } } do
-      it("runs those keys again that failed, and no other, where " .. what .. " says so", function()
+      it("runs only failed keys again, if " .. what .. " says so", function()
         local p = reloaded(table.unpack(words))
         saw("bad", "2")
         touch("good", "1")
@@ -82,7 +82,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("runs no key again when it is told so, and hears of every change from then on", function()
+    it("runs no key again if told so, and sees every later change", function()
       local p = reloaded('on_reload = "none",')
       touch("good", "1")
       saw("good", "12")
@@ -123,7 +123,7 @@ servers.each(function(name, start)
 end)
 
 describe("kubelua run --reload-keys", function()
-  it("knows three words", function()
+  it("has three values", function()
     local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua")
       .. " run x.lua --reload-keys some 2>&1")
     assert.equal(2, code)

@@ -240,7 +240,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("lets runs under way finish on the logic that they began with", function()
+    it("lets active runs finish with their old logic", function()
       create "bed"
       local p = run(process.write(directory() .. "/main.lua", [[
         local kube = require "kubelua"
@@ -265,7 +265,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("waits until a kind that is new to it is whole, and lists the others no second time", function()
+    it("waits until a new kind is synced, and does not list the others again", function()
       for i = 1, 50 do
         client:create { kind = "v1/Secret", namespace = ns, name = "secret-" .. i, stringData = { a = "b" } }
       end
@@ -284,7 +284,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("waits for a kind that the server lacks while the old one works, and takes over when it is there",
+    it("waits for a missing kind while the old generation works, and takes over when it appears",
       function()
       local group = ("g%d.example.com"):format(math.random(100000, 999999))
       create "first"
@@ -301,7 +301,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("keeps a controller while its other resource is not there, and lets go of it then", function()
+    it("keeps a controller while its new resource is missing, and replaces it then", function()
       local group = ("g%d.example.com"):format(math.random(100000, 999999))
       create "first"
       local old = marking("mark", '"old"')
@@ -329,7 +329,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("goes back to the resource that it had, when the other one never came", function()
+    it("returns to its old resource if the new one never appears", function()
       create "first"
       local old = marking("mark", '"old"')
       local p = run(process.write(directory() .. "/main.lua", old))
@@ -342,7 +342,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("stops a controller that is not there any more, and its informer", function()
+    it("stops a removed controller, and its informer", function()
       create "map"
       client:create { kind = "v1/Secret", namespace = ns, name = "first", labels = { a = "b" } }
       local two = [[
@@ -370,7 +370,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("changes the number of workers, one way and the other", function()
+    it("changes the number of workers, up and down", function()
       create "map"
       local p = run(process.write(directory() .. "/main.lua", marking("mark", '"1"', "workers = 1,")))
       await("map", "mark", "1")
@@ -388,7 +388,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("is seen in modules of directories below, also of those that came with it", function()
+    it("is noticed in modules of subdirectories, including new ones", function()
       create "map"
       local dir = directory()
       process.run("mkdir -p " .. process.quote(dir .. "/words/more"))
@@ -409,7 +409,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("comes out of a ConfigMap's volume when kubelet swaps it", function()
+    it("is read from a ConfigMap's volume when kubelet swaps it", function()
       create "map"
       local dir = directory()
       local function volume(version, word)
@@ -434,7 +434,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("leaves the lease where it is, and is what the next leader works with", function()
+    it("keeps the lease, and is used by the next leader", function()
       create "first"
       local path = process.write(directory() .. "/main.lua", marking("mark", '"old"'))
       local function contender(identity)
@@ -461,7 +461,7 @@ servers.each(function(name, start)
       controller.finish(standby)
     end)
 
-    it("is looked for on SIGHUP", function()
+    it("is read on SIGHUP", function()
       create "map"
       local p = run(process.write(directory() .. "/main.lua", marking("mark", '"one"')))
       await("map", "mark", "one")

@@ -67,7 +67,7 @@ servers.each(function(name, start)
     end)
   end)
 
-  describe("a mistake in new logic, against " .. name, function()
+  describe("a mistake in a new script, against " .. name, function()
     local server, client, ns, run, path, touches
 
     -- Where there is RBAC the controller may do this much.
@@ -166,7 +166,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("is over with the next good one", function()
+    it("ends with the next good one", function()
       save(text("", "new"))
       answers "new"
     end)

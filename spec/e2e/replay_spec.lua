@@ -108,7 +108,7 @@ servers.each(function(name, start)
       return tape, run.script_path
     end
 
-    it("is the same when its script runs again: twice, and elsewhere", function()
+    it("gives the same result on replay: twice, and elsewhere", function()
       local tape, script = record()
       local text = assert(process.read(tape))
       assert.is_nil(text:find(SECRET, 1, true))
@@ -135,7 +135,7 @@ servers.each(function(name, start)
       assert.equal(sum(first), sum(again))
     end)
 
-    it("tells a difference once, however many keys it is one of", function()
+    it("reports a difference once, however many keys have it", function()
       local tape = process.tmpname ".tape"
       local text = [[local kube = require "kubelua"
 return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "labels" },
@@ -174,7 +174,7 @@ return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "la
       assert.has_match("alike " .. ns:gsub("%p", "%%%0") .. "/card%-2 at [^\n]*: differs\n", shown)
     end)
 
-    it("says which scripts ran, also after a reload", function()
+    it("names the scripts that ran, also after a reload", function()
       local tape = process.tmpname ".tape"
       local run = controller.start(server, SCRIPT, "--namespace", ns, "--record", tape)
       run:wait_for_log(30, "controller is running")
@@ -188,7 +188,7 @@ return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "la
       assert.are_not.equal(first, digest)
     end)
 
-    it("tells which keys another script would treat otherwise", function()
+    it("reports the keys that another script would treat differently", function()
       local tape, script = record()
       local changed = process.write(process.tmpname ".lua",
         (SCRIPT:gsub('m%.data%.seen = ', 'if way == "plain" then m.data.news = "yes" end m.data.seen = ')))
@@ -233,7 +233,7 @@ return kube.controller { name = "alike", resource = "v1/ConfigMap", when = { "la
       assert.equal("yes", report.runs[1].changes[1].now.body.data.news)
     end)
 
-    it("stays below its bound, and what is left runs again", function()
+    it("stays below its bound, and the rest can be replayed", function()
       local tape = process.tmpname ".tape"
       for i = 1, 20 do create("map-" .. i, { fill = ("x"):rep(2000) .. i }) end
       local run = begin([[
@@ -299,7 +299,7 @@ describe("kubelua replay", function()
     ]])
   end)
 
-  it("says what is wrong with a recording, and where", function()
+  it("explains what is wrong with a recording, and where", function()
     fails({}, 2, "name the recording and the script")
     fails({ tape(HEAD) }, 2, "name the script, too")
     fails({ "/nowhere/x.tape", script }, 2, "cannot read /nowhere/x.tape")
@@ -324,14 +324,14 @@ describe("kubelua replay", function()
     fails({ tape(HEAD .. BEGIN .. END), script, "--until", "noon" }, 2, "--until must be a time")
   end)
 
-  it("takes a torn last line for what it is", function()
+  it("tolerates a torn last line", function()
     fails({ tape(HEAD .. BEGIN .. END), script }, 0, "1 same, 0 differ, 0 fail")
     fails({ tape(HEAD .. BEGIN .. END .. '{"t":"put","c":1,"o":2,"v":{"apiVer'), script }, 0,
       "the last line is incomplete")
     fails({ tape(HEAD .. BEGIN .. '{"t":"ended","r":'), script }, 0, "1 cut short when recorded")
   end)
 
-  it("tells of scripts that read what nobody recorded", function()
+  it("reports reads that were not recorded", function()
     local more = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"
       return kube.controller { name = "x", resource = "v1/ConfigMap", reads = { "v1/Secret" },
@@ -368,7 +368,7 @@ describe("kubelua replay", function()
     fails({ recorded, script_of 'return { requeue_after = "6s" }' }, 1, "0 same, 2 differ, 0 fail")
   end)
 
-  it("keeps what the replayed script wrote into its memo, and recalls what older runs did", function()
+  it("keeps the memo of the replayed script, and restores that of older runs", function()
     local one = { result = "done", after = -1 }
     local then_seven = { result = "done", after = -1, more = ',"memo":{"n":7}' }
     local counts = script_of [[
@@ -394,19 +394,19 @@ describe("kubelua replay", function()
     fails({ two_runs(with(1), with(2)), with_params }, 0, "2 same, 0 differ, 0 fail")
   end)
 
-  it("ends a run that asks without end, whatever it catches: time stands, so no timeout would", function()
+  it("ends a run with endless calls, whatever it catches: time stands still, so no timeout would", function()
     for _, loop in ipairs { "ctx:sleep(1)", 'pcall(ctx.live.get, ctx.live, "v1/ConfigMap", "b", "a")' } do
       fails({ tape(HEAD .. BEGIN .. END), script_of("while true do " .. loop .. " end") }, 1,
         "this run keeps sending requests: 1000 so far, and 0 when it was recorded")
     end
   end)
 
-  it("reads times that are no times", function()
+  it("tolerates invalid times", function()
     fails({ tape(HEAD .. BEGIN .. END:gsub('"at":%d+', '"at":-9223372036854775808')), script }, 0,
       "1 same, 0 differ, 0 fail")
   end)
 
-  it("says how much room a recording needs whose caches do not fit", function()
+  it("reports the size that a recording's caches need", function()
     local big = {}
     for i = 1, 200 do
       big[i] = ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m%d, namespace: default}\ndata: \z
@@ -421,7 +421,7 @@ describe("kubelua replay", function()
     controller.finish(dev)
   end)
 
-  it("is told how to record", function()
+  it("explains how to record", function()
     local function run(...) return process.run(KUBELUA .. " run " .. table.concat({ script, ... }, " ")) end
     local out, code = run "--record-max 1Gi"
     assert.equal(2, code, out)

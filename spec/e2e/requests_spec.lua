@@ -95,7 +95,7 @@ servers.each(function(name, start)
       }, kube.copy(did.data))
     end)
 
-    it("a limit of our own delays requests, and the metrics tell by how much", function()
+    it("a client-side rate limit delays requests, and metrics show by how much", function()
       local port = math.random(20000, 32000)
       local run = controller.start(s, controller.answering(ns, "!"), "--qps", "50", "--burst", "1",
         "--metrics-bind-address", "127.0.0.1:" .. port)
@@ -114,7 +114,7 @@ servers.each(function(name, start)
       assert.is_true(sum > 0)
     end)
 
-    it("what the server warns of comes once, as a list or to a function", function()
+    it("a warning of the server appears once, in a list or a function", function()
       local function strange(key, field)
         return { apiVersion = "v1", kind = "ConfigMap", metadata = { name = key, namespace = ns },
           [field] = "x" }
@@ -149,7 +149,7 @@ servers.each(function(name, start)
 end)
 
 describe("kube.connect", function()
-  it("refuses limits and handlers that make no sense", function()
+  it("rejects invalid limits and handlers", function()
     for pattern, opts in pairs {
       ["qps must be more than 0, got 0"] = { qps = 0 },
       ["qps must be more than 0, got %-1"] = { qps = -1 },

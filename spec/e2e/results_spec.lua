@@ -6,7 +6,7 @@ local widgets = require "support.widgets"
 local function condition(o, name) return o and kube.find_condition(o, name or "Ready") end
 
 widgets.each("results-spec", function(t)
-  it("what was raised is told in full, a table as JSON, and a wrong format by its line", function()
+  it("a raised value is shown in full, a table as JSON, and a wrong format with its line", function()
     t.run [[reconcile = function(obj, ctx)
       if obj.metadata.name == "table" then error { code = 7 } end
       ctx.log:info("%d", "x")
@@ -18,7 +18,7 @@ widgets.each("results-spec", function(t)
     assert.matches("error=\"[^ ]*lua:%d+: ctx.log:info%(", t.process:log())
   end)
 
-  it("merges conditions by type, keeps their times while they stay, and says of which generation they speak",
+  it("merges conditions by type, keeps their times while unchanged, and sets their generation",
     function()
     t.client:update_status(t.client:patch(t.widget("w", { ready = false }), function(o)
       o.status = { conditions = { { type = "Foreign", status = "True", reason = "Theirs", message = "",
@@ -68,7 +68,7 @@ widgets.each("results-spec", function(t)
     assert.equal(touched.metadata.resourceVersion, t.get("w").metadata.resourceVersion)
   end)
 
-  it("sends nothing when a later part of it is wrong, and what came before a failure stays", function()
+  it("sends nothing if any part is invalid, and keeps writes before a failure", function()
     t.widget("wrong", {})
     t.widget("refused", {})
     t.run [[
@@ -118,7 +118,7 @@ widgets.each("results-spec", function(t)
     assert.is_nil(t.report "fail")
   end)
 
-  it("deletes what it is shown, and lists of it", function()
+  it("deletes objects and lists of them", function()
     for _, name in ipairs { "a", "b", "c" } do
       t.client:create { kind = "v1/ConfigMap", namespace = t.ns, name = name, labels = { old = "yes" } }
     end

@@ -33,7 +33,7 @@ local COUNTING = script [[ctx:patch(map,
   function(m) m.data.count = tostring((tonumber(m.data.count) or 0) + 1) end)]]
 
 servers.each(function(name, start)
-  describe("logic that is much worse than the one before it, against " .. name, function()
+  describe("a generation that is much worse than the one before it, against " .. name, function()
     local server, client, ns, run, path
     lazy_setup(function()
       server = start {}
@@ -74,8 +74,8 @@ servers.each(function(name, start)
 
     local TAKEN_BACK = "the new logic does much worse than the previous one, which runs again"
 
-    it("is taken back when its runs fail, all controllers of the script together; and not taken again \z
-      before it changes", function()
+    it("is rolled back when its runs fail, with all controllers of the script, and stays so until it \z
+      changes", function()
       begin(MAPS)
       save(FAILING)
       run:wait_for_log(60, TAKEN_BACK)
@@ -106,7 +106,7 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("is taken back when one object is all there is", function()
+    it("is rolled back even with a single object", function()
       begin(1)
       save(FAILING)
       run:wait_for_log(60, TAKEN_BACK)
@@ -115,7 +115,7 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("is taken back when its keys write again and again, and tried once more when somebody asks", function()
+    it("is rolled back when its keys trigger themselves, and tried again on request", function()
       begin(3)
       save(COUNTING)
       run:wait_for_log(60, TAKEN_BACK)
@@ -129,7 +129,7 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("stays when nobody compares", function()
+    it("stays without a comparison", function()
       begin(MAPS, "--rollback-window", "0s")
       save(FAILING)
       wait.until_true(30, "all fail", function()

@@ -15,7 +15,7 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("reconciles what exists and what comes", function()
+    it("reconciles existing and new objects", function()
       controller.ask(client, ns, 1, 20)
       local run = controller.start(server, controller.answering(ns, "!"))
       controller.await_answers(client, ns, 20, 30, function(ask) return ask .. "!" end)
@@ -43,7 +43,7 @@ servers.each(function(name, start)
       controller.finish(run)
     end)
 
-    it("owns what it applies, and puts back what somebody deletes", function()
+    it("owns applied objects, and restores deleted ones", function()
       local mine = controller.namespace(client, "owns")
       client:create { kind = "v1/ConfigMap", namespace = mine, name = "parent", data = { ask = "me" } }
       local run = controller.start(server, ([[

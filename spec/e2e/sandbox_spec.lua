@@ -127,7 +127,7 @@ local function script(ns)
 end
 
 servers.each(function(name, start)
-  describe("a script that never comes back, against " .. name .. ",", function()
+  describe("a script that never returns, against " .. name .. ",", function()
     local server, client, ns, run
     lazy_setup(function()
       server = start {}
@@ -189,7 +189,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("is ended by its timeout, too", function()
+    it("is stopped by its timeout, too", function()
       map "late"
       line("reconcile failed controller=late-" .. ns,
         "timed out after 200ms while computing: raise `timeout` in the spec of late-" .. ns)
@@ -203,7 +203,7 @@ servers.each(function(name, start)
       others_go_on "jailed"
     end)
 
-    it("is ended by its memory, behind pcall as well", function()
+    it("is stopped by its memory limit, even inside pcall", function()
       map "bomb"
       local text = line("reconcile failed controller=bombs-" .. ns,
         "not enough memory: a worker's state may hold 8Mi (`memory` of bombs-" .. ns .. ")")
@@ -222,7 +222,7 @@ servers.each(function(name, start)
       others_go_on "serial"
     end)
 
-    it("in a webhook is answered as the failure policy says", function()
+    it("in a webhook is answered by the failure policy", function()
       map("hooked-not", { ask = "?" })
       wait.until_true(60, "the API server calls the webhook", function()
         local o, e = kube.try(map, "hooked")

@@ -51,7 +51,7 @@ servers.each(function(name, start)
       return r.body
     end
 
-    it("loses fields of v2 to a writer of v1, and the reverse", function()
+    it("loses fields of v2 to a writer of v1, and vice versa", function()
       local at1, at2 = V1 .. "/owned", V2 .. "/owned"
       made(201, api:post(V2 .. "?fieldManager=new", scaler("owned", { minReplicas = 1,
         metrics = { resource("memory", "averageValue", "1Gi"),
@@ -80,7 +80,7 @@ servers.each(function(name, start)
       made(200, api:delete(V1 .. "/applied"))
     end)
 
-    it("shows of each metric what its target is about", function()
+    it("shows the target of each metric", function()
       local at = V2 .. "/shown"
       local function pods(average) return { type = "Pods", pods = { metric = { name = "q" }, target = {
         type = "AverageValue", averageValue = average } } } end

@@ -67,7 +67,7 @@ servers.each(function(name, start)
       return notes
     end
 
-    it("come from a ConfigMap, which is waited for, followed, and kept when it goes", function()
+    it("come from a ConfigMap, which may come late, change, and be deleted", function()
       local p = run("configmap/" .. ns .. "/logic")
       p:wait_for_log(30, "there is no ConfigMap logic in namespace " .. ns)
       client:create(map_of { ["main.lua"] = MAIN, ["word.lua"] = "return nil, nil end" })
@@ -110,7 +110,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("come from the key that is named, and a ConfigMap in which none is meant says so", function()
+    it("come from the named key; an ambiguous ConfigMap is an error", function()
       client:create(map_of { ["a.lua"] = MAIN, ["b.lua"] = MAIN:gsub("words", "others"),
         ["word.lua"] = word "a" })
       local p = run("configmap/" .. ns .. "/logic")
@@ -122,14 +122,14 @@ servers.each(function(name, start)
       controller.finish(q)
     end)
 
-    it("are refused with the way out when the word on the command line is none", function()
+    it("are rejected with advice if the argument is invalid", function()
       local out, code = process.run(KUBELUA .. " run configmap/logic 2>&1")
       assert.equal(1, code)
       assert.truthy(out:find('"configmap/logic" names no script: write configmap/NAMESPACE/NAME', 1, true),
         out)
     end)
 
-    it("come from a directory, whose tests are not meant", function()
+    it("come from a directory, except its tests", function()
       local dir = directory()
       process.write(dir .. "/words.lua", (MAIN:gsub('require "word"', '"dir"')))
       process.write(dir .. "/words_test.lua", "error 'a test'")
@@ -149,7 +149,7 @@ servers.each(function(name, start)
       return process.run(("%s reload --pid %d %s 2>&1"):format(KUBELUA, p.pid, table.concat({ ... }, " ")))
     end
 
-    it("are loaded again by a command, whose status says what came of it", function()
+    it("are reloaded by a command, whose status reports the result", function()
       local p = run(MAIN:gsub('require "word"', '"one"'), "--log-level", "info")
       await_word "one"
       local out, code = reload(p)
@@ -209,7 +209,7 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    it("tell the pod that runs them, where it is known, of a refusal", function()
+    it("record a rejection as an Event on their pod, if it is known", function()
       local dir = directory()
       process.write(dir .. "/main.lua", (MAIN:gsub('require "word"', '"pod"')))
       local p = controller.start_with({ "POD_NAME=me-0", "POD_NAMESPACE=" .. ns, "POD_UID=0a-1b" }, server,

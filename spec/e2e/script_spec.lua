@@ -148,7 +148,7 @@ servers.each(function(server_name, start)
       reported("w", "eu b us nil ac b ab c ab ab c  abc b abc a ")
     end)
 
-    it("hears of an index that it misspelt", function()
+    it("gets a suggestion for a misspelt index", function()
       map("a", { zone = "eu" })
       widget "w"
       reconciles([[ctx:list("v1/ConfigMap", { index = { zones = "eu" } })]],
@@ -157,7 +157,7 @@ servers.each(function(server_name, start)
       says "did you mean 'zone'?"
     end)
 
-    it("gets lists that read like tables, cost references only, and become tables when they are changed",
+    it("gets lists that read like tables, cost references only, and become tables on a write",
       function()
       for i = 1, 70 do map(("m%02d"):format(i), { n = tostring(i) }, { app = "x" }) end
       widget "w"
@@ -196,7 +196,7 @@ servers.each(function(server_name, start)
         .. "/m66 70 1 70 69 70 1 1 2485 m65")
     end)
 
-    it("hears that a ctx is good for its reconcile only, and that it takes no fields", function()
+    it("gets an error for a ctx after its reconcile, and for new fields of one", function()
       widget "w"
       reconciles [[
         if most == 0 then most = ctx return 0.01 end
@@ -207,7 +207,7 @@ servers.each(function(server_name, start)
       reported("w", "ctx.key: the reconcile of this ctx is over, ctx.mine cannot be set, w")
     end)
 
-    it("costs next to nothing for the collector when it reads ten fields, and ctx as little", function()
+    it("allocates almost nothing for ten reads, and for ctx", function()
       widget("w", { a = { b = { "c" } }, text = "a text of more than forty characters, which Lua copies" })
       reconciles [[
         local function bytes() return collectgarbage "count" * 1024 end
@@ -231,7 +231,7 @@ servers.each(function(server_name, start)
       assert.is_true(tonumber(around) < 512, around .. " bytes for a key")
     end)
 
-    it("has its garbage collected between keys, and in the middle of one that makes much", function()
+    it("has its garbage collected between keys, and during one that allocates much", function()
       widget "w"
       reconciles [[
         local t = runs.seen or { n = 0, most = 0 }
@@ -246,7 +246,7 @@ servers.each(function(server_name, start)
       reported("w", "less than 2 MB")
     end)
 
-    it("ends in the middle of its keys and leaves nothing behind", function()
+    it("can end during its runs and leaves nothing behind", function()
       map("a", {}, { app = "x" })
       map("gone", {}, { app = "x" })
       for i = 1, 3 do widget("w" .. i, { list = { { name = "x" } } }) end
@@ -279,7 +279,7 @@ servers.each(function(server_name, start)
     end)
 
     -- Debug builds, including those of the sanitizers, use the variable; a release build ignores it.
-    it("holds when its collector comes at each allocation, calls under way and errors raised", function()
+    it("works with a collection at each allocation, during calls and errors", function()
       map("a", { n = "1" }, { app = "x" })
       for i = 1, 3 do widget("w" .. i, { n = i, deep = { list = { { name = "x" } } } }) end
       run = controller.start_with({ "KUBELUA_GC_STRESS=1" }, server, script([[
@@ -300,14 +300,14 @@ servers.each(function(server_name, start)
       for i = 1, 3 do reported("w" .. i, "2x1500m") end
     end)
 
-    it("is told to declare what it reads", function()
+    it("gets advice to declare the kinds it reads", function()
       widget "w"
       reconciles [[ctx:get("v1/Secret", "a")]]
       says 'add it to reads = { \\"v1/Secret\\" }'
       says("key=" .. ns .. "/w")
     end)
 
-    it("asks the server when it wants to", function()
+    it("reads from the server on request", function()
       map("a", { n = "1" })
       map("b", { n = "2" })
       widget "w"
@@ -334,7 +334,7 @@ servers.each(function(server_name, start)
       reported("w", ns .. "/w " .. ns .. " w 1 1 p- 3 true true")
     end)
 
-    it("cannot change what it read, nor index what is absent without hearing where", function()
+    it("cannot change a view, and learns which field was absent", function()
       widget("frozen", { n = 1 })
       widget("absent", { n = 1 })
       reconciles [[
@@ -400,7 +400,7 @@ servers.each(function(server_name, start)
       reported("w", "409 someone ours")
     end)
 
-    it("refuses a whole object that was read, and takes what was its own in it", function()
+    it("rejects a view as an apply, and accepts its own fields of it", function()
       widget "w"
       client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "shared", data = { x = "theirs" } },
         { manager = "someone" })
@@ -420,7 +420,7 @@ servers.each(function(server_name, start)
       reported("w", "false false was read from the server nil locked theirs")
     end)
 
-    it("fails aloud where another manager has a field, however often it runs", function()
+    it("fails each time on a field of another manager", function()
       client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "shared", data = { x = "theirs" } },
         { manager = "someone" })
       widget "w"
@@ -434,7 +434,7 @@ servers.each(function(server_name, start)
       wait.until_true(20, "the fourth run", function() return client:get("v1/ConfigMap", ns, "free") end)
     end)
 
-    it("takes the fields that it applies to what it owns, unless the spec says otherwise", function()
+    it("forces applies to objects it owns, unless the spec says otherwise", function()
       for _, o in ipairs { { kind = "v1/ConfigMap", name = "shared" },
         { kind = "v1/ConfigMap", name = "left" },
         { kind = "v1/Secret", name = "left" } } do
@@ -453,7 +453,7 @@ servers.each(function(server_name, start)
       reported("w", "Yg== someone someone")
     end)
 
-    it("puts the owner reference on what it owns and on nothing else", function()
+    it("sets the owner reference on owned objects and no others", function()
       local owner = widget "w"
       reconciles([[
         ctx:apply { kind = "v1/Secret", name = "owned", stringData = { a = "1" } }
@@ -469,7 +469,7 @@ servers.each(function(server_name, start)
       assert.is_nil(client:get("v1/ConfigMap", ns, "free")("metadata.ownerReferences"))
     end)
 
-    it("wakes when what it owns is taken away", function()
+    it("runs when an owned object is deleted", function()
       widget "w"
       reconciles([[ctx:apply { kind = "v1/Secret", name = "owned", stringData = { a = "1" } }]],
         [[owns = { "v1/Secret" },]])
@@ -483,7 +483,7 @@ servers.each(function(server_name, start)
       end)
     end)
 
-    it("wakes by an index, by the same name and by a function", function()
+    it("runs by an index, by the same name and by a function", function()
       widget("w", { from = "source" })
       widget("cards", {})
       widget("named", {})
@@ -571,7 +571,7 @@ servers.each(function(server_name, start)
       silent "reconcile failed"
     end)
 
-    it("ends quietly when the reconciled object goes meanwhile", function()
+    it("ends quietly when the reconciled object is deleted meanwhile", function()
       widget "w"
       reconciles([[
         ctx:delete(obj)
@@ -582,7 +582,7 @@ servers.each(function(server_name, start)
 
     -- ------------------------------------------------------------ results
 
-    it("returns what is to be done: apply, delete, status and events, in this order", function()
+    it("returns writes: apply, delete, status and events, in this order", function()
       map("old-1", {})
       map("old-2", {})
       local w = widget "w"
@@ -609,7 +609,7 @@ servers.each(function(server_name, start)
       assert.is_nil(client:get("v1/ConfigMap", ns, "old-2"))
     end)
 
-    it("comes back when it asks to: seconds, a duration, requeue_after, kube.retry returned or raised",
+    it("runs again on request: seconds, a duration, requeue_after, kube.retry returned or raised",
       function()
       for _, how in ipairs { "number", "text", "table", "retry", "raise" } do widget(how) end
       reconciles [[
@@ -627,7 +627,7 @@ servers.each(function(server_name, start)
       silent "reconcile failed"
     end)
 
-    it("tries what may fail, and goes through views with next", function()
+    it("uses kube.try, and next on views", function()
       widget("tries")
       reconciles([[
         local made, e = ctx.try:create { kind = "v1/ConfigMap", name = "Not A Name" }
@@ -672,7 +672,7 @@ servers.each(function(server_name, start)
       reported("v", "run 2, attempt 1")
     end)
 
-    it("fails with a Lua traceback and the key, tries again, and stops no other key", function()
+    it("fails with a Lua traceback and the key, is retried, and stops no other key", function()
       widget "bad"
       widget "good"
       reconciles [[
@@ -692,7 +692,7 @@ servers.each(function(server_name, start)
       silent("key=" .. ns .. "/good")
     end)
 
-    it("survives whatever is raised", function()
+    it("survives any raised value", function()
       local ways = { "text", "table", "nothing", "number", "overflow", "memory", "tostring", "close", "false",
         "refusal" }
       for _, way in ipairs(ways) do widget(way) end
@@ -723,7 +723,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("is told about results that make no sense, and sends none of them", function()
+    it("gets an error for an invalid result, and sends none of it", function()
       local cases = {
         boolean = "reconcile returned a boolean", ["function"] = "reconcile returned a function",
         unknown = "unknown key 'requeue_afer'; did you mean 'requeue_after'?",
@@ -760,7 +760,7 @@ servers.each(function(server_name, start)
 
     -- ------------------------------------------------------------ waiting
 
-    it("calls the API from coroutines, iterators, metamethods, pcall and xpcall, and runs others meanwhile",
+    it("calls the API from coroutines, iterators, metamethods, pcall and xpcall, while others run",
       function()
       map("a", { v = "1" })
       widget "w"
@@ -807,7 +807,7 @@ servers.each(function(server_name, start)
           local _, e = coroutine.close(co)
           error(e, 0)]],
     } do
-      it("says where a call may stand, where Lua cannot wait: " .. what, function()
+      it("explains where a call is allowed, if Lua cannot yield: " .. what, function()
         map("a", { v = "1" })
         widget "w"
         reconciles([[
@@ -836,7 +836,7 @@ servers.each(function(server_name, start)
       end)
     end
 
-    it("hides nothing in coroutines: an error in one that is not caught fails the key", function()
+    it("fails the key on an uncaught error in a coroutine", function()
       widget "w"
       reconciles [[
         if runs[ctx.key] == 1 then
@@ -848,7 +848,7 @@ servers.each(function(server_name, start)
       says "inside"
     end)
 
-    it("has many keys under way on one worker", function()
+    it("has many active keys on one worker", function()
       for i = 1, 20 do widget("w" .. i) end
       reconciles([[
         flying = flying + 1
@@ -860,7 +860,7 @@ servers.each(function(server_name, start)
       reported("most", "true")
     end)
 
-    it("is ended by its timeout, closes what is to be closed, and lets others be", function()
+    it("is stopped by its timeout, closes its variables, and affects no others", function()
       widget "slow"
       widget "quick"
       reconciles([[
@@ -942,7 +942,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("is refused undefined names and what is not there yet, at run time as well", function()
+    it("is rejected for undefined names, at load and at run time", function()
       for _, name in ipairs { "typo", "global", "later", "method", "dot", "connect", "module", "gc" } do
         widget(name)
       end
@@ -963,7 +963,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("reconciles what has no namespace, and two controllers in one file", function()
+    it("reconciles cluster-scoped objects, and has two controllers in one file", function()
       local text = ([[
         local kube = require "kubelua"
         local function labels(name, label)

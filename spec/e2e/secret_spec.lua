@@ -50,7 +50,7 @@ describe("a secret param", function()
     assert.equal('{"plain":"x"}', said [[ctx.log:info("said: %s", kube.encode(ctx.params))]])
   end)
 
-  it("is refused wherever it could be read", function()
+  it("is rejected wherever it could be read", function()
     local refused = "a secret may go into headers and tls of ctx.http"
     for _, body in ipairs {
       "kube.encode { x = secret 'token' }",
@@ -69,7 +69,7 @@ describe("a secret param", function()
     end
   end)
 
-  it("is not text, and says how it is asked for", function()
+  it("is not a string, and the error says how to use it", function()
     for body, why in pairs {
       ["local _ = 'Bearer ' .. secret 'token'"] = "attempt to concatenate a kubelua.secret value",
       ["secret('token'):format('%s %s', {})"] = "secret:format: %s number 2 must be a text or a secret, \z
@@ -111,7 +111,7 @@ servers.each(function(name, start)
     end)
 
     for _, how in ipairs { "in its own process", "isolated" } do
-      it("goes into headers and Secrets, and into no log or recording: " .. how, function()
+      it("goes into headers and Secrets, and never into a log or recording: " .. how, function()
         local recording = process.tmpname ".rec"
         local key = how == "isolated" and "far" or "near"
         local script = SOURCE:format(

@@ -167,7 +167,7 @@ both.describe("scalers of v1", function(ns)
 end)
 
 servers.each(function(name, start)
-  describe("a door of " .. name, function()
+  describe("an endpoint of " .. name, function()
     local s
     lazy_setup(function() s = start {} end)
     lazy_teardown(function() s:stop() end)
@@ -180,7 +180,7 @@ servers.each(function(name, start)
       return body, tonumber(code), kind
     end
 
-    it("tells its health", function()
+    it("reports its health", function()
       for _, path in ipairs { "/healthz", "/livez", "/readyz", "/healthz/ping", "/livez/etcd",
         "/readyz/informer-sync", "/readyz?exclude=nope",
         "/readyz/poststarthook/rbac/bootstrap-roles", "/livez/autoregister-completion",
@@ -206,7 +206,7 @@ servers.each(function(name, start)
       assert.same({ 404, 404 }, { select(2, get "/livez/shutdown"), (select(2, get "/livez/poststarthook")) })
     end)
 
-    it("takes slashes behind most pages", function()
+    it("accepts trailing slashes on most paths", function()
       for path, code in pairs { ["/api//"] = 200, ["/api/v1//"] = 200, ["/apis/"] = 200, ["/apis//"] = 404,
         ["/apis/apps//"] = 200, ["/apis/apps/v1//"] = 200, ["/version//"] = 200, ["/openid/v1/jwks//"] = 200,
           ["/openapi/v3/"] = 404,
@@ -215,7 +215,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("lists its paths, and each leads somewhere", function()
+    it("lists its paths, and each exists", function()
       local body, code, kind = get "/"
       assert.same({ 200, "application/json" }, { code, kind })
       assert.equal(body, (get "/index.html"))
@@ -243,7 +243,7 @@ servers.each(function(name, start)
       assert.truthy(count and (s.name ~= "embedded" or count >= 4), count)
     end)
 
-    it("tells when it started", function()
+    it("reports its start time", function()
       for _, path in ipairs { "/metrics", "/metrics/slis" } do
         local started = ("\n" .. get(path)):match "\nprocess_start_time_seconds (%d%.%d+e%+09)\n"
         local age = os.time() - tonumber(started)
@@ -279,7 +279,7 @@ servers.each(function(name, start)
       assert.equal(33, #names)
     end)
 
-    it("says where clients reach it", function()
+    it("reports its address", function()
       local list = json.decode((get "/api")).serverAddressByClientCIDRs
       assert.equal(1, #list)
       assert.equal("0.0.0.0/0", list[1].clientCIDR)
@@ -374,7 +374,7 @@ servers.each(function(name, start)
         assert.equal("Verified OK\n", answer)
       end)
 
-      it("says in them what they are for", function()
+      it("binds them to their object", function()
         ask("POST", "/api/v1/nodes", { metadata = { name = ns } })
         local pods = ask("POST", core .. "/pods",
           { metadata = { name = "p" }, spec = { serviceAccountName = "a",
@@ -405,7 +405,7 @@ servers.each(function(name, start)
         ask("DELETE", core .. "/pods/p?gracePeriodSeconds=0")
       end)
 
-      it("refuses one whose object is gone", function()
+      it("rejects one whose object is gone", function()
         ask("POST", core .. "/secrets", { metadata = { name = "s" } })
         local text, again = token("a", bound("Secret", "s")), token("a", bound("Secret", "s"))
         assert.is_true(review(token("a", bound("Secret", "s"))).authenticated)

@@ -50,7 +50,7 @@ widgets.each("shadow-spec", function(t)
     end]]
 
   -- Does the same in other words, except for d and f; its other writes must never reach the server.
-  it("tells differences of one kind once, and how many keys have it", function()
+  it("reports a kind of difference once, and the number of keys", function()
     for i = 1, 3 do t.widget("w" .. i, { n = i }) end
     run(LIVE, "--shadow", candidate((LIVE:gsub("tostring%(obj.spec.n%)", "tostring(obj.spec.n + 10)"))))
     for i = 1, 3 do arrived("w" .. i, tostring(i)) end
@@ -77,7 +77,7 @@ widgets.each("shadow-spec", function(t)
       return { status = { n = obj.spec.n, at = tostring(ctx:now()) } }
     end]]
 
-  it("says what came to the same, what differs and what fails, and writes nothing", function()
+  it("counts same, different and failed keys, and writes nothing", function()
     run(LIVE, "--shadow", candidate(NEXT))
     for _, name in ipairs { "a", "b", "c", "d", "f" } do t.widget(name, { n = 1 }) end
     for _, name in ipairs { "a", "b", "c", "d", "f" } do arrived(name, "1") end
@@ -102,7 +102,7 @@ widgets.each("shadow-spec", function(t)
     arrived("d", "7")
   end)
 
-  it("is begun by a command, begins again when its file changes, and is promoted by a command", function()
+  it("is started by a command, restarts when its file changes, and is promoted by a command", function()
     -- Only the spec wakes a key: no late run that a child woke is counted.
     local live, next_one = LIVE:gsub("owns =", "reads ="), NEXT:gsub("owns =", "reads =")
     run(live)
@@ -132,7 +132,7 @@ widgets.each("shadow-spec", function(t)
     assert.has_match("generation 3", out)
   end)
 
-  it("judges what ran before its caches were there", function()
+  it("judges runs from before its caches synced", function()
     local crd = "apiextensions.k8s.io/v1/CustomResourceDefinition"
     local group = t.ns .. ".example.com"
     run((LIVE:gsub("owns =", "reads =")))
@@ -151,7 +151,7 @@ widgets.each("shadow-spec", function(t)
     reports "1 same, 0 differ, 0 fail"
   end)
 
-  it("runs every key once when it is asked to, and tells what comes of it", function()
+  it("runs every key once on request, and reports the result", function()
     run((LIVE:gsub("owns =", "reads =")))
     for _, name in ipairs { "a", "d", "f" } do t.widget(name, { n = 1 }) end
     for _, name in ipairs { "a", "d", "f" } do arrived(name, "1") end
@@ -164,7 +164,7 @@ widgets.each("shadow-spec", function(t)
     assert.has_match("a candidate, %-%-promote and %-%-end", (shadow("--end", "--promote")))
   end)
 
-  it("remembers what the live run did, and makes it remember nothing", function()
+  it("sees the live script's memo, and does not change it", function()
     local counting = [[
     owns = { "v1/ConfigMap" },
     reconcile = function(obj, ctx)
@@ -183,7 +183,7 @@ widgets.each("shadow-spec", function(t)
     reports "1 same, 0 differ, 0 fail"
   end)
 
-  it("takes over by itself when enough keys came to the same", function()
+  it("takes over automatically when enough keys match", function()
     run(LIVE, "--shadow", candidate((LIVE:gsub("return { status = {",
       "return { status = { new = obj.spec.n > 1 or nil,"))), "--promote-after", "3")
     for _, name in ipairs { "a", "b" } do t.widget(name, { n = 1 }) end
@@ -195,7 +195,7 @@ widgets.each("shadow-spec", function(t)
     t.await("c", "the new logic's word", function(o) return o("status.new") end)
   end)
 
-  it("is refused when it cannot run, and when nothing of its name runs", function()
+  it("is rejected if it cannot run, or if no controller has its name", function()
     run(LIVE)
     t.says "running"
     local text, code = shadow(process.write(process.tmpname ".lua", "return 1 +"))

@@ -179,7 +179,7 @@ servers.each(function(name, start)
       return n
     end
 
-    it("each take their own, and a newcomer only what becomes its own", function()
+    it("each run their own, and a new one only its share", function()
       local g = group "shards"
       for _ = 1, 3 do
         g.join("--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s")
@@ -215,7 +215,7 @@ servers.each(function(name, start)
       g.finish()
     end)
 
-    it("keep namespaces together where the script says so, and tell their part in metrics", function()
+    it("keep namespaces together if configured, and report their share in metrics", function()
       local g = group("whole", '"namespace"')
       g.join()
       local measured = g.join("--metrics-bind-address", "127.0.0.1:0")
@@ -232,7 +232,7 @@ servers.each(function(name, start)
       g.finish()
     end)
 
-    it("see the objects of all namespaces in their caches, whoever has which of them", function()
+    it("cache the objects of all namespaces, whatever their shares", function()
       local g, spaces = group "seen", {}
       for i = 1, 9 do spaces[i] = controller.namespace(client, "seen" .. i) end
       local function ask(what)
@@ -402,7 +402,7 @@ servers.each(function(name, start)
       end)
     end
 
-    it("take over from one that died, and from one that is frozen, which then starts anew", function()
+    it("take over from a dead one, and from a frozen one, which then restarts", function()
       local g = group "crash"
       local short = { "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
         "--leader-elect-retry-period", "400ms" }
@@ -435,7 +435,7 @@ servers.each(function(name, start)
       g.finish()
     end)
 
-    it("leave what is not cut to one of them", function()
+    it("leave keys without shards to one of them", function()
       local g = group("single", "false")
       -- a replica that has not started yet does not end gracefully
       for _ = 1, 2 do g.running[g.join()]:wait_for_log(60, "caches are synced") end

@@ -14,7 +14,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
   %s reconcile = function(o, ctx) %s end }]]):format(more or "", body)
 end
 
-describe("what a script remembers", function()
+describe("the memory of a script", function()
   local started = {}
   local function start(body, more, names)
     local objects = {}
@@ -53,7 +53,7 @@ describe("what a script remembers", function()
     assert.equal("default/a 1 0; default/b 1 0; default/a 2 3", said(t))
   end)
 
-  it("about an object stays when a run fails, and can be looked through", function()
+  it("about an object survives a failed run, and can be iterated", function()
     local t = start(SAY .. [[
       local names = {}
       for k, v in pairs(ctx.memo) do names[#names + 1] = k .. "=" .. tostring(v) end
@@ -75,7 +75,7 @@ describe("what a script remembers", function()
     assert.equal("new; seen; new", said(t))
   end)
 
-  it("about an object is another's when that has the same name, however fast it came", function()
+  it("about an object is not given to a new one of the same name", function()
     local t = start(SAY .. "say(ctx.memo.seen or 'new') ctx.memo.seen = 'seen' ctx:sleep '1s'")
     t:delete("v1/ConfigMap", "a")                       -- while it sleeps
     t:create { kind = "v1/ConfigMap", name = "a", data = { n = "1" } }
@@ -97,13 +97,13 @@ describe("what a script remembers", function()
       first; default/b true; nil", said(t))
   end)
 
-  it("is a test's own", function()
+  it("is separate for each test", function()
     local body = SAY .. "say(kube.shared:incr 'n')"
     assert.equal("1", said(start(body)))
     assert.equal("1", said(start(body)))
   end)
 
-  it("has bounds, and says so", function()
+  it("is bounded, with an error", function()
     assert.equal('ctx.memo may hold 64 KiB for a key; with "x" it would be 69: set fields that are no \z
       longer needed to nil, or keep the value in the object', refusal "ctx.memo.x = ('x'):rep(70000)")
     assert.matches('^kube%.shared of .* may hold 16384 KiB and holds 0; the 19532 KiB \z
@@ -113,7 +113,7 @@ describe("what a script remembers", function()
       refusal "for i = 1, 1e6 do kube.shared:set('x' .. i, ('x'):rep(100000)) end")
   end)
 
-  it("is JSON-like, and changes as a whole", function()
+  it("holds JSON-like values, replaced as a whole", function()
     assert.matches("^ctx%.memo%.x%.f: a function", refusal "ctx.memo.x = { f = print }")
     assert.matches("^ctx%.memo: field names must be strings, got a number", refusal "ctx.memo[1] = 1")
     assert.matches("read%-only", refusal "ctx.memo.x = { y = 1 } ctx.memo.x.y = 2")
@@ -125,7 +125,7 @@ describe("what a script remembers", function()
       refusal "kube.shared:set('x', math.maxinteger) kube.shared:incr 'x'")
   end)
 
-  it("is asked for in one way, and a slip is told", function()
+  it("has one way of access, and suggests names", function()
     assert.equal("call kube.shared.get with a colon: kube.shared:get(...)",
       refusal "kube.shared.get 'x'")
     assert.matches("^kube%.shared has no gett; read values with kube%.shared:get%(\"gett\"%); did you \z
@@ -139,7 +139,7 @@ describe("what a script remembers", function()
     assert.error_matches(function() return kube.shared:get "x" end, "a standalone program has variables")
   end)
 
-  it("is not there while a script loads, nor in what maps events", function()
+  it("does not exist while a script loads, nor in mapping functions", function()
     assert.error_matches(function()
       kube.testing.start { source = "local kube = require 'kubelua' kube.shared:incr 'n'" }
     end, "kube%.shared is available only during a reconcile")
@@ -155,7 +155,7 @@ describe("what a script remembers", function()
 end)
 
 describe("a memo that a script kept", function()
-  it("says that its reconcile is over", function()
+  it("raises after its reconcile", function()
     local t <close> = kube.testing.start { objects = { { kind = "v1/ConfigMap",
       name = "a", data = { n = "0" } } }, source = [[
       local kube = require "kubelua"
@@ -172,7 +172,7 @@ describe("a memo that a script kept", function()
 end)
 
 servers.each(function(name, start)
-  describe("what a script remembers in `kubelua run` against " .. name, function()
+  describe("the memory of a script in `kubelua run` against " .. name, function()
     local server, client, ns
     lazy_setup(function()
       server = start {}
@@ -218,7 +218,7 @@ servers.each(function(name, start)
       ]]):format(ns, field, field, field)
     end
 
-    it("is exact among workers, outlives a reload, and ends with the object", function()
+    it("is exact across workers, survives a reload, and ends with the object", function()
       local path = process.write(process.tmpname ".lua", script "before")
       local run = controller.start(server, path)
       for i = 1, 8 do create("key-" .. i) end

@@ -87,7 +87,7 @@ servers.each(function(name, start)
       }
     end)
 
-    it("goes on after ^C and after errors", function()
+    it("continues after ^C and after errors", function()
       local prompt = ns .. "> $"
       play {
         { prompt, "half a li" },
@@ -106,7 +106,7 @@ servers.each(function(name, start)
       }
     end)
 
-    it("remembers what was typed, for its owner alone", function()
+    it("keeps a history, private to its owner", function()
       local prompt = ns .. "> $"
       play { { prompt, "'first' .. 'one'\r" }, { "firstone\r\n.*" .. prompt, "\4" } }
       play { { prompt, "\27[A\r" }, { "firstone\r\n.*" .. prompt, "\4" } }
@@ -119,7 +119,7 @@ servers.each(function(name, start)
       assert.equal("default\ndefault\ntrue\n0", out .. code)
     end)
 
-    it("runs what it reads without a terminal, and fails when some of it did", function()
+    it("runs its input without a terminal, and fails if a line fails", function()
       local out, code = piped 'get("cm",\n"settings").data.size\n\nlocal n = 4\nn + 1\n{ a = 1 }\n'
       assert.equal("3\n5\na: 1\n0", out .. code)
       out, code = piped 'error "no"\n"on"\n'

@@ -81,7 +81,7 @@ local function cell(path, from, seconds)
 end
 
 describe("a recording of KWOK", function()
-  it("has the objects of its beginning, and each change as what an object is then", function()
+  it("has the initial objects, and each change as a whole object", function()
     local past = recording.read(file(SAMPLE))
     assert.equal(1800, past.ended - past.began)
     local told = {}
@@ -104,7 +104,7 @@ describe("a recording of KWOK", function()
     assert.equal("4", past.events[8].object.spec.containers[1].resources.requests.cpu)
   end)
 
-  it("is simulated: nodes and pods come and go at its time", function()
+  it("is simulated: nodes and pods come and go in time", function()
     local r = run.run(cell(file(SAMPLE), 0, 1800))
     assert.same({}, r.failed)
     assert.same({ "a", "b" }, r.nodes)

@@ -82,7 +82,7 @@ describe("a simulation of a recording", function()
   local path
   lazy_setup(function() path = process.write(process.tmpname ".tape", lines()) end)
 
-  it("has what nodes reported, and who came and went", function()
+  it("has reports of nodes, and the lives of pods", function()
     local r = run.run(cell(path, 0, 7200))
     assert.same({}, r.failed)
     assert.same({ "a", "b" }, r.nodes)
@@ -101,7 +101,7 @@ describe("a simulation of a recording", function()
     assert.equal(0, r.sums.waiting)
   end)
 
-  it("begins where it is cut, and ends with it", function()
+  it("starts and ends at its cut", function()
     local out, code = sim(("%s --recording %s --cut from=1h --explain a --at 5m"):format(SCRIPT, path))
     assert.equal(0, code, out)
     assert.matches("^a at 2026%-03%-01T01:05:00Z:\n", out)
@@ -133,7 +133,7 @@ servers.each(function(name, start)
     lazy_setup(function() server = start {} end)
     lazy_teardown(function() server:stop() end)
 
-    it("decides as was decided", function()
+    it("makes the same decisions", function()
       local tape = process.tmpname ".tape"
       local function apply(text, subresource)
         server:must_kubectl("apply", "--server-side", "--force-conflicts", "--subresource", subresource or "",

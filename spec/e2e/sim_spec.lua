@@ -10,7 +10,7 @@ local SCRIPT = "controllers/koordinator/noderesource.lua"
 local function sim(args) return process.run(("%s sim %s"):format(KUBELUA, args)) end
 
 describe("kubelua sim", function()
-  it("says what a policy comes to", function()
+  it("reports the results of a policy", function()
     local out, code = sim(SCRIPT .. " --generate nodes=2 --for 10m")
     assert.equal(0, code, out)
     assert.matches("10m on 2 generated nodes", out)
@@ -65,7 +65,7 @@ spec:
     end
   end)
 
-  it("ends a run that asks for ever", function()
+  it("ends a run with endless calls", function()
     local script = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"
       return kube.controller { name = "restless", resource = "v1/Node",
@@ -93,7 +93,7 @@ spec:
     assert.matches("two simulations", out)
   end)
 
-  it("compares settings, and takes up a sweep where it was ended", function()
+  it("compares settings, and resumes an interrupted sweep", function()
     local dir = process.tmpdir() .. "/what if"
     local args = ("%s --generate nodes=1 --for 10m --set cpu=16,32 --seeds 2 --out '%s'"):format(SCRIPT, dir)
     local out, code = sim(args)
@@ -113,7 +113,7 @@ spec:
     assert.is_true(#page < 1500000)
   end)
 
-  it("ends with 1 when no setting keeps the budget", function()
+  it("exits with 1 when no setting keeps the budget", function()
     local out, code = sim(SCRIPT .. " --generate nodes=1 --for 5m --budget 'batch_lent>=1000'")
     assert.equal(1, code)
     assert.matches("NOT KEPT: batch_lent>=1000, it is %d", out)
@@ -132,7 +132,7 @@ spec:
     assert.matches("best within the budget: as given", out)
   end)
 
-  it("compares a script with what it was", function()
+  it("compares a script with its earlier version", function()
     local dir = process.tmpdir()
     process.run(("cp -R controllers/koordinator %s/before"):format(dir))
     local path = dir .. "/before/batchresource.lua"

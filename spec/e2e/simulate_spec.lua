@@ -30,7 +30,7 @@ local function start_beside(name, start)
 end
 
 describe("the stand-ins", function()
-  it("are known by their names", function()
+  it("have names", function()
     local function refused(words)
       local out, code = process.run(KUBELUA .. " apiserver --listen 127.0.0.1:0 " .. words .. " 2>&1")
       assert.equal(2, code)
@@ -77,7 +77,7 @@ servers.each(function(name, start)
       return s:must_kubectl("get", kind, of, "-o", "jsonpath={" .. path .. "}")
     end
 
-    it("sees a pod become ready, and go", function()
+    it("sees a pod become ready, and end", function()
       s:must_kubectl("run", "one", "--image=nginx")
       s:must_kubectl("wait", "--for=condition=Ready", "pod/one", "--timeout=60s")
       assert.matches("one +1/1 +Running +0 ", s:must_kubectl("get", "pods", "one"))
@@ -119,7 +119,7 @@ servers.each(function(name, start)
       end)
     end)
 
-    it("lets a budget hold a drain back", function()
+    it("lets a budget block a drain", function()
       s:must_kubectl("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=3")
       s:must_kubectl("wait", "pdb/web", "--for=jsonpath={.status.currentHealthy}=3", "--timeout=60s")
       local pod = s:must_kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].spec.nodeName}")

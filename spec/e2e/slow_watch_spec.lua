@@ -20,7 +20,7 @@ describe("a watcher that does not read", function()
     return tonumber(process.read(("/proc/%d/status"):format(server.api.pid)):match "VmRSS:%s*(%d+)") / 1024
   end
 
-  it("is cut when 4 MiB wait for it, and one that reads is not", function()
+  it("is cut off at 4 MiB of backlog, unlike one that reads", function()
     local url = server.url .. "/api/v1/namespaces/default/configmaps?watch=true"
     local stopped, outs = {}, {}
     local function watch()

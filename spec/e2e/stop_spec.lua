@@ -67,7 +67,7 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("ends beside functions of an earlier generation that have hundreds of changes to go", function()
+    it("exits although functions of an earlier generation have hundreds of changes queued", function()
       local ns = controller.namespace(client, "functions")
       local function make(kind, n)
         for i = 1, n do client:create { kind = kind, namespace = ns, name = "n" .. i } end
@@ -81,8 +81,8 @@ servers.each(function(name, start)
       assert.equal(0, run:stop(30))
     end)
 
-    it("is not ready any more, begins nothing, finishes what runs, gives the lease back and ends with \z
-      status 0", function()
+    it("becomes unready, starts no runs, finishes active ones, releases the lease and exits with \z
+      0", function()
       local ns = controller.namespace(client, "stop")
       controller.ask(client, ns, 1, 1)
       local run = controller.start(server, SLOW:format(ns, ns), "--health-probe-bind-address", "127.0.0.1:0",
@@ -110,7 +110,7 @@ servers.each(function(name, start)
       assert.truthy((lease("spec.holderIdentity") or "") == "")
     end)
 
-    it("ends what still waits when the grace period is over", function()
+    it("stops waiting runs after the grace period", function()
       local ns = controller.namespace(client, "grace")
       controller.ask(client, ns, 1, 1)
       local run = controller.start(server, SLOW:format(ns, ns), "--grace-period", "100ms")
@@ -121,7 +121,7 @@ servers.each(function(name, start)
       assert.is_nil(client:get("v1/ConfigMap", ns, "question-1")("data.answer"))
     end)
 
-    it("ends code that only computes, too, and is not held by it", function()
+    it("stops computing runs, too, without delay", function()
       local ns = controller.namespace(client, "stuck")
       controller.ask(client, ns, 1, 1)
       local run = controller.start(server, STUCK:format(ns, ns), "--grace-period", "100ms")
@@ -150,8 +150,8 @@ servers.each(function(name, start)
   end)
 end)
 
-describe("`kubelua run`, when it is told to end,", function()
-  it("is not held by a credential plugin that does not return", function()
+describe("`kubelua run`, when told to stop,", function()
+  it("is not delayed by a credential plugin that does not return", function()
     local mark, plugin = process.tmpname "", process.tmpname ".sh"
     process.write(plugin, ("#!/bin/sh\necho > %s.there\nexec sleep 600\n"):format(mark))
     process.run("chmod +x " .. plugin)

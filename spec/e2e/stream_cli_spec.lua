@@ -46,7 +46,7 @@ servers.only_real(function(name, start)
         assert.equal("", (run "logs web --since 5m"))
       end)
 
-      it("follows until the container ends", function()
+      it("follows until the container exits", function()
         kubelet:pod(ns, "alive", { main = "2026-01-02T15:04:05Z first\n" })
         for _, resume in ipairs { "", " --resume" } do
           local out = process.tmpname ".out"
@@ -65,7 +65,7 @@ servers.only_real(function(name, start)
         end
       end)
 
-      it("says what is not there, and what is wrong", function()
+      it("explains missing objects and invalid arguments", function()
         local out, code = run "logs nobody"
         assert.matches('kubelua logs: .*pods "nobody" not found', out)
         assert.equal(1, code)
@@ -91,7 +91,7 @@ servers.only_real(function(name, start)
         assert.equal(0, code)
       end)
 
-      it("carries standard input, all of it", function()
+      it("passes all of standard input", function()
         local out, code = run("exec web -i -- wc -c", "head -c 3000000 /dev/zero | ")
         assert.equal("3000000\n", out)
         assert.equal(0, code)
@@ -124,14 +124,14 @@ servers.only_real(function(name, start)
         assert.matches(" icanon", out, 1, true)
       end)
 
-      it("goes on without a terminal where there is none", function()
+      it("works without a terminal", function()
         local out, code = run("exec web -it -- cat", "echo x | ")
         assert.matches("not a terminal: continuing without -t", out, 1, true)
         assert.matches("\nx\n", out, 1, true)
         assert.equal(0, code)
       end)
 
-      it("says what is not there, and what is wrong", function()
+      it("explains missing objects and invalid arguments", function()
         local out, code = run "exec nobody -- true"
         assert.matches('pods "nobody" not found', out, 1, true)
         assert.equal(1, code)

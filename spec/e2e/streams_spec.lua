@@ -16,7 +16,7 @@ servers.only_real(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    it("has 200 watches hear of 500 calls over a handful of connections", function()
+    it("has 200 watches see 500 calls over a handful of connections", function()
       local out, code = process.run(("%s %s %s 200 500 2>&1"):format(STREAMS,
         process.quote(server.kubeconfig), ns))
       assert.equal(0, code, out)

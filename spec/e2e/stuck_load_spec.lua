@@ -18,7 +18,7 @@ return kube.controller { name = "stuck", resource = "v1/ConfigMap", namespaces =
 
 if DEBUG then
   servers.each(function(name, start)
-    describe("a load that never comes back, against " .. name .. ",", function()
+    describe("a load that never returns, against " .. name .. ",", function()
       local server, client, ns, run
       lazy_setup(function()
         server = start {}
@@ -38,14 +38,14 @@ if DEBUG then
         run:wait_for_log(60, who .. " saw " .. key)
       end
 
-      it("holds up no keys, and is abandoned", function()
+      it("delays no keys, and is abandoned", function()
         process.write(run.script_path, SCRIPT:format("never comes back", ns, "nobody"))
         see("the first", "meanwhile")
         run:wait_for_log(120, "its load is stuck in a C function and was abandoned")
         see("the first", "afterwards")
       end)
 
-      it("is not tried again while its file stays as it is", function()
+      it("is not tried again while its file is unchanged", function()
         local function count(text) return select(2, run:log():gsub(text, "")) end
         local function loads()
           return select(2, process.run(("cat /proc/%d/task/*/comm"):format(run.pid)):gsub("kl%-load", ""))
@@ -57,7 +57,7 @@ if DEBUG then
         assert.equal(1, loads())
       end)
 
-      it("is followed by a script that is sound", function()
+      it("is followed by a valid script", function()
         process.write(run.script_path, SCRIPT:format("sound again", ns, "the second"))
         run:wait_for_log(60, "loaded the next generation")
         see("the second", "new")
@@ -72,7 +72,7 @@ if DEBUG then
   end)
 else
   describe("a release build", function()
-    it("has no function that never comes back", function()
+    it("has no function that never returns", function()
       local path = process.write(process.tmpname ".lua",
         SCRIPT:format("never comes back", "default", "nobody"))
       local out, code = process.run(("KUBELUA_STRESS_STUCK='never comes back' %s check %s"):format(

@@ -26,7 +26,7 @@ return kube.controller { name = "stuck", resource = "v1/ConfigMap", namespaces =
 ]]
 
 servers.each_long(function(name, start)
-  describe("a worker that does not come back, against " .. name .. ",", function()
+  describe("a worker that does not return, against " .. name .. ",", function()
     local server, client, ns, run
     lazy_setup(function()
       server = start {}
@@ -53,7 +53,7 @@ servers.each_long(function(name, start)
     end
 
     -- The kernel's alarm watches the end as a whole. The spec does not wait for it.
-    it("does not keep a process that is late to end", function()
+    it("does not keep a late process from exiting", function()
       run:stop(45)
       run = controller.start(server, SCRIPT:format("one", ns, "one"), "--grace-period", "1h")
       map("bad", "computes")
@@ -68,7 +68,7 @@ servers.each_long(function(name, start)
     end)
 
     for _, way in ipairs { "computes", "tries to wait" } do
-      it("keeps no probe, metric, command, reload or signal: it " .. way, function()
+      it("blocks no probe, metric, command, reload or signal: it " .. way, function()
         map("bad", way)
         run:wait_for_log(60, "one sees bad")
         for _, path in ipairs { "healthz", "readyz" } do
@@ -91,7 +91,7 @@ servers.each_long(function(name, start)
         assert.equal(0, ended:stop(45), ended:log())
       end)
 
-      it("keeps no signal: it " .. way, function()
+      it("blocks no signal: it " .. way, function()
         map("bad", way)
         run:wait_for_log(60, "one sees bad")
         local ended = run
@@ -153,7 +153,7 @@ servers.each_long(function(name, start)
       if server then server:stop() end
     end)
 
-    it("keeps nothing else, and the process ends with status 1 when the grace period is over", function()
+    it("blocks nothing else, and the process exits with status 1 after the grace period", function()
       local ns = controller.namespace(client, "stuck")
       local function map(key, way)
         client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = { way = way } }

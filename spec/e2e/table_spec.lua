@@ -53,7 +53,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("is woken by those changes of a watched kind that count, and by a selector's transitions", function()
+    it("runs on relevant changes of a watched kind, and on a selector's transitions", function()
       play(COUNT .. [[
         return kube.controller { name = "watcher", resource = "v1/ServiceAccount",
           when = function() return false end,
@@ -74,7 +74,7 @@ servers.each(function(server_name, start)
       wait.until_true(30, "the delete", function() return count "seen" == 4 end)
     end)
 
-    it("looks at every key again at its interval", function()
+    it("runs every key again at its interval", function()
       play(COUNT .. [[
         return kube.controller { name = "ticker", resource = "v1/ServiceAccount",
           every = "1s", when = function() return false end,
@@ -84,7 +84,7 @@ servers.each(function(server_name, start)
       wait.until_true(60, "three ticks", function() return count "ticks" >= 4 end)
     end)
 
-    it("has the key that wants too much memory fail, and no other", function()
+    it("fails only the key that needs too much memory", function()
       play [[
         local hoard
         return kube.controller { name = "hoarder", resource = "v1/ConfigMap", memory = "8Mi",

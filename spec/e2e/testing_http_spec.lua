@@ -31,7 +31,7 @@ describe("kube.testing.http", function()
     started = nil
   end)
 
-  it("answers by method and pattern, the last that fits first", function()
+  it("answers by method and pattern, the last match first", function()
     local web = kube.testing.http { ["GET " .. API .. "/v1/{what}/{name}"] = { json = { n = 1 } } }
     web:on("GET", API .. "/v1/records/*", function(r) return { json = { n = 2, q = r.query.q } } end)
     assert.equal("1", said(web, "return http:get(API .. '/v1/zones/a').json.n"))
@@ -45,7 +45,7 @@ describe("kube.testing.http", function()
     assert.equal(0, #web:forget():requests())
   end)
 
-  it("shows what would have been sent, secrets too", function()
+  it("shows requests, secrets included", function()
     local web = kube.testing.http { ["* " .. API .. "/**"] = 204 }
     assert.equal("204", said(web, [[http:put(API .. "/a/b", { json = { list = { 1 } },
       headers = { ["X-Key"] = ctx.secret "key", Many = { "1", "2" } } })
@@ -59,7 +59,7 @@ describe("kube.testing.http", function()
     assert.same({ " y", "2" }, post.query.x)
   end)
 
-  it("comes to what a server with this answer would have come to", function()
+  it("gives the same result as a server with this answer", function()
     local web = kube.testing.http {
       ["GET " .. API .. "/gone"] = { status = 404, body = "no such record" },
       ["GET " .. API .. "/moved"] = { status = 302, headers = { Location = "/text" } },
@@ -114,7 +114,7 @@ describe("kube.testing.http", function()
     assert.equal(40, #web:requests())
   end)
 
-  it("is nothing where a test says nothing, and refuses what it cannot read", function()
+  it("is absent without stubs, and rejects invalid ones", function()
     assert.match("forbidden: .*kube.testing.start { http = kube.testing.http%(%) }",
       said(nil, "return http:get(API .. '/a')"))
     for why, fn in pairs {

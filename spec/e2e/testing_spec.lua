@@ -25,7 +25,7 @@ describe("kube.testing", function()
     for i, t in ipairs(started) do t:stop(); started[i] = nil end
   end)
 
-  it("has run what was there when start returns, and what a write causes when the write returns", function()
+  it("has run existing objects when start returns, and consequences of a write when that returns", function()
     local t = start { source = source 'ctx:patch(o, { data = { seen = o.metadata.name } })',
       objects = { CARD } }
     assert.equal("a", t:get("v1/ConfigMap", "a").data.seen)
@@ -75,7 +75,7 @@ end }]], params = { word = "was" } }
     end
   end)
 
-  it("takes {} for an empty list where the kind has one, in tables alone", function()
+  it("treats {} as an empty list if the kind has one there, in tables only", function()
     local pod = { kind = "v1/Pod", name = "p", spec = { volumes = {}, nodeSelector = {},
       containers = { { name = "a", image = "a", args = {}, ports = {}, resources = { limits = {} } } } } }
     local t = start { source = source "", objects = { pod } }
@@ -137,7 +137,7 @@ spec:
     assert.equal(3, #start { simulate = "nodes" }:list "v1/Node")
   end)
 
-  it("moves time only when it is told to: resync, requeue_after and sleeps", function()
+  it("moves time only on request: resync, requeue_after and sleeps", function()
     local t = start { source = source('ctx:sleep "10s" return "1h"', 'resync = "8h",'), objects = { CARD } }
     assert.equal(0, #t:runs())
     assert.equal(10, t:next())
@@ -158,7 +158,7 @@ spec:
     end
   end)
 
-  it("waits out a backoff in until_idle, and says what failed when it does not end", function()
+  it("waits out a backoff in until_idle, and reports failures that do not end", function()
     local t = start { source = source 'if ctx.attempt < 4 then error "not yet" end', objects = { CARD } }
     t:until_idle()
     local results = {}
@@ -168,7 +168,7 @@ spec:
     assert.error_matches(function() never:until_idle "1m" end, "keys that fail 1, .*no, never")
   end)
 
-  it("has run what a function of the script was to wake, each time a write returns", function()
+  it("has run keys of the script's mapping functions when a write returns", function()
     local t = start { source = [[local kube = require "kubelua"
 return kube.controller { name = "x", resource = "v1/ConfigMap",
   when = function(now) return now.data.from == nil end,
@@ -191,7 +191,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.equal(0, #t:list "v1/ConfigMap")
   end)
 
-  it("stops a reconcile that wakes itself for ever, and names what it writes", function()
+  it("stops a reconcile that triggers itself forever, and names its writes", function()
     local counts = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
     assert.error_matches(function() start { source = source(counts), objects = { CARD } } end,
       "default/a never rests: its own writes triggered it 200 times in a row, .- v1/ConfigMap default/a, \z
@@ -204,7 +204,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.is_true(#t:runs "default/a" < 210)
   end)
 
-  it("shows a controller who asks, when a test asks as somebody", function()
+  it("shows a controller the user of a test's request", function()
     local CSR = "certificates.k8s.io/v1/CertificateSigningRequest"
     local t = start { source = [[local kube = require "kubelua"
       return kube.controller { name = "x", resource = "csr", reconcile = function(csr, ctx)
@@ -222,7 +222,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.error_matches(function() kube.certificate_request { ips = { "nowhere" } } end, "nowhere")
   end)
 
-  it("adds up what a pod requests out of the fields that the documentation names, and no others", function()
+  it("sums a pod's requests from the documented fields only", function()
     local kept = process.read "docs/scripts.md":match "keeps (`\"spec.containers.resources\".-) for it"
     local fields = kept:gsub("`", ""):gsub(" and ", ", ")
     local t = start { source = ([[local kube = require "kubelua"
@@ -237,7 +237,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.equal("4", t:runs()[1].message)
   end)
 
-  it("stops a run that asks for ever: its timeout never comes", function()
+  it("stops a run with endless calls: its timeout never comes", function()
     local t = start { source = source "while true do pcall(ctx.sleep, ctx, 0) end", objects = { CARD } }
     assert.matches("stopped after 10000 requests and sleeps at one moment", t:runs("a")[1].message)
   end)
@@ -257,7 +257,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     for _ = 1, 10 do assert.same(first, order()) end
   end)
 
-  it("orders failures of requests, which its own client does not meet", function()
+  it("injects failures of requests, except for the test's own client", function()
     local t = start { source = source 'ctx:patch(o, { data = { seen = "yes" } })' }
     t:fail_next { verb = "patch", kind = "v1/ConfigMap", error = "conflict", times = 2 }
     t:create(CARD)
@@ -271,7 +271,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.error_matches(function() t:fail_next { error = "conflikt" } end, 'did you mean "conflict"')
   end)
 
-  it("meets controllers with faults by rules", function()
+  it("injects faults into controllers by rules", function()
     local t = start { source = source 'ctx:patch(o, { data = { seen = o("data.mine") or "none" } })' }
     t:faults { seed = 3, { verb = "apply", kind = "v1/ConfigMap", error = "conflict", times = 1 },
       { kind = "v1/ConfigMap", verb = "watch", stall = "1m", events = 1 } }
@@ -298,7 +298,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     assert.error_matches(function() t:faults "conflict" end, "expected a rule or a list of rules, got string")
   end)
 
-  it("tells runs, writes, logs and Events", function()
+  it("shows runs, writes, logs and Events", function()
     local t = start { source = source 'ctx:event("Seen", "it is %s", o.metadata.name) ctx.log:warn \z
       "careful" ctx:patch(o, { data = { x = "1" } })', objects = { CARD } }
     assert.same({ "Seen", "it is a", "ConfigMap/a", "x" },
@@ -310,7 +310,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
       { w.controller, w.verb, w.kind, w.namespace, w.name })
   end)
 
-  it("gives parameters, and refuses one that no controller has", function()
+  it("sets params, and rejects unknown ones", function()
     local text = source('ctx:patch(o, { data = { size = tostring(ctx.params.size) } })',
       'params = { size = 1, colour = "red" },')
     local t = start { source = text, params = { size = 3 }, objects = { CARD } }
@@ -320,7 +320,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     end, 'has no param sise %(did you mean size%?%)')
   end)
 
-  it("gives a parameter to the script that has it, of several", function()
+  it("sets a param of one script among several", function()
     local sized = process.write(process.tmpname ".lua", source(
       'ctx:patch(o, { data = { size = tostring(ctx.params.size) } })', 'params = { size = 1 },'))
     local other = process.write(process.tmpname ".lua", (source(""):gsub('name = "x"', 'name = "y"')))
@@ -331,7 +331,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     end, 'none of the scripts has a param sise %(did you mean size%?%)')
   end)
 
-  it("begins each time with an empty server", function()
+  it("starts each time with an empty server", function()
     for _ = 1, 5 do
       local t = start { source = source "" }
       assert.equal(0, #t:list "v1/ConfigMap")
@@ -356,7 +356,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
       'controller "x" waits: .*"spec.x" is not a known field selector.*metadata.namespace" %(parked')
   end)
 
-  it("lends a script's functions for tests without a server", function()
+  it("gives access to a script's functions for tests without a server", function()
     local p = kube.testing.pure "controllers/koordinator/noderesource.lua"
     assert.equal("function", type(p.functions.decide))
     assert.equal("noderesource", p.controllers.noderesource.name)
@@ -380,7 +380,7 @@ describe("kubelua test", function()
     assert.matches("%d+ passed, 0 failed", out)
   end)
 
-  it("tells where a test failed, how tables differ, and what the controllers did", function()
+  it("shows where a test failed, how tables differ, and what the controllers did", function()
     local out, code = run(write [=[
 local kube = require "kubelua"
 describe("a card", function()
@@ -461,7 +461,7 @@ end)
     assert.matches("3 passed", out)
   end)
 
-  it("explains a file that does not load, a wrong word and an empty directory", function()
+  it("explains a file that does not load, an unknown option and an empty directory", function()
     local out, code = run(write "it('x', function() end")
     assert.equal(1, code)
     assert.matches("/x_test.lua:1\n[^\n]*expected near", out)

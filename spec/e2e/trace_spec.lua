@@ -55,7 +55,7 @@ servers.each(function(name, start)
       return seen, kube.json(it:log():match '[^\n]*"msg":"answered"[^\n]*'), ns
     end
 
-    it("carry the trace of their reconcile, and those of nobody's none", function()
+    it("carry the trace of their reconcile, and no trace outside of one", function()
       local seen, record, ns = run "--trace-requests"
       local parent = ("00-%s-%s-01"):format(record.traceID, record.spanID)
       local of = {}
@@ -68,7 +68,7 @@ servers.each(function(name, start)
       assert.same({ patch = parent, read = parent }, of)
     end)
 
-    it("carry none unless that is asked for", function()
+    it("carry none by default", function()
       local seen = run()
       assert.is_true(#seen > 3)
       for _, r in ipairs(seen) do assert.equal("-", r.value, r.method .. " " .. r.path) end

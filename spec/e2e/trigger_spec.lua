@@ -19,7 +19,7 @@ return kube.controller {
 ]]
 
 servers.each(function(name, start_server)
-  describe("what woke a key, against " .. name, function()
+  describe("the trigger of a key, against " .. name, function()
     local server, client, ns
     lazy_setup(function()
       server = start_server {}
@@ -35,7 +35,7 @@ servers.each(function(name, start_server)
         of))
     end
 
-    it("is told: the start, an event of the object or of one that it owns, a failure, a requeue, new logic",
+    it("is known: the start, an event of the object or of an owned one, a failure, a requeue, a reload",
       function()
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "a", data = { x = "1" } }
       local run = controller.start(server, SCRIPT:format(ns, "nil"))
@@ -60,7 +60,7 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
-    it("is a trigger when `every` came round", function()
+    it("names `every` when its interval passed", function()
       local c = client:create { kind = "v1/ConfigMap", namespace = ns, name = "c" }
       local run = controller.start(server, SCRIPT:format(ns, '"1s"'))
       woken(run, "c", "trigger")

@@ -31,7 +31,7 @@ servers.each(function(server_name, start)
       return kube.copy(secret.data)
     end
 
-    it("reads from the cache, writes, and is told what ctx cannot do", function()
+    it("reads from the cache, writes, and learns what ctx cannot do", function()
       client:create { kind = "analysis.koordinator.sh/v1alpha1/Recommendation", namespace = ns, name = "r" }
       local run = controller.start(server, ([[
         local kube = require "kubelua"
@@ -70,7 +70,7 @@ servers.each(function(server_name, start)
       assert.equal(2, client:get("scheduling.sigs.k8s.io/v1alpha1/PodGroup", ns, "r").spec.minMember)
     end)
 
-    it("has modules of its own beside it, which are part of its generation", function()
+    it("has its own modules beside it, which belong to its generation", function()
       local dir = process.tmpname ".script"
       local said,
         code = process.run(("mkdir -p %s && %s gen --crds \z

@@ -135,7 +135,7 @@ servers.each(function(server_name, start)
           assert.same({ "ADDED", "MODIFIED", "DELETED" }, events)
         end)
 
-        it("has the status calls that its definition has", function()
+        it("has status calls if its definition does", function()
           if (known.subresources or ""):find "status" then
             local status = assert(STATUS[plural], "a status for " .. plural .. " is missing in this spec")
             local made = r:create(object())
@@ -186,7 +186,7 @@ servers.each(function(server_name, start)
       end)
     end
 
-    it("reach namespaced objects by namespace and name, and complete what they are given", function()
+    it("reach namespaced objects by namespace and name, and complete their arguments", function()
       local groups = koord.clientset(c).scheduling_v1alpha1.podgroups
       local made = groups:create { metadata = { name = "by-key", namespace = ns }, spec = { minMember = 2 } }
       finally(function() groups:delete(ns, "by-key") end)
@@ -202,7 +202,7 @@ servers.each(function(server_name, start)
       assert.equal(404, err.code)
     end)
 
-    it("extract what each manager applied, and applying it again changes nothing", function()
+    it("extract each manager's applied fields; applying them again changes nothing", function()
       local deployments = k8s.clientset(c).apps_v1.deployments(ns)
       finally(function() deployments:delete "extracted" end)
       local function build(body) return k8s.apps_v1.Deployment("extracted", ns)(body) end
@@ -233,7 +233,7 @@ servers.each(function(server_name, start)
       deployments:patch("extracted", { metadata = { finalizers = kube.null } })
     end)
 
-    it("take what builders make", function()
+    it("accept the results of builders", function()
       local metrics = koord.clientset(c).slo_v1alpha1.nodemetrics
       local name = "built-" .. ns
       local metric = koord.slo_v1alpha1.NodeMetric(name) {
@@ -249,7 +249,7 @@ servers.each(function(server_name, start)
       assert.is_true(before == metrics:apply(mine))
     end)
 
-    it("have what the client has beyond the verbs", function()
+    it("have the client's other functions", function()
       local core_v1 = k8s.clientset(c).core_v1
       local maps = core_v1.configmaps(ns)
       local _, how = maps:create_or_update({ metadata = { name = "maybe" } }, function(draft)

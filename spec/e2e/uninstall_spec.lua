@@ -42,7 +42,7 @@ servers.each(function(server_name, start)
           namespaceSelector = { matchLabels = { nobody = called } } } } }
     end
 
-    it("deletes what kubelua made for them, and nothing else", function()
+    it("deletes only objects that kubelua created", function()
       configuration(MUTATING, name .. "-m", "kubelua")
       configuration(VALIDATING, name .. "-v", "kubelua")
       configuration(VALIDATING, name .. "-theirs", "somebody")
@@ -69,7 +69,7 @@ servers.each(function(server_name, start)
       assert.match("0 configurations deleted", out)
     end)
 
-    it("takes our webhook out of definitions, and leaves somebody else's", function()
+    it("removes our webhook from definitions, and keeps others", function()
       local group = name .. ".example.com"
       local script = process.write(process.tmpname ".lua", ([[
         local kube = require "kubelua"

@@ -73,7 +73,7 @@ servers.each(function(name, start)
         assert.is_true(c:evict "gone")
       end)
 
-      it("asks the disruption budget, and keeps what it says", function()
+      it("respects the disruption budget", function()
         local o = running(pod("guarded", { app = "guarded" }), true)
         c:create { kind = "policy/v1/PodDisruptionBudget", namespace = NS, name = "guard",
           spec = { minAvailable = 1, selector = { matchLabels = { app = "guarded" } } } }
@@ -139,7 +139,7 @@ servers.each(function(name, start)
       c:delete(o, { grace = 0 })
     end)
 
-    it("reads and sets the scale of what has replicas", function()
+    it("reads and sets the scale of objects with replicas", function()
       local d = deployment "scaled"
       assert.equal(2, c:get_scale("apps/v1/Deployment", NS, "scaled").spec.replicas)
       assert.equal(3, c:scale("apps/v1/Deployment", "scaled", 3).spec.replicas)
@@ -166,7 +166,7 @@ servers.each(function(name, start)
       c:delete(d)
     end)
 
-    it("asks again for a subresource that a kind did not have when it was discovered", function()
+    it("discovers a subresource that was added later", function()
       local function definition(subresources)
         return { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
           metadata = { name = "growers.verbs.kubelua.dev" },
@@ -196,7 +196,7 @@ servers.each(function(name, start)
       c:delete("apiextensions.k8s.io/v1/CustomResourceDefinition", "growers.verbs.kubelua.dev")
     end)
 
-    it("adds ephemeral containers and resizes, and nothing else by that way", function()
+    it("adds ephemeral containers and resizes, and nothing else through these subresources", function()
       local o = pod "grown"
       o = c:patch(o, { metadata = { labels = { x = "y" } },
         spec = { ephemeralContainers = { { name = "debug", image = "i:2" } } } },
@@ -246,7 +246,7 @@ servers.each(function(name, start)
       assert.equal(404, errors(c.finalize, c, NS .. "-end").code)
     end)
 
-    it("approves and denies certificate requests, and writes their status apart", function()
+    it("approves and denies certificate requests, and writes their status separately", function()
       local process = require "support.process"
       local out,
         code = process.run("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \z
@@ -285,7 +285,7 @@ servers.each(function(name, start)
       assert.is_nil(c:get(CSR, "verbs-no"))
     end)
 
-    it("replaces and applies a status apart from the rest", function()
+    it("replaces and applies only a status", function()
       local d = kube.copy(deployment "stated")
       d.status = { observedGeneration = 7, replicas = 2 }
       d.spec.replicas = 9
@@ -299,7 +299,7 @@ servers.each(function(name, start)
       c:delete(o)
     end)
 
-    it("deletes a collection by labels, and returns what went", function()
+    it("deletes a collection by labels, and returns the deleted objects", function()
       for i = 1, 3 do c:create(config_map("many-" .. i, nil, { which = i < 3 and "these" or "not" })) end
       local list = c:delete_collection("v1/ConfigMap",
         { namespace = NS, labels = { which = "these" }, dry_run = true })
@@ -313,7 +313,7 @@ servers.each(function(name, start)
         errors(c.delete_collection, c, "v1/ConfigMap").message, 1, true)
     end)
 
-    it("names who owns what an apply wanted", function()
+    it("names the owners of conflicting fields of an apply", function()
       c:apply(config_map("shared", { a = "1", b = "1" }), { manager = "first" })
       local err = errors(c.apply, c, config_map("shared", { a = "2", b = "2" }), { manager = "second" })
       assert.equal("conflict", err.kind)
@@ -325,7 +325,7 @@ servers.each(function(name, start)
       assert.is_nil(errors(c.create, c, config_map "shared").conflicts)
     end)
 
-    it("tries a write without doing it, and is strict or not about unknown fields", function()
+    it("makes dry-run writes, and rejects unknown fields if told to", function()
       assert.equal("b", c:create(config_map "dry", { dry_run = true }).data.a)
       assert.is_nil(c:get("v1/ConfigMap", NS, "dry"))
       local o = config_map "strict"
@@ -372,7 +372,7 @@ servers.each(function(name, start)
       assert.is_nil(t.rows[1]("object"))
     end)
 
-    it("lists at a version, and says how the version is meant", function()
+    it("lists at a version, with a choice of its meaning", function()
       local _, version = c:list("v1/ConfigMap", { namespace = NS })
       c:create(config_map "later")
       local function names(opts)
@@ -384,7 +384,7 @@ servers.each(function(name, start)
       assert.equal(1, names { server_timeout = "30s", timeout = "1m" })
     end)
 
-    it("refuses before anything is sent what cannot be right", function()
+    it("rejects invalid calls before it sends a request", function()
       local function refused(pattern, fn, ...)
         local err = errors(fn, c, ...)
         assert.equal("invalid", err.kind)

@@ -17,7 +17,7 @@ local function version_in(path)
 end
 
 describe("README", function()
-  it("promises the versions that are tested", function()
+  it("names the tested versions", function()
     local dir = "spec/realserver/"
     local tested = ("Tested against Kubernetes %s, %s and %s."):format(version_in(dir .. "oldest/go.mod"),
       version_in(dir .. "go.mod"), version_in(dir .. "newest/go.mod"))

@@ -71,13 +71,13 @@ servers.each(function(name, start)
       end]]):format(more or "", word:sub(-1)))
     end
 
-    it("are asked once more after others changed the object, where they want that", function()
+    it("are called again after others changed the object, if configured", function()
       begin(script(mark("-a", 'reinvocation = "IfNeeded",'), mark "-b"))
       in_force(function() return map("probe", { x = "1" }, { dry_run = true }).data.seen == "aba" end)
       assert.equal("aba", map("one", { x = "1" }).data.seen)
     end)
 
-    it("are asked once where they do not, and at most twice where all do", function()
+    it("are called once otherwise, and at most twice if all reinvoke", function()
       begin(script(mark "-a", mark "-b"))
       in_force(function() return map("probe", { x = "1" }, { dry_run = true }).data.seen == "ab" end)
       client:patch({ kind = ADMISSION .. "MutatingWebhookConfiguration", name = ns .. "-a" },
@@ -90,7 +90,7 @@ servers.each(function(name, start)
       in_force(function() return map("probe", { x = "1" }, { dry_run = true }).data.seen == "abab" end)
     end)
 
-    it("hear of other versions of what they look at, in the version of their rule", function()
+    it("get other versions of their kind, in the version of their rule", function()
       local group = ns
       assert.equal(201, api:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         GADGETS:format(group, group)).code)
@@ -123,7 +123,7 @@ servers.each(function(name, start)
       assert.same({ Equivalent = "v1 for v2 is v1" }, r.body.metadata.annotations)
     end)
 
-    it("take conditions of CEL, and say so where the server refuses them", function()
+    it("take CEL conditions, and report a rejection by the server", function()
       local function conditional(expression)
         return script(hook("-cel",
           ([[resource = "v1/ConfigMap", match_conditions = { { name = "not-exempt", expression = %q } },
@@ -158,7 +158,7 @@ servers.each(function(name, start)
           spec = { containers = { { name = "main", image = "none" } } } } } }
     end
 
-    it("hear of subresources that they name, and of what is sent there", function()
+    it("get requests to named subresources, with their bodies", function()
       pod "one"
       deployment(1)
       client:create { kind = "v1/ServiceAccount", namespace = ns, name = "robot" }
@@ -203,7 +203,7 @@ servers.each(function(name, start)
       client:patch({ kind = "apps/v1/Deployment", namespace = ns, name = "web" }, { spec = { replicas = 4 } })
     end)
 
-    it("change what is sent to a subresource", function()
+    it("change the body of a subresource", function()
       deployment(1)
       begin(script(hook("-scale",
         [[resource = "apps/v1/Deployment/scale", mutate = function(obj)
@@ -220,7 +220,7 @@ servers.each(function(name, start)
       assert.equal(5, client:get("apps/v1/Deployment", ns, "web").spec.replicas)
     end)
 
-    it("hear of a deletion as mutating ones, too, which may refuse it", function()
+    it("get deletions as mutating webhooks, too, and can reject them", function()
       local run = begin(script(hook("-gone",
         [[resource = "v1/ConfigMap", operations = { "DELETE" }, validate = function(obj, req)
           req.log:info("asked about " .. obj.metadata.name)
@@ -268,7 +268,7 @@ servers.each(function(name, start)
       for n = 1, 5 do assert.equal("a", map("last" .. n, { x = "1" }).data.seen) end
     end)
 
-    it("of docs/webhooks.md do what is said there", function()
+    it("of docs/webhooks.md work as documented", function()
       local text = assert(process.read "docs/webhooks.md":match "```lua\n(.-)```")
       local swapped
       text, swapped = text:gsub('namespaces = { "default" }', ('namespaces = { %q }'):format(ns))

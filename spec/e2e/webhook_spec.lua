@@ -125,7 +125,7 @@ servers.each(function(name, start)
       assert.equal("CREATE", gen.metadata.labels["example.com/by"])
     end)
 
-    it("leaves what it changed to nobody: an apply neither owns it nor takes it away", function()
+    it("leaves its changes unowned: an apply neither owns nor removes them", function()
       begin(script(hook, ns, "mutate = function(obj) " .. PROBE .. 'obj.metadata.labels.hooked = "yes" end'))
       in_force(probed())
       local function apply(value)
@@ -141,7 +141,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("refuses with its own words and code, and sees who asks for what", function()
+    it("rejects with its own message and code, and sees the user and request", function()
       begin(script(hook, ns,
         [[operations = { "CREATE", "UPDATE", "DELETE" }, validate = function(obj, req) ]] .. PROBE .. [[
           if req.operation == "DELETE" then return obj.data.keep ~= "yes", "it is kept" end
@@ -181,7 +181,7 @@ servers.each(function(name, start)
       assert.is_nil(client:get("v1/ConfigMap", ns, "kept"))
     end)
 
-    it("warns, and knows a dry run", function()
+    it("warns, and recognizes a dry run", function()
       begin(script(hook, ns, "validate = function(obj, req) " .. PROBE .. [[
         req:warn("this is %s \"%s\"", req.dry_run and "a dry run of" or "really", obj.metadata.name) end]]))
       in_force(probed())
@@ -211,7 +211,7 @@ servers.each(function(name, start)
       assert.truthy(e.message:find("there are 2 already", 1, true))
     end)
 
-    it("answers failures by its policy", function()
+    it("answers failures by its failure policy", function()
       local rest = "validate = function(obj) " .. PROBE .. 'error("the wheel came off") end'
       local run = begin(script(hook, ns, rest))
       in_force(probed())
@@ -257,7 +257,7 @@ servers.each(function(name, start)
       end
     end)
 
-    it("takes away the configuration of a webhook that its script no longer has", function()
+    it("deletes the configuration of a removed webhook", function()
       local run = begin(script(hook, ns, "validate = function(obj) " .. PROBE .. "end"))
       in_force(probed())
       process.write(run.script_path, ([[
@@ -272,7 +272,7 @@ return kube.controller { name = %q, resource = "v1/ConfigMap", reconcile = funct
       end)
     end)
 
-    it("turns to a new certificate under load without a failed request", function()
+    it("rotates its certificate under load without a failed request", function()
       local dir = process.tmpname ".certs"
       assert(select(2, process.run("mkdir -p " .. process.quote(dir))) == 0)
       write_pair(dir, false, "first")
@@ -335,7 +335,7 @@ describe("a webhook's trace", function()
     return kube.json(log)
   end
 
-  it("is the API server's, where it sends one", function()
+  it("is the API server's, if it sends one", function()
     local line = line_of("sent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     assert.equal("0af7651916cd43dd8448eb211c80319c", line.traceID, log)
     assert.matches("^%x+$", line.spanID)
@@ -343,7 +343,7 @@ describe("a webhook's trace", function()
     assert.not_equal("b7ad6b7169203331", line.spanID)
   end)
 
-  it("is its own where there is none, or none that can be read", function()
+  it("is its own if there is none, or an invalid one", function()
     for name, header in pairs { none = false, short = "00-0af7651916cd43dd-b7ad6b7169203331-01",
       zero = "00-" .. ("0"):rep(32) .. "-b7ad6b7169203331-01" } do
       local line = line_of(name, header or nil)

@@ -74,7 +74,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
   end)
 
   -- The numbers in the tables of the worked decisions appear in the output of the commands before them.
-  it("comes to the numbers that docs/whatif.md has", function()
+  it("reproduces the numbers of docs/whatif.md", function()
     local text = process.read "docs/whatif.md":match "### Which predictor%?.-\n## "
     local tables, dir = 0, process.tmpdir() .. "/hot"
     for block, rows in text:gmatch "```sh\n(.-)```\n\n(|.-)\n\n" do
@@ -134,7 +134,7 @@ status: {capacity: {cpu: "8", memory: 32Gi}, allocatable: {cpu: "8", memory: 32G
   end)
 
   -- All interactive parts of the page, with the pointer and with keys.
-  it("explains on its page what a number is made of", function()
+  it("explains on its page how a number was computed", function()
     if not browser.available() then
       assert(not os.getenv "CI", "there is no chromium with chromedriver here, and in CI that is a failure")
       pending "there is no chromium with chromedriver here"

@@ -83,7 +83,7 @@ servers.each(function(name, start_server)
     end
     local function script() return (SCRIPT:gsub("NAMESPACE", ("%q"):format(ns))) end
 
-    it("tells the last run: what woke it, what it read and wrote, and what comes next", function()
+    it("shows the last run: its trigger, reads, writes, and what comes next", function()
       local run = start(server, dir, script())
       run:wait_for_log(60, "controller is running")
       local a = map("a", { x = "1" })
@@ -102,7 +102,7 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
-    it("does not tell the values by which Secrets are looked up", function()
+    it("does not show the values by which Secrets are looked up", function()
       local run = start(server, dir, ([[
         return require "kubelua".controller {
           name = "looks", resource = "v1/ConfigMap", namespaces = { %q },
@@ -120,7 +120,7 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
-    it("tells what keeps a key from running", function()
+    it("shows what keeps a key from running", function()
       map("fails", { fail = "yes" })
       map("never", { never = "yes" })
       local m = map("quiet", { x = "1" })
@@ -139,7 +139,7 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
-    it("tells failures that take turns once each", function()
+    it("shows alternating failures once each", function()
       local run = start(server, dir, script())
       run:wait_for_log(60, "controller is running")
       map("fails", { turns = "1" })
@@ -149,7 +149,7 @@ servers.each(function(name, start_server)
       controller.finish(run)
     end)
 
-    it("takes a name alone for one in the namespace default, and tells what else wakes a key", function()
+    it("looks for a bare name in the namespace default, and lists other triggers", function()
       local run = start(server, dir, [[
 local kube = require "kubelua"
 return kube.controller { name = "maps", resource = "v1/ConfigMap",
@@ -185,7 +185,7 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap",
       controller.finish(run)
     end)
 
-    it("tells who leads, and which cache is not there", function()
+    it("shows the leader, and a missing cache", function()
       local lease = { "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-identity" }
       local words = table.move(lease, 1, #lease, 1, {})
       words[#words + 1] = "the-first"
@@ -202,7 +202,7 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap",
       controller.finish(parked)
     end)
 
-    it("says that its cache hears nothing, while the server is away", function()
+    it("reports a disconnected cache while the server is down", function()
       local lonely = start_server { own = true }
       local other = controller.client(lonely)
       local there = controller.namespace(other, "why")
@@ -217,7 +217,7 @@ return kube.controller { name = "maps", resource = "v1/ConfigMap",
       lonely:stop()
     end)
 
-    it("tells a call of ctx.http once, with what became of it", function()
+    it("shows a call of ctx.http once, with its result", function()
       local run = start(server, dir, ([[
 local kube = require "kubelua"
 return kube.controller { name = "away", resource = "v1/ConfigMap", namespaces = { %q },
@@ -241,7 +241,7 @@ return require "kubelua".webhook { name = "idle", resource = "v1/Secret", failur
       client:delete("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", "idle.webhooks.kubelua")
     end)
 
-    it("needs to know which process, and which kind", function()
+    it("asks which process, and which kind, if ambiguous", function()
       local out, code = why(dir, "cm " .. ns .. "/a")
       assert.equal(1, code)
       assert.truthy(out:find("you have no running kubelua here: start one with", 1, true), out)
@@ -269,7 +269,7 @@ return require "kubelua".webhook { name = "idle", resource = "v1/Secret", failur
       controller.finish(first)
     end)
 
-    it("goes without the flight recorder, which can be bounded", function()
+    it("works without the flight recorder, which can be limited", function()
       map("a")
       local run = start(server, dir, script(), "--flight-recorder", "off")
       run:wait_for_log(60, "controller is running")
@@ -284,7 +284,7 @@ return require "kubelua".webhook { name = "idle", resource = "v1/Secret", failur
 end)
 
 describe("kubelua why", function()
-  it("says that no names of kinds are known where no server was ever reached", function()
+  it("explains that kinds are unknown before the first contact with a server", function()
     local dir = runtime_dir()
     local socket = dir .. "/s.sock"
     local kubeconfig = process.write(process.tmpname ".kubeconfig", ([[

@@ -146,7 +146,7 @@ servers.each(function(server_name, start)
       end
     end)
 
-    it("what of a patch cannot be, and no more", function()
+    it("the invalid parts of a patch, and no others", function()
       for _, case in ipairs(PATCHES) do
         local media, body, code, reason, message = table.unpack(case)
         local r = api:request("PATCH", MAPS .. "/words?dryRun=All", body, { "Content-Type: " .. media })

@@ -8,7 +8,7 @@ local function said(a, b) return diff.text(kube.decode(kube.encode(a)), kube.dec
 describe("a difference of two objects", function()
   local function check(expected, a, b) assert.equal(expected, said(a, b)) end
 
-  it("names the paths of what changed, came and went", function()
+  it("names the paths of changed, added and removed fields", function()
     check('spec.replicas: 1 -> 2', { spec = { replicas = 1 } }, { spec = { replicas = 2 } })
     check('a: 1 -> none, b: none -> "x"', { a = 1 }, { b = "x" })
     check('spec: none -> {"a":1}', { x = 1 }, { x = 1, spec = { a = 1 } })
@@ -18,7 +18,7 @@ describe("a difference of two objects", function()
     check("", { a = { b = { 1, 2 } } }, { a = { b = { 1, 2 } } })
   end)
 
-  it("tells elements by their names, and by their places where they have none", function()
+  it("identifies elements by name, or else by position", function()
     check('c[b].image: "1" -> "2"', { c = { { name = "a" }, { name = "b", image = "1" } } },
       { c = { { name = "b", image = "2" }, { name = "a" } } })
     check('conditions[Ready].status: "False" -> "True"',
@@ -34,12 +34,12 @@ describe("a difference of two objects", function()
     check("x: {} -> [1]", { x = kube.object {} }, { x = { 1 } })
   end)
 
-  it("leaves the server's bookkeeping out", function()
+  it("omits the server's bookkeeping", function()
     check("", { metadata = { resourceVersion = "1", generation = 1, managedFields = { { time = "a" } } } },
       { metadata = { resourceVersion = "2", generation = 2, managedFields = { { time = "b" } } } })
   end)
 
-  it("cuts what is long, at a character, and hides secrets", function()
+  it("cuts long values, at a character, and hides secrets", function()
     local text = said({ a = "x" }, { a = ("é"):rep(100) })
     assert.equal('a: "x" -> "' .. ("é"):rep(60) .. "...", text)
     check("data.a: (changed), data.b: (added), stringData: (removed)",

@@ -7,7 +7,7 @@ local process = require "support.process"
 local BIN = os.getenv "KL_BUILD" .. "/kubelua"
 
 describe("a text of the cluster", function()
-  it("is spelled out where a terminal would obey it", function()
+  it("is escaped if a terminal would interpret it", function()
     assert.equal("^[[2Jx\\ry\\x07 \\u009b1m \\u007f", common.safe "\27[2Jx\ry\7 \u{9b}1m \127")
     assert.equal("two\nlines\tä", common.safe "two\nlines\tä")
     assert.equal("a\\u202egpj.exe\\u2066 \\u2028\\x9b1m",
@@ -29,7 +29,7 @@ describe("a text of the cluster", function()
     assert.truthy(test.message:find("a^[[2J\\u009b\\x9b", 1, true), test.message)
   end)
 
-  it("is not offered to a person who completes a name, where it would end the string", function()
+  it("is not offered as a completion if it would end the string", function()
     local complete = require "kubelua.cli.complete"
     local shell = { kinds = { "pods", 'po");os.exit()--', "po\27[2J", "po\u{202e}" }, globals = {} }
     assert.same({ "pods" }, (complete.at(shell, 'get("po')))
@@ -43,7 +43,7 @@ describe("a text of the cluster", function()
 end)
 
 describe("a container's log on a terminal", function()
-  it("has its colours and nothing else that a terminal obeys, wherever its pieces end", function()
+  it("keeps its colours and no other control sequences, wherever its pieces end", function()
     local text = "\27[1;31mred\27[0m\27[2J\27]0;t\7 a\r\nb\rc ä€\u{9b}1m\u{202e}\x9b 50 %"
     local shown = "\27[1;31mred\27[0m^[[2J^[]0;t\\x07 a\nb\\rc ä€\\u009b1m\\u202e\\x9b 50 %"
     for size = 1, #text do
@@ -58,7 +58,7 @@ describe("a container's log on a terminal", function()
 end)
 
 describe("what a script raises", function()
-  it("is spelled out by check", function()
+  it("is escaped by check", function()
     local path = process.write(process.tmpname ".lua", 'error("\27[2Jx\\ry\\7 \\u{9b}1m \\127\\nz\tä")')
     local out, code = process.run(BIN .. " check " .. path .. " 2>&1")
     assert.equal(1, code)
@@ -72,7 +72,7 @@ describe("a terminal", function()
     return (process.run(("script -qec %s /dev/null </dev/null"):format(process.quote(BIN .. " " .. command))))
   end
 
-  it("does not obey what a script says in a simulation, and a pipe gets it as it is", function()
+  it("gets escaped output of a script in a simulation, and a pipe gets it unchanged", function()
     local path = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"
       return kube.controller { name = "evil", resource = "v1/Node",
@@ -84,7 +84,7 @@ describe("a terminal", function()
     assert.truthy(process.run(BIN .. " " .. command .. " 2>/dev/null"):find("\27[31mred", 1, true))
   end)
 
-  it("is told what a script says in each of several simulations, which come as JSON, though it is no UTF-8",
+  it("gets a script's output of several simulations as JSON, even if it is not UTF-8",
     function()
     local path = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"
@@ -95,7 +95,7 @@ describe("a terminal", function()
     assert.truthy(out:find("bad\\xff", 1, true) and out:find("log\\xff", 1, true), out)
   end)
 
-  it("does not obey what a recording says in a replay", function()
+  it("gets escaped output of a replay", function()
     local script = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"
       return kube.controller { name = "web", resource = "v1/Pod", reconcile = function() end }]])
@@ -115,7 +115,7 @@ end)
 
 describe("kubelua version", function()
 
-  it("names the Lua that runs scripts, and with --bugs each bug of it that they could reach", function()
+  it("names its Lua version, and with --bugs each bug that scripts could reach", function()
     local out, code = process.run(BIN .. " version")
     assert.equal(0, code)
     assert.matches("^kubelua %S+\nLua 5%.4%.%d+\n$", out)
@@ -124,7 +124,7 @@ describe("kubelua version", function()
     assert.truthy(out:find("__concat that makes the stack grow", 1, true), out)
   end)
 
-  it("says it as JSON", function()
+  it("prints it as JSON", function()
     local out, code = process.run(BIN .. " version -o json")
     assert.equal(0, code)
     local v = kube.decode(out)

@@ -70,8 +70,8 @@ local function run(command, c, options)
   return (table.concat(out):gsub("%d%d:%d%d:%d%d ", ""))
 end
 
-describe("a command that watches, when its place is forgotten", function()
-  it("get --watch prints the rows that are others than before", function()
+describe("a watching command, when its version expires", function()
+  it("get --watch prints the changed rows", function()
     local c = client({ { map("a", "1", "x"), map("b", "1", "y") },
       { map("a", "1", "x"), map("b", "5", "z"), map("c", "6", "new") } },
       { { { "MODIFIED", map("a", "2", "x") } }, { "over" } })
@@ -80,7 +80,7 @@ describe("a command that watches, when its place is forgotten", function()
     assert.same({ "2", "3" }, c.began)
   end)
 
-  it("watch tells what was missed", function()
+  it("watch reports what was missed", function()
     local c = client({ { map("a", "1", "x"), map("b", "1", "y") },
       { map("b", "5", "z"), map("c", "6", "new") } },
       { { { "MODIFIED", map("a", "2", "w") } }, { { "DELETED", map("c", "7", "new") }, "over" } })

@@ -51,7 +51,7 @@ describe("a watch in stock Lua", function()
   local sleep = clock.sleep
   after_each(function() clock.sleep = sleep end)
 
-  it("begins again at the last version after a clean end, without a pause", function()
+  it("restarts at the last version after a clean end, without a pause", function()
     local c, log = client { { { "ADDED", "1" }, { "MODIFIED", "2" } }, { { "MODIFIED", "3" } } }
     assert.same({ "ADDED1", "MODIFIED2", "MODIFIED3" }, take(c, 3))
     assert.same({ "none", "2" }, log.began)
@@ -67,7 +67,7 @@ describe("a watch in stock Lua", function()
     assert.same({ "BOOKMARK9" }, take(c, 1, { bookmarks = true }))
   end)
 
-  it("rests longer after each failure in a row, and anew after success", function()
+  it("waits longer after each failure in a row, and starts over after success", function()
     local broken, refused = failure "closed", failure "unreachable"
     local c, log = client { { { "ADDED", "1" }, broken }, { refused }, { refused },
       { { "MODIFIED", "2" }, broken }, { { "MODIFIED", "3" } } }
@@ -76,7 +76,7 @@ describe("a watch in stock Lua", function()
     assert.same({ 0.25, 0.5, 1.0, 0.25 }, log.pauses)
   end)
 
-  it("raises when it never worked, and what does not pass by itself", function()
+  it("raises if it never worked, and on permanent errors", function()
     local c = client { { failure "unreachable" } }
     assert.equal("unreachable", select(2, kube.try(take, c, 1)).kind)
     c = client { { failure("server", 500) } }
@@ -87,7 +87,7 @@ describe("a watch in stock Lua", function()
     assert.equal(410, select(2, kube.try(take, c, 2)).code)
   end)
 
-  it("that never worked is tried again when the line broke, or when the server says how long to wait",
+  it("that never worked is retried after a broken connection, or if the server sends Retry-After",
     function()
     local c, log = client { { failure "closed" }, { failure("throttled", 429, 3) },
       { failure("server", 503, 2) }, { failure "timeout" }, { { "ADDED", "1" } } }

@@ -10,7 +10,7 @@ local function pod(image, extra)
 end
 
 describe("patches", function()
-  it("say the difference as a merge patch", function()
+  it("express a difference as a merge patch", function()
     assert.equal('{"b":null,"c":2}', kube.encode(kube.merge_patch({ a = 1, b = 1 }, { a = 1, c = 2 })))
   end)
 
@@ -20,7 +20,7 @@ describe("patches", function()
       containers = { { image = "i2", name = "c" } } } }, kube.copy(patch))
   end)
 
-  it("say which keys stay where one excludes another", function()
+  it("keep keys that exclude each other consistent", function()
     local function deployment(strategy)
       return { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "d" },
         spec = { strategy = strategy } }
@@ -30,7 +30,7 @@ describe("patches", function()
       kube.encode(kube.strategic_patch(rolling, deployment { type = "Recreate" })))
   end)
 
-  it("keep what others did, three ways", function()
+  it("keep changes of others, in a three-way merge", function()
     local original, current, modified = pod "i1", pod("i1", { labels = { theirs = "1" } }), pod "i2"
     local patch = kube.strategic_patch(current, modified, { original = original })
     assert.is_nil(patch("metadata"))
@@ -93,7 +93,7 @@ describe("long merged lists", function()
     patched(names)
   end)
 
-  it("likewise where somebody chose the keys", function()
+  it("also with hostile keys", function()
     local names = {}
     for i, forest in ipairs(forests(11)) do names[i] = "[" .. forest .. "]" end
     assert.equal(58786, #names)
@@ -102,7 +102,7 @@ describe("long merged lists", function()
 end)
 
 describe("names", function()
-  it("have rules that say what is wrong", function()
+  it("have rules with error messages", function()
     assert.is_nil(kube.name_problem("dns1123_label", "a-b"))
     assert.matches("lower case", kube.name_problem("dns1123_label", "A"))
     assert.is_nil(kube.name_problem("ip", "2001:db8::1"))

@@ -40,7 +40,7 @@ describe("conditions", function()
     assert.equal("1970-01-01T00:03:20Z", moved[1].lastTransitionTime)
   end)
 
-  it("take a time that is said only when the status moves", function()
+  it("take a given time only if the status changes", function()
     local list = core.value((conditions.merge(nil, {
       ready("True", "A", { lastTransitionTime = "2020-01-01T00:00:00Z" }) }, 100)))
     assert.equal("2020-01-01T00:00:00Z", list[1].lastTransitionTime)
@@ -49,7 +49,7 @@ describe("conditions", function()
     assert.equal("2020-01-01T00:00:00Z", same[1].lastTransitionTime)
   end)
 
-  it("carry the generation where it is asked for, and keep it up to date from then on", function()
+  it("carry the generation if requested, and keep it current", function()
     local plain = conditions.merge(nil, { ready "True" }, 0, 3)
     assert.is_nil(plain[1].observedGeneration)
     local asked = conditions.merge(nil, { ready("True", nil, { observed_generation = true }) }, 0, 3)
@@ -65,7 +65,7 @@ describe("conditions", function()
       50, 4)[1].observedGeneration)
   end)
 
-  it("are not written for a generation alone that nobody asked for and the server does not keep", function()
+  it("are not written only for a generation that was not requested and the server drops", function()
     local maybe = { type = "Ready", status = "True", reason = "Tested",
       observed_generation = conditions.MAYBE }
     local plain = core.value((conditions.merge(nil, { ready "True" }, 0, 3)))
@@ -75,7 +75,7 @@ describe("conditions", function()
     assert.is_true(select(2, conditions.merge(kept, { maybe }, 50, 4)))
   end)
 
-  it("take true and false for their words", function()
+  it("accept true and false for \"True\" and \"False\"", function()
     local list = conditions.merge(nil, { ready(true), { type = "Other", status = false, reason = "No" } }, 0)
     assert.same({ "True", "False" }, { list[1].status, list[2].status })
     assert.is_false(select(2, conditions.merge(core.value(list), { ready(true) }, 0)))
@@ -107,7 +107,7 @@ describe("conditions", function()
     assert.equal(0, #core.value(second).status.conditions)
   end)
 
-  it("say what is wrong with them, and the way out", function()
+  it("explain invalid arguments, with advice", function()
     local cases = {
       ["type must be a text such as \"Ready\", got nil"] = { status = "True", reason = "A" },
       ["type must be a word such as \"Ready\" or \"example.com/Synced\", got \"not ready\""] = {

@@ -10,7 +10,7 @@ local function why(fn, ...)
 end
 
 describe("kube.schema", function()
-  it("makes OpenAPI of types, with what holds of them", function()
+  it("makes OpenAPI from types and their constraints", function()
     assert.same({
       type = "object", required = { "host" },
       properties = {
@@ -38,7 +38,7 @@ describe("kube.schema", function()
     })
   end)
 
-  it("refuses what means nothing, with the place", function()
+  it("rejects an unknown key, with the place", function()
     for wrong, word in pairs {
       ["spec.host: unknown type \"strin\"; did you mean 'string'"] = { spec = { host = "strin" } },
       ["a: unknown key 'mni'; did you mean 'min'"] = { a = { "integer", mni = 1 } },
@@ -61,7 +61,7 @@ describe("kube.schema", function()
 end)
 
 describe("kube.crd", function()
-  it("is a definition, and gives the kind", function()
+  it("is a definition, and returns the kind", function()
     assert.equal("example.com/v1/Policy", kube.crd { group = "example.com", kind = "Policy", short = "pol",
       schema = kube.schema { spec = { host = "string!" }, status = { ready = "boolean" } },
       columns = { "spec.host", { name = "Ready", path = ".status.ready", type = "boolean", wide = true } },
@@ -103,7 +103,7 @@ describe("kube.crd", function()
       d.spec.versions[2].name, d.spec.versions[2].storage, d.spec.versions[2].deprecationWarning })
   end)
 
-  it("refuses what is no definition", function()
+  it("rejects an invalid definition", function()
     local function wrong(t)
       t.group, t.kind = t.group or "example.com", t.kind or "Site"
       return why(kube.crd, t)

@@ -42,7 +42,7 @@ describe("kube.extract", function()
     assert.same({ "y" }, mine.places)
   end)
 
-  it("leaves out what is gone", function()
+  it("omits deleted fields", function()
     local fields = { ["f:data"] = { ["f:x"] = {}, ["f:gone"] = {} },
       ["f:list"] = { ['k:{"name":"gone"}'] = { ["f:name"] = {} } }, ["f:lost"] = { ["f:a"] = {} } }
     local mine = kube.extract(object(fields, { data = { x = "1" }, list = { { name = "there" } } }), "m")
@@ -51,7 +51,7 @@ describe("kube.extract", function()
     assert.is_nil(mine.lost)
   end)
 
-  it("refuses what is not an object, and no manager", function()
+  it("rejects a value that is not an object, and a missing manager", function()
     assert.error_matches(function() kube.extract(nil, "m") end, "kube.extract: expected an object, got nil")
     assert.error_matches(function() kube.extract("x", "m") end, "expected an object, got string")
     assert.error_matches(function() kube.extract({ kind = "Pod" }, "m") end, "has no metadata.name")
@@ -66,7 +66,7 @@ describe("kube.extract", function()
     end, "the subresource must be a text such as \"status\", got table")
   end)
 
-  it("bears managed fields that nobody would write", function()
+  it("tolerates unusual managed fields", function()
     for _, fields in ipairs { { ["k:{"] = {}, ["v:"] = {} }, { ["f:data"] = { ["k:{bad"] = {} } },
       { ["f:data"] = "x" } } do
       local ok, why = pcall(kube.extract, object(fields, { data = { "a" } }), "m")

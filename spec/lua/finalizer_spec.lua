@@ -75,7 +75,7 @@ describe("the finalizer of a controller", function()
     end
   end)
 
-  it("is added behind the others, guarded by uid and resourceVersion, and the answer is reconciled",
+  it("is added last, guarded by uid and resourceVersion, and the answer is reconciled",
     function()
     local r = run(object { uid = "id", rv = "5", finalizers = { "a/b" } })
     assert.same({ 'patch n/s {"finalizers":["a/b","x.io/f"],"resourceVersion":"5","uid":"id"}',
@@ -93,7 +93,7 @@ describe("the finalizer of a controller", function()
     assert.same({ false, "conflict", 1 }, { r.ok, r.word.kind, #r.log })
   end)
 
-  it("is taken away when finalize is done, and kept when it is not", function()
+  it("is removed when finalize is done, and kept otherwise", function()
     local o = object { uid = "id3", rv = "5", finalizers = { "x.io/f", "a/b", "x.io/f" }, deleted = true }
     local r = run(o)
     assert.same({ "finalize 5", 'patch n/s {"finalizers":["a/b"],"resourceVersion":"5","uid":"id3"}' }, r.log)
@@ -108,8 +108,8 @@ describe("the finalizer of a controller", function()
     assert.truthy(r.log[3]:find('"finalizers":null,"resourceVersion":"9"', 1, true), r.log[3])
   end)
 
-  it("is taken away from the fresh object after a conflict, and finalize is run again only when the \z
-    object's generation moved", function()
+  it("is removed from the fresh object after a conflict; finalize runs again only if the generation \z
+    changed", function()
     local function fresh(more)
       more.finalizers, more.deleted, more.uid = more.finalizers or { "x.io/f", "c/d" }, true,
         more.uid or "same"

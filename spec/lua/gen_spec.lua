@@ -105,7 +105,7 @@ local function written(...)
 end
 
 describe("kubelua gen", function()
-  it("makes no code of what a definition says", function()
+  it("turns no text of a definition into code", function()
     local out, own = directory(), '"%s\\nerror(\\"code\\")--"'
     local said, code = gen("--crds", written(crd { versions = ([[
   - name: v1
@@ -192,7 +192,7 @@ describe("kubelua gen", function()
     end
   end)
 
-  it("changes nothing the second time, and removes what is no more", function()
+  it("changes nothing the second time, and removes obsolete files", function()
     local out = directory() .. "/m"
     local both = written(crd(), crd { name = "gadgets.other.org", group = "other.org", kind = "Gadget",
       plural = "gadgets" })
@@ -215,7 +215,7 @@ describe("kubelua gen", function()
     assert.same(contents(a), contents(b))
   end)
 
-  it("never overwrites a file that somebody else wrote", function()
+  it("never overwrites files that it did not write", function()
     local out = directory()
     process.write(out .. "/example_v1.lua", "return 1\n")
     local said, code = gen("--crds", written(crd()), "--out", out, "--name", "m")
@@ -224,7 +224,7 @@ describe("kubelua gen", function()
     assert.same({ ["example_v1.lua"] = "return 1\n" }, contents(out))
   end)
 
-  it("takes every served version, and leaves out what is no definition", function()
+  it("includes every served version, and skips objects that are not definitions", function()
     local versions = ""
     for _, v in ipairs { { "v1", "true" }, { "v1beta1", "true" }, { "v1alpha1", "false" } } do
       versions = versions
@@ -245,7 +245,7 @@ describe("kubelua gen", function()
     assert.equal(1, required(out, "m").example_v1.Widget("w", "ns") { whatever = 1 }.whatever)
   end)
 
-  it("joins groups of one word, and parts them when a kind is in both", function()
+  it("joins groups with the same word, and separates them if they share a kind", function()
     local out = directory()
     local joined = written(crd(), crd { name = "gadgets.example.org", group = "example.org", kind = "Gadget",
       plural = "gadgets" })
@@ -258,7 +258,7 @@ describe("kubelua gen", function()
     assert.equal("example.com/v1", required(out, "parted").example_com_v1.Widget("w", "ns") {}.apiVersion)
   end)
 
-  it("folds equal types below one kind", function()
+  it("shares equal types within a kind", function()
     local class = "{ type: object, properties: { cpuQOS: { type: object, properties: { enable: { type: \z
       boolean } } } } }"
     local versions = ("  - { name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: \z
@@ -348,7 +348,7 @@ describe("kubelua gen", function()
     end)
   end
 
-  it("shows modules that are beside it as its own", function()
+  it("includes modules beside it", function()
     local out = directory() .. "/mine"
     process.run("mkdir -p " .. quote(out))
     process.write(out .. "/words.lua", 'return { hello = "world" }\n')
@@ -361,7 +361,7 @@ describe("kubelua gen", function()
     assert.matches('--also takes the name of a module in lower case, not "Some-Thing"', said, 1, true)
   end)
 
-  it("bears definitions in which anything is anything", function()
+  it("tolerates definitions with arbitrary values", function()
     local crds = require "kubelua.gen.crds"
     local fold, write = require "kubelua.gen.fold", require "kubelua.gen.write"
     local whole = kube.encode(kube.yaml(crd())[1])
@@ -403,7 +403,7 @@ describe("kubelua gen", function()
     assert.is_true(made > 20, "some are still definitions: " .. made)
   end)
 
-  it("gives Koordinator's library as it is committed", function()
+  it("reproduces Koordinator's committed library", function()
     local out = directory() .. "/koordinator"
     local head = process.read("lua/kubelua/koordinator/init.lua")
     local attribution = head:match "From:\n%-%-   [^\n]+\n%-%- (.-)\n%-%-\n":gsub("\n%-%- ", "\n")
@@ -448,7 +448,7 @@ servers.only_real(function(server_name, start)
     lazy_setup(function() server = with_koordinator(start) end)
     lazy_teardown(function() server:stop() end)
 
-    it("gives the built-in library as it is committed, and the custom kinds beside it", function()
+    it("reproduces the committed built-in library, and adds the custom kinds", function()
       local out = directory() .. "/kubernetes"
       local head = process.read("lua/kubelua/kubernetes/init.lua")
       local attribution = head:match "From:\n%-%-   [^\n]+\n%-%- (.-)\n%-%-\n"
@@ -471,7 +471,7 @@ servers.each(function(server_name, start)
     lazy_setup(function() server = with_koordinator(start) end)
     lazy_teardown(function() server:stop() end)
 
-    it("makes of a custom kind what its definition makes", function()
+    it("gives the same result for a custom kind as its definition", function()
       local out = directory()
       local said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups",
         "slo.koordinator.sh", "--out", out .. "/koordinator")
@@ -496,7 +496,7 @@ servers.each(function(server_name, start)
       assert.same({ 3, 2 }, { indexes, moved })
     end)
 
-    it("takes the groups that are named, and what they refer to", function()
+    it("includes the named groups and their references", function()
       local out = directory()
       local said, code = gen("--from-cluster", "--kubeconfig", server.kubeconfig, "--groups", "apps,core",
         "--out", out .. "/some")

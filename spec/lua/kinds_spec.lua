@@ -11,7 +11,7 @@ describe("a kind that a script defines", function()
     kinds.define("example.com/v1/Site", { "sites", "site", "si" }, words)
   end)
 
-  it("has its names, with its group and without", function()
+  it("can be named with its group or without", function()
     for _, word in ipairs { "Site", "sites", "site", "si", "sites.example.com", "si.example.com",
       "example.com/Site",
       "example.com/v1/Site" } do
@@ -28,7 +28,7 @@ describe("a kind that a script defines", function()
     assert.equal("example.com/v1/Pod", (kinds.full("po.example.com", words)))
   end)
 
-  it("is asked for by its group where others have the name", function()
+  it("needs its group if others have the name", function()
     kinds.define("example.com/v1/Job", { "jobs", "job" }, words)
     kinds.define("a.example.com/v1/Site", { "sites", "site" }, words)
     assert.same({ nil, '"jobs" is in several API groups: name one of "batch/v1/Job" or \z
@@ -40,14 +40,14 @@ describe("a kind that a script defines", function()
     assert.equal("example.com/v1/Job", (kinds.full("jobs.example.com", words)))
   end)
 
-  it("is one kind, however often it is defined", function()
+  it("is the same kind, however often it is defined", function()
     kinds.define("example.com/v1/Site", { "sites", "site" }, words)
     assert.equal("example.com/v1/Site", (kinds.full("sites", words)))
   end)
 end)
 
 describe("a name of a kind", function()
-  it("is remembered, and one that is none is none", function()
+  it("is cached, and an invalid one is rejected", function()
     for i = 1, 600 do assert.is_nil(kinds.known("nothing" .. i)) end
     for _ = 1, 2 do
       assert.equal("v1/ConfigMap", kinds.known "cm")

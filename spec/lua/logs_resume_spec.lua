@@ -47,7 +47,7 @@ describe("logs that resume", function()
   local sleep = clock.sleep
   after_each(function() clock.sleep = sleep end)
 
-  it("begin again at the last line's time, and skip what they gave of it", function()
+  it("restart at the last line's time, and skip its known lines", function()
     local c, log = client {
       { T5 .. " a\n" .. T6 .. " b\n" .. T6 .. " c\n" .. T6 .. " ha", broken() },
       { T6 .. " b\n" .. T6 .. " c\n" .. T6 .. " half\n" .. T6 .. " half\n" },
@@ -58,7 +58,7 @@ describe("logs that resume", function()
     assert.equal(2, log.closed)
   end)
 
-  it("keep the time where it is asked for, and a line that has none", function()
+  it("keep timestamps if requested, and a line without one", function()
     local c = client { { T5 .. " a\nno time\n" .. T5 .. "\n" } }
     assert.same({ T5 .. " a", "no time", T5 }, lines(c, { timestamps = true }))
   end)
@@ -72,7 +72,7 @@ describe("logs that resume", function()
     assert.same({ 0.25, 0.5, 7, 0.25 }, log.pauses)
   end)
 
-  it("raise what another attempt does not mend, and what comes before the first line", function()
+  it("raise permanent errors, and errors before the first line", function()
     for _, script in ipairs { { { T5 .. " a\n", broken "forbidden" } }, { { broken "closed" } } } do
       local c = client(script)
       local ok, err = pcall(lines, c, {})

@@ -43,7 +43,7 @@ describe("MessagePack", function()
     assert.equal("a", again[2][1][2])
   end)
 
-  it("that ends early, goes on, or is nested without end is refused with the byte", function()
+  it("that is truncated, too long, or too deep is rejected with the byte", function()
     for text, why in pairs { [""] = "byte 1: the file ends too early",
       ["\xa3ab"] = "byte 2: the file ends too early",
       ["\xdd\xff\xff\xff\xff"] = "byte 6: the file ends too early", ["\xc1"] = "byte 2: unknown type 0xc1",

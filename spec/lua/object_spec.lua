@@ -57,7 +57,7 @@ describe("kube.from_template", function()
     finalizers = { "example.com/f" }, uid = "u", creationTimestamp = kube.null },
     spec = { restartPolicy = "Never", containers = { { name = "main" } } }, status = { phase = "Running" } }
 
-  it("takes spec, labels, annotations and finalizers, and lays what is said over them", function()
+  it("takes spec, labels, annotations and finalizers, with overrides", function()
     local before = kube.encode(TEMPLATE)
     for _, template in ipairs { TEMPLATE, kube.decode(kube.encode(TEMPLATE)) } do
       assert.same({
@@ -71,14 +71,14 @@ describe("kube.from_template", function()
     assert.equal(before, kube.encode(TEMPLATE))
   end)
 
-  it("does with a template of a spec alone", function()
+  it("accepts a template with only a spec", function()
     assert.same({ apiVersion = "batch/v1", kind = "Job", metadata = { name = "a" },
       spec = { parallelism = 2 } },
       kube.from_template({ spec = { parallelism = 2 } }, { apiVersion = "batch/v1", kind = "Job",
         metadata = { name = "a" } }))
   end)
 
-  it("says what is not a template and no object", function()
+  it("rejects a value that is neither a template nor an object", function()
     assert.error_matches(function() kube.from_template(nil, { kind = "v1/Pod", name = "a" }) end,
       "kube.from_template: the template must be a table or a view, got nil")
     assert.error_matches(function() kube.from_template({}, { name = "a" }) end,

@@ -42,7 +42,7 @@ local function drain(send, op)
 end
 
 describe("a whole list", function()
-  it("comes in pages, of which only the first names a version", function()
+  it("comes in pages, only the first of which names a version", function()
     local send, asked = server { answer({ "a", "b" }, "t1"), answer({ "c" }, "t2"), answer { "d" } }
     local all, version = pager.all(send, { rv = "3" })
     assert.equal("a b c d", names(all))
@@ -50,7 +50,7 @@ describe("a whole list", function()
     assert.same({ "500/-/3", "500/t1/-", "500/t2/-" }, asked)
   end)
 
-  it("begins again once, in one piece at the version it asked for, when the server forgot its place",
+  it("restarts once, in one piece at the requested version, after an expired continue token",
     function()
     local send, asked = server { answer({ "a", "b" }, "t1"), gone "t9", answer({ "a", "b", "c" }, nil, "9") }
     local all, version = pager.all(send, { rv = "3" })
@@ -59,7 +59,7 @@ describe("a whole list", function()
     assert.same({ "500/-/3", "500/t1/-", "all/-/3" }, asked)
   end)
 
-  it("does not begin again twice, nor for another error, nor when its first page fails", function()
+  it("does not restart twice, nor after other errors, nor if its first page fails", function()
     for _, script in ipairs {
       { answer({ "a" }, "t1"), gone(), answer({ "a" }, "t2"), gone() },
       { answer({ "a" }, "t1"), core.error { code = 500, kind = "server", message = "broken" } },
@@ -92,20 +92,20 @@ describe("an iterator", function()
     assert.same({ "2/-/-" }, asked)
   end)
 
-  it("goes on by the token that the server offers with the 410, and repeats nothing", function()
+  it("continues with the token of the 410, without repeats", function()
     local send, asked = server { answer({ "a", "b" }, "t1"), gone "t9", answer({ "c" }, "t10"), gone "t11",
       answer { "d" } }
     assert.equal("a b c d", drain(send, {}))
     assert.same({ "500/-/-", "500/t1/-", "500/t9/-", "500/t10/-", "500/t11/-" }, asked)
   end)
 
-  it("reads the whole list where no token is offered, and leaves out what it gave already", function()
+  it("reads the whole list if no token is offered, and skips known objects", function()
     local send, asked = server { answer({ "a", "c" }, "t1"), gone(), answer { "a", "b", "c", "d" } }
     assert.equal("a c d", drain(send, { rv = "3" }))
     assert.same({ "500/-/3", "500/t1/-", "all/-/3" }, asked)
   end)
 
-  it("gives up when the offered token does not work either, nor the whole list", function()
+  it("gives up if both the offered token and the whole list fail", function()
     local send = server { answer({ "a" }, "t1"), gone "t9", gone "t9", answer({ "a", "b" }, "t2"), gone() }
     local seen = {}
     local ok, err = pcall(function()
@@ -116,7 +116,7 @@ describe("an iterator", function()
     assert.same({ "a", "b" }, seen)
   end)
 
-  it("raises what else goes wrong", function()
+  it("raises other errors", function()
     local send = server { core.error { code = 403, kind = "forbidden", message = "no" } }
     assert.equal(403, select(2, kube.try(pager.each(send, {}))).code)
   end)
@@ -140,7 +140,7 @@ describe("a list without an end", function()
       assert.equal(pager.BARREN_PAGES, #asked)
     end)
 
-    it("is none while objects come between empty pages: " .. name, function()
+    it("is not assumed while objects come between empty pages: " .. name, function()
       local script = {}
       for i = 1, 20 do script[i] = answer(i % 4 == 0 and { "p" .. 10 + i } or {}, "t" .. i) end
       script[21] = answer { "z" }

@@ -36,7 +36,7 @@ describe("patch with a function", function()
   local node
   before_each(function() node = kube.decode(NODE) end)
 
-  it("sends what changed, and nothing when nothing did", function()
+  it("sends changes, and nothing without changes", function()
     local s = server()
     patch.patch(s, "c:patch", node, function(n) n.metadata.labels.a = "c" end)
     assert.same({ { type = "merge", name = "n1", kind = "v1/Node",
@@ -46,7 +46,7 @@ describe("patch with a function", function()
     assert.same({}, s.sent)
   end)
 
-  it("ends with the function: its draft, and assignments below what is absent", function()
+  it("ends with the function: its draft, and assignments below absent fields", function()
     local kept
     patch.patch(server(), "c:patch", node, function(n)
       kept = n
@@ -101,7 +101,7 @@ describe("patch with a function", function()
     assert.equal('{"spec":{"n":6}}', s.sent[2].body)
   end)
 
-  it("gives up when the object is gone or another one has its name", function()
+  it("gives up if the object is gone or replaced", function()
     local s = server { conflict() }
     assert.equal(409, select(2, kube.try(patch.patch, s, "c:patch", node, function(n) n.spec.x = 1 end)).code)
     s = server { conflict() }
@@ -119,7 +119,7 @@ describe("patch with a function", function()
     assert.equal(8, #s.sent)
   end)
 
-  it("passes other errors through, those of the function with their place", function()
+  it("passes on other errors, those of the function with their place", function()
     local s = server { core.error { code = 403, kind = "forbidden", message = "no" } }
     assert.equal(403, select(2, kube.try(patch.patch, s, "c:patch", node, function(n) n.spec.x = 1 end)).code)
     local _, err = pcall(patch.patch, s, "c:patch", node, function() error "mine" end)
@@ -131,7 +131,7 @@ end)
 describe("patch with a table", function()
   local node = kube.decode(NODE)
 
-  it("sends it as it stands, of the type named", function()
+  it("sends it unchanged, with the named type", function()
     local s = server()
     patch.patch(s, "c:patch", node, { spec = { x = 1 } })
     patch.patch(s, "c:patch", node, { { op = "add", path = "/spec/x", value = 1 } }, { type = "json" })
@@ -154,7 +154,7 @@ describe("patch with a table", function()
       s.sent[2].body)[1] == kube.decode '{"op":"test","path":"/metadata/resourceVersion","value":"7"}')
   end)
 
-  it("is refused with types and options that do not fit", function()
+  it("is rejected with contradictory types and options", function()
     local s = server()
     assert.error_matches(function()
       patch.patch(s, "c:patch", node, {}, { type = "xml" })

@@ -41,7 +41,7 @@ local function turns(n, a, b)
 end
 
 describe("predictors", function()
-  it("say what their definitions say", function()
+  it("compute their definitions", function()
     local steady = turns(24, 100)
     assert.equal(3000, says("limit", { 1000, 2000 }, steady, steady))
     assert.equal(2700, says("borg-default", { 1000, 2000 }, steady, steady))
@@ -63,7 +63,7 @@ describe("predictors", function()
     assert.near(100, says("node-percentile", { 1000 }, turns(100, 100)), 1e-6)
   end)
 
-  it("that fade forget what was", function()
+  it("that decay forget old samples", function()
     local series = turns(10, 1000)
     for i = 11, 2000 do series[i] = 100 end
     for _, name in ipairs { "koordlet", "vpa", "autopilot" } do
@@ -72,12 +72,12 @@ describe("predictors", function()
     end
   end)
 
-  it("of Koordinator's agent lend nothing in the first day", function()
+  it("of Koordinator's agent predict nothing on the first day", function()
     assert.equal(1000, says("koordlet", { 1000 }, turns(288, 100)))
     assert.is_true(says("koordlet", { 1000 }, turns(289, 100)) < 130)
   end)
 
-  it("never say more than all that pods may use", function()
+  it("never predict more than the pods' limits", function()
     for _, p in ipairs(predictors.list) do
       for _, n in ipairs { 1, 24, 300 } do
         local x = says(p[1], { 500, 500 }, turns(n, 400, 500), turns(n, 500, 1))
@@ -101,7 +101,7 @@ describe("the oracle", function()
     end
   end)
 
-  it("is never wrong, and the limit neither; what is too low is, by how much", function()
+  it("is never too low, nor is the limit; predictors that are too low are measured", function()
     local samples = {}
     for t = 1, 100 do samples[t] = t <= 50 and 100 or 950 end
     local machine, usage = machine_of({ 1000 }, { samples })
@@ -118,7 +118,7 @@ describe("the oracle", function()
 end)
 
 describe("predictors of a generated cluster", function()
-  it("say the same in one process and in two", function()
+  it("give the same result in one process and in two", function()
     local kubelua = os.getenv "KUBELUA" or "build/kubelua"
     local function judged(jobs)
       return process.run(("%s sim --predictors --generate nodes=100,prod=0.2 --for 72h --jobs %d"):format(
@@ -203,7 +203,7 @@ describe("predictors over what was recorded", function()
     assert.equal(0, by.seasonal.violation)
   end)
 
-  it("say so when no use is known", function()
+  it("report unknown usage", function()
     local dir = process.tmpdir() .. "/unused"
     process.run("mkdir -p " .. dir)
     process.write(dir .. "/node.csv", "sn,cpu_milli,memory_mib\na,16000,65536\n")

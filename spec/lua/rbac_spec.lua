@@ -130,7 +130,7 @@ describe("a script's source", function()
     assert.same({}, unknown)
   end)
 
-  it("knows all that calls give a function, unless that is handed to somebody", function()
+  it("knows all arguments of a function, unless it is passed on", function()
     local CALLED = [[
       local function forget(ctx, kind) ctx:delete(kind, "a") end
       forget(ctx, "v1/Secret")
@@ -147,7 +147,7 @@ describe("a script's source", function()
     end
   end)
 
-  it("ends where functions call each other, and locals go on for long", function()
+  it("terminates with mutual recursion, and long chains of locals", function()
     local lines = { [[local a, b
       local function x(kind) return b0(kind) end
       local function y(kind) ctx:delete(kind, "a") y(kind) end
@@ -162,7 +162,7 @@ describe("a script's source", function()
     assert.equal(1, #unknown)
   end)
 
-  it("does not read comments and texts as code", function()
+  it("ignores comments and strings", function()
     assert.same({}, (needs_of [==[
       -- ctx:create { kind = "v1/Secret" }
       --[[ ctx:delete("v1/Pod", "a") ]]
@@ -170,7 +170,7 @@ describe("a script's source", function()
     ]==]))
   end)
 
-  it("says what it cannot know, and where", function()
+  it("reports what it cannot know, and where", function()
     local _, unknown = needs_of "local x\nctx:patch(x, function() end)\nreturn { apply = list }"
     assert.equal(2, #unknown)
     assert.matches("^2 ctx:patch%(x", unknown[1])
@@ -199,7 +199,7 @@ describe("the texts of a program", function()
     assert.is_true(whole)
   end)
 
-  it("are left where they take too long, also in the middle of one, and that is told", function()
+  it("are skipped if they take too long, even partially, with a note", function()
     local whole, found = read_all(6, DELETES, "local x = 1" .. ("+1"):rep(100000), DELETES)
     assert.same({ "1.lua v1/Secret" }, found)
     assert.is_false(whole)
@@ -220,7 +220,7 @@ describe("rules", function()
     return table.concat(out, "; ")
   end
 
-  it("merge what is equal, in one order whatever the order of needs", function()
+  it("merge equal needs, in a fixed order", function()
     local needs = { { kind = "v1/Secret", verbs = { "watch", "list", "get" }, namespaces = false, why = "b" },
       { kind = "v1/Pod", verbs = { "list", "watch" }, namespaces = false, why = "a" },
       { kind = "v1/Pod", verbs = { "get" }, namespaces = false, why = "c" },
@@ -232,7 +232,7 @@ describe("rules", function()
     assert.equal(once, text(rbac.rules(back, resolve)[""]))
   end)
 
-  it("have the signers of whoever approves certificates", function()
+  it("include the signers for approvers of certificates", function()
     local function of(verb)
       return text(rbac.rules({ { kind = "CSR", subresource = "approval", verbs = { verb }, why = "x" } },
         resolve)[""])
@@ -241,7 +241,7 @@ describe("rules", function()
     assert.equal("certificatesigningrequests/approval get", of "get")
   end)
 
-  it("stay in their namespaces, but for kinds of the cluster and what the cluster has already", function()
+  it("stay in their namespaces, except cluster-scoped kinds and rules granted cluster-wide", function()
     local scopes = rbac.rules({ { kind = "v1/Pod", verbs = { "list" }, namespaces = { "a", "b" }, why = "x" },
       { kind = "v1/Node", verbs = { "get" }, namespaces = { "a" }, why = "x" },
       { kind = "v1/Secret", verbs = { "get" }, namespaces = { "a" }, why = "x" },
@@ -268,7 +268,7 @@ return kube.controller { name = "boxes", resource = Box, reconcile = function() 
   end)
 end)
 
-describe("a call that was seen", function()
+describe("an observed call", function()
   local function needs(verb, kind)
     local out = {}
     rbac.of_call({ verb = verb, kind = kind }, nil, "why", function(n)
@@ -277,7 +277,7 @@ describe("a call that was seen", function()
     return table.concat(out, " ")
   end
 
-  it("needs its verb, and what follows a conflict or makes an event a series", function()
+  it("needs its verb, and those of its retry and of event series", function()
     for _, row in ipairs { { "patch", "v1/Pod", "patch get" }, { "delete", "v1/Pod", "delete" },
       { "create", "v1/Pod", "create" }, { "create", "events.k8s.io/v1/Event", "create patch" },
       { "patch", "events.k8s.io/v1/Event", "patch" }, { "http", nil, "" } } do

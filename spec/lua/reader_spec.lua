@@ -18,14 +18,14 @@ local function files(...)
 end
 
 describe("the tree of a text", function()
-  it("is there for all Lua that we have", function()
+  it("exists for all Lua files of this repository", function()
     for path in files("lua/kubelua/cli", "lua/kubelua/reader", "examples", "controllers", "spec/e2e") do
       local list, line = tree.of(read(path))
       assert.is_table(list, path .. ":" .. tostring(line))
     end
   end)
 
-  it("is there for what Lua takes, wherever a text is cut", function()
+  it("exists exactly if Lua accepts the text, wherever it is cut", function()
     local text = read "examples/dns-record/dns-record.lua" .. read "lua/kubelua/reader/tokens.lua"
     for _, cut in ipairs { text, ([==[#!/usr/bin/lua
       local a <const>, b <close> = 1, nil; goto done; ::done:: for i = 1, 2 do end
@@ -42,7 +42,7 @@ describe("the tree of a text", function()
     end
   end)
 
-  it("knows where a name was declared, and what it always is", function()
+  it("knows where a name was declared, and its constant value", function()
     local found = {}
     tree.each(tree.of [[local a, b = "x", 1 local c = a .. "y" b = 2
       local function f(a) return a end return c, b, f(a), d]], function(node)
@@ -56,7 +56,7 @@ describe("the tree of a text", function()
     assert.is_nil(by_name.d.def)
   end)
 
-  it("ends where a text nests too deep", function()
+  it("stops at a maximum depth", function()
     assert.is_nil(tree.of("return " .. ("("):rep(5000) .. "1" .. (")"):rep(5000)))
     assert.is_nil(tree.of(("do "):rep(5000) .. ("end "):rep(5000)))
   end)
@@ -100,7 +100,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap", %s reconcile = r
 end
 
 describe("kubelua check", function()
-  it("finds nothing in what works", function()
+  it("finds nothing in valid scripts", function()
     local scripts = {}
     for path in files("controllers", "examples") do
       if not path:find "_test%.lua$" and not path:find "/lib/"
@@ -215,7 +215,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
     end
   end)
 
-  it("speaks SARIF, of scripts that do not load as well", function()
+  it("prints SARIF, also for scripts that do not load", function()
     local path = process.write(process.tmpname ".lua", "return {\n")
     local said, code = process.run(("%s check %s -o sarif 2>&1"):format(KUBELUA, path))
     local run = require "dkjson".decode(said).runs[1]
@@ -226,7 +226,7 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
       rule.shortDescription.text) end
   end)
 
-  it("ends where a text takes too long, and says so", function()
+  it("stops if a text takes too long, and says so", function()
     local now = 0
     local function clock()
       now = now + 6

@@ -18,7 +18,7 @@ describe("keys", function()
       request.get("c:get", "v1/Pod", "b", "a"))
   end)
 
-  it("are refused when they are none", function()
+  it("are rejected if invalid", function()
     assert.error_matches(function() request.get("c:get", nil, "a") end, "c:get: the kind must be a text")
     assert.error_matches(function() request.get("c:get", "v1/Pod") end, "the name must be a text")
     assert.error_matches(function()
@@ -38,7 +38,7 @@ describe("an apply", function()
     return request.apply("c:apply", { apiVersion = "v1", kind = "Secret", metadata = metadata })
   end
 
-  it("is refused of an object that was read", function()
+  it("is rejected for a view", function()
     for _, metadata in ipairs {
       { name = "a", managedFields = {} },
       { name = "a", uid = "u", resourceVersion = "1", creationTimestamp = "2026-01-01T00:00:00Z" },
@@ -50,7 +50,7 @@ describe("an apply", function()
     end
   end)
 
-  it("may be tied to one object and one version of it", function()
+  it("can require one object and one version of it", function()
     for _, metadata in ipairs {
       { name = "a", uid = "u" }, { name = "a", uid = "u", resourceVersion = "1" },
       { name = "a", uid = "u", resourceVersion = "1", creationTimestamp = kube.null },
@@ -61,7 +61,7 @@ describe("an apply", function()
 end)
 
 describe("lists", function()
-  it("take selectors as text and as tables", function()
+  it("take selectors as strings and as tables", function()
     assert.same({ verb = "list", kind = "v1/Pod", ns = "a", labels = "x=y", fields = "spec.nodeName=n1",
       limit = 5 },
       request.list("c:list", "v1/Pod", { namespace = "a", labels = { x = "y" },
@@ -79,7 +79,7 @@ describe("lists", function()
     end
   end)
 
-  it("say what indexes must say", function()
+  it("explain the use of indexes", function()
     assert.same({}, request.terms("ctx:list", {}))
     local terms = request.terms("ctx:list", { a = "x", b = { "x", "y" }, c = true, d = false,
       e = { ne = "x" }, f = { ne = { "x" } } })
@@ -122,7 +122,7 @@ describe("writes", function()
       kube.decode '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}').name)
   end)
 
-  it("want a name where the server does", function()
+  it("require a name if the server does", function()
     assert.error_matches(function()
       request.apply("c:apply", { kind = "v1/Secret" })
     end, "c:apply: the object has no metadata.name")

@@ -70,7 +70,7 @@ describe("a result", function()
     assert.equal("requeue", settled { requeue_after = 0, requeue = true }.word)
   end)
 
-  it("sends its effects in order, then says what is next", function()
+  it("sends its writes in order, then returns what is next", function()
     local s = settled {
       events = { { reason = "Done", message = "100%" }, { type = "Warning", reason = "Bad", message = "m" } },
       status = { n = 1 },
@@ -91,7 +91,7 @@ describe("a result", function()
     }.did)
   end)
 
-  it("stops at the effect that fails, and is an error then whatever else it says", function()
+  it("stops at the first failed write, and is then an error", function()
     local s = settled({ apply = { { name = "a" }, { name = "b" } }, status = { n = 1 }, requeue_after = 3,
       priority = 7 }, nil, "apply b")
     assert.is_false(s.ok)
@@ -99,7 +99,7 @@ describe("a result", function()
     assert.same({ "apply a" }, s.did)
   end)
 
-  it("sends nothing when anything in it is wrong, and names the place", function()
+  it("sends nothing if any part is invalid, and names the place", function()
     local function conditions(...)
       return { conditions = { { type = "Ready", status = "True", reason = "Ok" }, ... } }
     end
@@ -151,7 +151,7 @@ describe("a result", function()
     end
   end)
 
-  it("reads what is raised in the same way", function()
+  it("treats raised results the same way", function()
     assert.same({ "error", "x" }, { (result.verdict "x"), select(3, result.verdict "x") })
     assert.equal("retry", (result.verdict(result.retry(1))))
     assert.equal("fail", (result.verdict(result.fail "x")))
@@ -159,7 +159,7 @@ describe("a result", function()
     assert.equal("error", (result.verdict(core.error { kind = "already_exists", code = 409, message = "m" })))
   end)
 
-  it("takes the reconciled object's absence for a stale cache, and no other's", function()
+  it("treats a 404 of the reconciled object as a stale cache, and no other", function()
     local function verdict(kind, key, message)
       local e = core.error { kind = "not_found", code = 404, verb = "patch", resource = "v1/Pod",
         key = "default/a", message = message or 'pods "a" not found' }

@@ -17,7 +17,7 @@ describe("a format of a script", function()
     assert.equal("nil", saying.format("x"))
   end)
 
-  it("tells its mistakes, counted as they were written", function()
+  it("reports its mistakes with positions as written", function()
     assert.equal('ctx.log:info("%d of %s"): argument 1 of the format: number expected, got string',
       mistake("%d of %s", "x", "y"))
     assert.equal('ctx.log:info("%s of %s"): argument 2 of the format is missing', mistake("%s of %s", "x"))
@@ -26,14 +26,14 @@ describe("a format of a script", function()
   end)
 end)
 
-describe("what was raised", function()
-  it("is a text, or says itself", function()
+describe("a raised value", function()
+  it("is a string, or uses __tostring", function()
     assert.equal("no", saying.shown "no")
     assert.equal("nil", saying.shown(nil))
     assert.equal("me", saying.shown(setmetatable({ a = 1 }, { __tostring = function() return "me" end })))
   end)
 
-  it("is JSON where it is a table, with the text of what JSON has no word for", function()
+  it("is JSON if it is a table, with strings for values that JSON lacks", function()
     assert.equal('{"code":7,"why":{"a":[1,2]}}', saying.shown { code = 7, why = { a = { 1, 2 } } })
     local odd = saying.shown { code = 7, well = false, fn = print, [1] = "one" }
     assert.matches('"1":"one"', odd, 1, true)
@@ -44,7 +44,7 @@ describe("what was raised", function()
     assert.matches('^{"code":7,"ring":"table: 0x', saying.shown(ring))
   end)
 
-  it("is shown in its beginning", function()
+  it("is cut to its beginning", function()
     local text = saying.shown { a = ("ä"):rep(4000) }
     assert.matches("... (8008 bytes)", text, 1, true)
     assert.is_true(#text < 1100)

@@ -76,7 +76,7 @@ describe("a trace of SimKube", function()
     return { format = "simkube", dir = file(".sktrace", msgpack.encode(trace)), from = 0 }
   end
 
-  it("has the pods of its owners: by their lifetimes, or else by their replicas", function()
+  it("has the pods of its owners: by lifetimes, or else by replicas", function()
     local r = run.run(cell("nodes=2,noise=0", { trace = sample() }))
     assert.same({}, r.failed)
     assert.same({ "node-001", "node-002" }, r.nodes)
@@ -90,7 +90,7 @@ describe("a trace of SimKube", function()
     assert.equal(5, rows_of(run.run(cell("nodes=2", { trace = later, seconds = 240 })))[180].running)
   end)
 
-  it("that does not read says where", function()
+  it("that is invalid is rejected with the place", function()
     local function fails(changes, pattern)
       local trace = sample(changes)
       local ok, why = pcall(function() return run.run(cell("nodes=1", { trace = trace })) end)

@@ -35,7 +35,7 @@ describe("a trace", function()
     return ("--trace alibaba2018:%s --for 10m"):format(dir), dir
   end
 
-  it("with numbers beyond all bounds is refused with file and line", function()
+  it("with excessive numbers is rejected with file and line", function()
     for _, n in ipairs { "1e999", "1e300", "-5", "0x7fffffffffffffff" } do
       local options, dir = openb(("n1,%s,1024\n"):format(n), "")
       refused(options, ("%s/node.csv:2: cpu_milli must be from 0 to 1000000000: %q"):format(dir, n))
@@ -44,12 +44,12 @@ describe("a trace", function()
     refused(options, dir .. '/machine_meta.csv:1: the memory must be from 0 to 100: "1e6"')
   end)
 
-  it("may have broken numbers", function()
+  it("may have fractional numbers", function()
     local out, code = sim((openb("n1,4000.5,1024.5\n", "p1,100.5,0.5,LS,0,1000\n")))
     assert.equal(0, code, out)
   end)
 
-  it("with a line that stands for too many pods, or is cut, is refused with file and line", function()
+  it("with a line of too many pods, or a cut one, is rejected with file and line", function()
     local options, dir = alibaba("m1,0,1,1,96,100\n", "", "t1,1e9,j1,1,Terminated,10,100,50,0.5\n")
     refused(options, dir .. "/batch_task.csv:1: that is more than 1000000 pods: --cut \z
       from=DURATION,nodes=N takes a "
@@ -122,7 +122,7 @@ describe("a recording", function()
     assert.equal(0, code, out)
   end)
 
-  it("whose objects are none is refused with file and line", function()
+  it("with invalid objects is rejected with file and line", function()
     for _, v in ipairs { '{}', '{"metadata":5}', '{"metadata":{"name":5}}',
       '{"metadata":{"name":"a","namespace":[]}}' } do
       local options, path = tape(HEAD .. ('{"t":"put","c":1,"o":2,"v":%s}\n'):format(v) .. END)
@@ -137,7 +137,7 @@ describe("a recording", function()
       .. "kwokctl snapshot record")
   end)
 
-  it("names the object that cannot be used when its time comes", function()
+  it("names an unusable object at its time", function()
     local options = tape(HEAD .. '{"t":"began","r":"r","at":1700000100000000000}\n' ..
       '{"t":"put","c":1,"o":2,"v":{"apiVersion":"v1","kind":"Node","metadata":{"name":"m"},' ..
       '"status":{"capacity":{"cpu":"much"}}}}\n' .. END)
@@ -146,7 +146,7 @@ describe("a recording", function()
     assert.truthy(out:find("the recording: v1/Node m: ", 1, true), out)
   end)
 
-  it("that is years long by its times says so in place of simulating them", function()
+  it("that spans years is reported, not simulated", function()
     local options = tape(HEAD .. '{"t":"ended","r":"r","at":9223372036854775807}\n')
     local out, code = sim(options)
     assert.equal(2, code, out)
@@ -154,8 +154,8 @@ describe("a recording", function()
   end)
 end)
 
-describe("a sweep that is begun again", function()
-  it("goes on beside its own results, and files of any bytes and size", function()
+describe("a resumed sweep", function()
+  it("continues with its own results, and ignores other files", function()
     local dir = process.tmpname ""
     process.run("mkdir -p " .. dir)
     process.write(dir .. "/big.bin", ("\xff\xfe"):rep(3 << 20))

@@ -8,7 +8,7 @@ local svg = require "kubelua.sim.svg"
 local function count(text, pattern) return select(2, text:gsub(pattern, "")) end
 
 describe("a chart", function()
-  it("of shares ends with all of them at the largest value", function()
+  it("of shares ends with 100 % at the largest value", function()
     local chart = svg.cdf("use", " %", { { values = { 30, 10, 40, 20 }, label = "a<b", colour = "--prod" } })
     -- x: 52 is 0 and 708 is 40; y: 194 is no node and 10 is all nodes
     assert.match('d="M216,194L216,148L380,102L544,56L708,10"', chart)
@@ -35,7 +35,7 @@ describe("a chart", function()
     assert.equal(0, count(chart, ">b</text>")) -- nothing was evicted there
   end)
 
-  it("of teams is as wide as what each may use, and has those below a team below it", function()
+  it("of teams is as wide as each team's quota, with children below it", function()
     local chart = svg.icicle("teams", "cores", { { name = "a<", runtime = 30, used = 15 },
       { name = "b", runtime = 10, used = 20 }, { name = "a1", parent = "a<", runtime = 30, used = 3 } },
       { ["team a<"] = true })
@@ -84,7 +84,7 @@ describe("a page", function()
     assert.equal(page_script.HASH, "sha256-" .. sum)
   end)
 
-  it("shows a text with what its reader should see, the same in an attribute and in JSON", function()
+  it("escapes a text, in an attribute and in JSON alike", function()
     assert.equal("a&lt;b&gt; &quot;\\u202e^[[2J\\x9b", svg.text 'a<b> "\u{202e}\27[2J\x9b')
     assert.equal([["a\u003cb \\u202e^[[2J\\x9b"]], svg.json "a<b \u{202e}\27[2J\x9b")
   end)

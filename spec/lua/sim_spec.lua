@@ -28,7 +28,7 @@ local function text(result) return core.encode(core.value(result, "a result")) e
 local function file(name, content) return process.write(process.tmpdir() .. "/" .. name, content) end
 
 describe("a simulation", function()
-  it("lends what prod pods leave, and jobs use it", function()
+  it("lends unused resources of prod pods, and jobs use them", function()
     local r = run.run(cell())
     assert.same({}, r.failed)
     assert.equal(0, r.sums.errors)
@@ -37,7 +37,7 @@ describe("a simulation", function()
     assert.is_true(r.controllers[1].runs > 3 * 60)
   end)
 
-  it("is the same each time, and another one with another seed", function()
+  it("is repeatable, and differs with another seed", function()
     local a, b, c = run.run(cell()), run.run(cell()), run.run(cell(nil, { seed = 2 }))
     assert.equal(text(a), text(b))
     assert.not_equal(text(a), text(c))
@@ -50,7 +50,7 @@ describe("a simulation", function()
       text(run.run(cell(nil, { scripts = back, seconds = 900 }))))
   end)
 
-  it("uses no more than there is, at any moment", function()
+  it("never exceeds the capacity", function()
     local r = run.run(cell("nodes=2,batch_rate=60", { seconds = 2 * 3600,
       colocation = { cpuReclaimThresholdPercent = 95 } }))
     for _, row in ipairs(r.rows) do
@@ -109,7 +109,7 @@ describe("a simulation", function()
     assert.is_true(some > 300 and wait > 0)
   end)
 
-  it("counts nodes that could go by what pods ask for", function()
+  it("counts removable nodes by the pods' requests", function()
     local spare = require "kubelua.sim.scheduler".spare
     -- Nodes of 10 cpu and 10 of memory, which lend 4 and 4; pods are { node, class, cpu, memory }.
     local function count(n, list)
@@ -197,7 +197,7 @@ describe("a simulation", function()
     assert.is_true(outcomes > 2)
   end)
 
-  it("takes the memory of a job that has done its work from nobody", function()
+  it("never takes memory from finished jobs", function()
     local said = {}
     local s = settings.defaults()
     s.start_time, s.system_memory = 0, 0
@@ -303,7 +303,7 @@ describe("what a script writes in a simulation", function()
     sim:start({ { path = "writer.lua", text = SCRIPT } }, nil)
   end)
 
-  it("is what the API server makes of it", function()
+  it("is stored as by the API server", function()
     sim:settle()
     local secret = sim:call { verb = "get", kind = "v1/Secret", ns = "default", name = "m" }
     assert.equal("MQ==", secret.data.a)
@@ -313,7 +313,7 @@ describe("what a script writes in a simulation", function()
       .metadata.finalizers[1])
   end)
 
-  it("wakes the controllers of its kind alone, and not those of one with the same name", function()
+  it("runs the controllers of its kind only, not those of a kind with the same name", function()
     local two, scripts = core.sim(0.0, 7), {}
     for _, letter in ipairs { "a", "b" } do
       local group = letter .. ".example.com"
@@ -337,7 +337,7 @@ describe("what a script writes in a simulation", function()
     assert.same({ a = 1, b = 0 }, runs)
   end)
 
-  it("takes its time: sleeps and what comes again jump", function()
+  it("takes virtual time: sleeps and requeues jump", function()
     local function runs_after(seconds)
       local target = sim:now() + seconds
       while true do
@@ -382,7 +382,7 @@ describe("what a script writes in a simulation", function()
     assert.equal(uid(), uid())
   end)
 
-  it("is refused when it is not a whole request, and nothing breaks", function()
+  it("is rejected if incomplete, without harm", function()
     for _, op in ipairs {
       { verb = "get", kind = "v1/ConfigMap", ns = "default" },
       { verb = "create", kind = "v1/ConfigMap", ns = "default" },
@@ -402,7 +402,7 @@ describe("what a script writes in a simulation", function()
     assert.equal(0, #sim:call { verb = "list", kind = "v1/Secret", labels = "a=b" }.items)
   end)
 
-  it("that never comes to rest is named", function()
+  it("that never settles is reported", function()
     local s = core.sim(0.0, 1)
     s:load(core.value({ apiVersion = "v1", kind = "ConfigMap",
       metadata = { name = "m", namespace = "default" },
@@ -470,7 +470,7 @@ describe("what controllers make of the cluster itself", function()
 end)
 
 describe("any controller", function()
-  it("comes to rest again when a third of the nodes leave", function()
+  it("settles again when a third of the nodes leave", function()
     local r = run.run(cell("nodes=6,prod=0.3,batch_rate=0", {
       scripts = { "examples/catset/catset.lua" }, crds = { "examples/catset/crd.yaml" },
       load = { "examples/catset/sample.yaml" },
@@ -502,7 +502,7 @@ describe("any controller", function()
     assert.equal(0, r.sums.waiting)
   end)
 
-  it("keeps what a snapshot's pods are, when they have to begin again elsewhere", function()
+  it("keeps a snapshot's pods unchanged when they restart elsewhere", function()
     local path = file("two.yaml", [[
 apiVersion: v1
 kind: Node
@@ -592,7 +592,7 @@ describe("a scheduler under test", function()
       scenario = file("where.lua", WHERE .. scenario_text) }))
   end
 
-  it("places its pods by its own rules, and the simulation the others", function()
+  it("places its own pods, and the simulation the others", function()
     local r = placed("koord-scheduler", [[
       return { at = { ["2m"] = function(s)
         local pod = is(s, "p", "b", "Running")
@@ -603,7 +603,7 @@ describe("a scheduler under test", function()
     assert.matches("preemption", r.not_modelled[#r.not_modelled])
   end)
 
-  it("leaves a pod without a node where none is left, and that is counted", function()
+  it("leaves and counts a pod that fits no node", function()
     local gone = placed("koord-scheduler", [[
       return { at = { ["2m"] = function(s) s:fail_node "b" end, ["3m"] = function(s)
         is(s, "p-r1", "-", "Pending")
@@ -619,7 +619,7 @@ describe("a scheduler under test", function()
     assert.same({ 0, 0 }, { back.sums.nowhere, back.sums.waiting })
   end)
 
-  it("that takes all leaves nothing to the simulation", function()
+  it("that handles all pods leaves none to the simulation", function()
     local r = placed("*", [[
       return { at = { ["2m"] = function(s) is(s, "other", "-", "Pending") end } }]])
     assert.same({ 1, 0 }, { r.sums.waiting, r.sums.nowhere })
@@ -649,7 +649,7 @@ describe("an explanation", function()
     end
   end
 
-  it("of a node has the calculation of its last run, and what came of it", function()
+  it("of a node has the calculation of its last run, and its result", function()
     local a = about("node-001", "nodes=2,batch_rate=20")
     local said = a.controllers[1].said
     assert.equal("noderesource", a.controllers[1].controller)
@@ -692,7 +692,7 @@ describe("an explanation", function()
     assert.matches("^node%-00%d$", fact(a, "which is on"))
   end)
 
-  it("goes on when an earlier simulation is let go of", function()
+  it("continues when an earlier simulation is freed", function()
     do
       local before = core.sim(0.0, 1)
       before:about "node-001"
@@ -702,13 +702,13 @@ describe("an explanation", function()
     assert.matches("^batchAllocatable", a.controllers[1].said[1])
   end)
 
-  it("changes nothing of the simulation", function()
+  it("does not change the simulation", function()
     local with = run.run(cell("nodes=2", { explain = "node-001", seconds = 600 }))
     with.explanation = nil
     assert.equal(text(run.run(cell("nodes=2", { seconds = 600 }))), text(with))
   end)
 
-  it("of what is not there says so", function()
+  it("of a missing object says so", function()
     local ok, why = pcall(about, "node-999", "nodes=1", { seconds = 60 })
     assert.is_false(ok)
     assert.matches('no node or pod is called "node%-999"', tostring(why))
@@ -757,7 +757,7 @@ describe("a trace of openb's form", function()
     assert.same({ "openb-node-0000" }, (followed(one)).nodes)
   end)
 
-  it("that does not read says where", function()
+  it("that is invalid is rejected with the place", function()
     local ok, why = pcall(followed, openb "openb-pod-0004,x,4096,0,0,,BE,Succeeded,1,2,1\n")
     assert.is_false(ok)
     assert.matches('openb_pod_list.csv:6: cpu_milli is not a number: "x"', tostring(why))
@@ -788,7 +788,7 @@ describe("a trace of Alibaba's form of 2018", function()
       trace = { format = "alibaba2018", dir = dir, from = 3600, nodes = cut } }))
   end
 
-  it("has machines, containers that use what it says, and batch tasks", function()
+  it("has machines, containers with their usage, and batch tasks", function()
     local r = from()
     assert.same({}, r.failed)
     assert.same({ "m-1", "m-2" }, r.nodes)
@@ -842,7 +842,7 @@ describe("a scenario", function()
     assert.is_true(r.sums.jobs_done >= 2)
   end)
 
-  it("that is wrong is named", function()
+  it("that is invalid is reported", function()
     local function fails(source, pattern)
       local ok, why = pcall(with, source)
       assert.is_false(ok)
@@ -880,7 +880,7 @@ local function with_teams(words, key)
 end
 
 describe("teams", function()
-  it("have measures of their own, and their quotas are told", function()
+  it("have their own measures, and their quotas are shown", function()
     local r = with_teams()
     assert.is_true(math.abs(r.sums["used.a"] - 4) < 0.1)
     assert.equal(0, r.sums["used.b"]) -- it fits nowhere
@@ -904,7 +904,7 @@ describe("teams", function()
 end)
 
 describe("a generated cluster", function()
-  it("has the workloads of its pods, which stay as large when a pod moves", function()
+  it("has the workloads of its pods, which keep their size when a pod moves", function()
     local r = run.run(cell("nodes=2,apps=3,batch_rate=0", { seconds = 600, scenario = file("sets.lua", [[
       local function check(s)
         local pods = s.client:list("v1/Pod", { namespace = "default" })
@@ -1024,7 +1024,7 @@ describe("what is varied", function()
     assert.same({ false, false, true }, sweep.pareto({ a, b, c }, "batch_used", "violation"))
   end)
 
-  it("says how many nodes a better use of them saves", function()
+  it("reports how many nodes better usage saves", function()
     local function sums(...) return { utilization = sweep.spread { ... } } end
     assert.equal(30000, math.floor(sweep.saved(100000, sums(28), sums(40)) + 0.5))
     assert.is_nil(sweep.saved(10, sums(40), sums(28)))
@@ -1055,7 +1055,7 @@ describe("a ranking", function()
       broken = {}, front = label == "b" }
   end
 
-  it("lists those within the budget first, names those that seeds cannot tell apart, and says why", function()
+  it("lists settings within the budget first, and marks those that seeds cannot distinguish", function()
     local variants = { variant("a", { 10, 11, 12 }, { 0, 0, 0 }),
       variant("b", { 20, 21, 22 }, { 0.5, 0.5, 0.5 }),
       variant("c", { 20, 20, 22.5 }, { 0, 0, 0 }), variant("d", { 30, 31, 32 }, { 0.9, 1.5, 2 }) }

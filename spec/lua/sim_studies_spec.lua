@@ -65,7 +65,7 @@ describe("workloads in queues", function()
     assert.near(0.160, r.seconds, 1e-9) -- both of a begin again when b has ended, at 60
   end)
 
-  it("give way to a higher priority in their queue, the youngest first", function()
+  it("yield to a higher priority in their queue, the newest first", function()
     local low, high = arriving(2, 1, "low", 5, 100), arriving(1, 20, "high", 5, 10, 1)
     local r = admission.run(world { queues(1, { low, high }, { withinClusterQueue = "LowerPriority" }) })
     assert.same({ 1, 0 }, { r.evictions, by_class(r).high.p99 })
@@ -208,7 +208,7 @@ describe("a cluster without a script", function()
   end
   local SETTINGS = "nodes=3,prod=0.3,batch_rate=8,batch_cpu=4,lent=0.5"
 
-  it("is what it is with a script that does nothing, for the columns", function()
+  it("has the same columns as with an empty script", function()
     local idle = process.write(process.tmpname ".lua", [[
       local kube = require "kubelua"
       return kube.controller { name = "idle", resource = "v1/Node", reconcile = function() end }

@@ -93,7 +93,7 @@ describe("a trace of Prometheus", function()
     return { format = "prometheus", dir = dir_of(files), from = 0 }
   end
 
-  it("has its nodes, and pods that use what they used", function()
+  it("has its nodes, and pods with their recorded usage", function()
     local r = simulated(sample(), 1800)
     assert.same({}, r.failed)
     assert.same({ "a", "b" }, r.nodes)
@@ -110,7 +110,7 @@ describe("a trace of Prometheus", function()
     assert.equal(text(r), text((simulated(sample(), 1800))))
   end)
 
-  it("begins at its time; nodes report what pods held and what they used for themselves", function()
+  it("starts at its time; nodes report their pods and their own usage", function()
     local s = settings.defaults()
     local r = run.run { scripts = { POLICIES .. "noderesource.lua" }, crds = { POLICIES .. "crds" },
       snapshot = {},
@@ -186,7 +186,7 @@ describe("a trace of Prometheus", function()
     assert.is_true(read > 10 and read < 300)
   end)
 
-  it("has commands that fetch it, as the page has them", function()
+  it("can be fetched with the commands of the page", function()
     local page = process.read "docs/whatif.md"
     for _, q in ipairs(prometheus.QUERIES) do
       assert.truthy(prometheus.commands():find(('fetch "$1/%s.json" \'%s\''):format(q[1], q[2]), 1, true))
@@ -248,7 +248,7 @@ describe("a trace of Alibaba's form of 2023", function()
   end
   local SIZE = "cpu=64,memory=128Gi"
 
-  it("has machines, pods that use what it says, and jobs", function()
+  it("has machines, pods with their usage, and jobs", function()
     local r = simulated(sample(), 1800, SIZE)
     assert.same({}, r.failed)
     assert.same({ "n1", "n2" }, r.nodes) -- the size of n3 is missing
@@ -270,7 +270,7 @@ describe("a trace of Alibaba's form of 2023", function()
     assert.equal(2, rows_of(r)[240].prod)
   end)
 
-  it("that does not read says where", function()
+  it("that is invalid is rejected with the place", function()
     local function fails(changes, pattern)
       local ok, why = pcall(simulated, sample(changes), 600, SIZE)
       assert.is_false(ok)

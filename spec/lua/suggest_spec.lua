@@ -4,7 +4,7 @@ local suggest = require "kubelua.suggest"
 local options = require "kubelua.options"
 
 describe("did you mean", function()
-  it("finds slips of the fingers", function()
+  it("finds typing errors", function()
     local words = { "requeue_after", "status", "apply" }
     assert.equal("requeue_after", suggest.nearest("requeueAfter", words))
     assert.equal("requeue_after", suggest.nearest("requeue-after", words))
@@ -14,7 +14,7 @@ describe("did you mean", function()
     assert.is_nil(suggest.nearest("zzzzzz", words))
   end)
 
-  it("finds the nearest of many words, wherever it stands, and none of what is not text", function()
+  it("finds the nearest of many words, at any position, and none for non-strings", function()
     for _, place in ipairs { 1, 32, 33, 34, 64, 65, 100 } do
       local words = {}
       for i = 1, 100 do words[i] = i % 7 == 0 and i or ("far-away-%d"):format(i) end
@@ -30,7 +30,7 @@ describe("did you mean", function()
     assert.is_nil(suggest.nearest(("x"):rep(1000), { ("x"):rep(999) }))
   end)
 
-  it("lists what is known when nothing is near", function()
+  it("lists the known names if none is near", function()
     assert.equal("; did you mean 'status'?", suggest.hint("statuss", { status = 1, apply = 1 }))
     assert.equal("; known are: apply, status", suggest.hint("zzzzzz", { status = 1, apply = 1 }))
     assert.equal("; known are: apply, status", suggest.hint(1, { "status", "apply", "apply" }))

@@ -35,7 +35,7 @@ describe("kube.equal", function()
 end)
 
 describe("kube.dig", function()
-  it("goes down as far as there is something", function()
+  it("stops at the first absent field", function()
     for _, o in ipairs { kube.decode(TEXT), kube.copy(kube.decode(TEXT)) } do
       assert.equal(2, kube.dig(o, "spec", "list", 2, "n"))
       assert.is_nil(kube.dig(o, "spec", "list", 3, "n"))
@@ -62,7 +62,7 @@ describe("kube.columns", function()
     assert.same({}, (kube.columns({}, "n")))
   end)
 
-  it("says which item has something else there", function()
+  it("names the item with another type", function()
     for _, list in ipairs { kube.decode(ITEMS), kube.copy(kube.decode(ITEMS)) } do
       local ok, why = pcall(kube.columns, list, "of")
       assert.is_false(ok)
@@ -86,7 +86,7 @@ describe("kube.milli_columns", function()
     assert.same({}, (kube.milli_columns({}, "r.cpu")))
   end)
 
-  it("refuses what is no quantity", function()
+  it("rejects an invalid quantity", function()
     for _, text in ipairs { '[{"cpu":"much"}]', '[{"cpu":true}]', '[{"cpu":{}}]' } do
       assert.is_false(pcall(kube.milli_columns, kube.decode(text), "cpu"))
       assert.is_false(pcall(kube.milli_columns, kube.copy(kube.decode(text)), "cpu"))
@@ -97,7 +97,7 @@ end)
 describe("kube.is_column", function()
   local ITEMS = [[ [{"n":"a","of":{"age":3}},{"n":"b"},{"n":null,"of":{"age":true}}] ]]
 
-  it("is true of what kube.columns reads, of views and of tables alike", function()
+  it("is true for lists that kube.columns reads, of views and of tables alike", function()
     local view = kube.decode(ITEMS)
     for _, list in ipairs { view, kube.copy(view), { view[1], view[2], view[3] } } do
       for _, path in ipairs { "n", "of.age", "none" } do
@@ -113,7 +113,7 @@ describe("kube.is_column", function()
     assert.is_true(kube.is_column({}, "n", {}))
   end)
 
-  it("refuses what is no list and no table", function()
+  it("rejects values that are not lists", function()
     assert.is_false(pcall(kube.is_column, "text", "n", {}))
     assert.is_false(pcall(kube.is_column, {}, "n", "a"))
     assert.is_false(pcall(kube.is_column, kube.decode(ITEMS), "of", { 1 }))
@@ -121,7 +121,7 @@ describe("kube.is_column", function()
 end)
 
 describe("kube.merge", function()
-  it("lays objects over each other and replaces all else", function()
+  it("merges objects and replaces other values", function()
     local view = kube.decode(TEXT)
     local merged = kube.merge(view, nil, { spec = { list = { 9 }, more = true } },
       { metadata = { labels = { app = kube.null, b = "y" } } })
@@ -130,7 +130,7 @@ describe("kube.merge", function()
     assert.equal("x", view.metadata.labels.app)
   end)
 
-  it("leaves what it is given alone, and knows an empty list", function()
+  it("does not change its arguments, and recognizes an empty list", function()
     local a, b = { x = { y = 1 } }, { x = { z = 2 } }
     local merged = kube.merge(a, b)
     merged.x.z = 3
@@ -143,7 +143,7 @@ describe("kube.merge", function()
 end)
 
 describe("kube.hash", function()
-  it("is the same for equal values, today and tomorrow", function()
+  it("is the same for equal values, in every process", function()
     assert.equal(kube.hash(kube.decode(TEXT)), kube.hash(kube.copy(kube.decode(TEXT))))
     assert.equal(kube.hash { a = 1, b = 2 }, kube.hash { b = 2, a = 1 })
     assert.equal("m46dv52nmd", kube.hash { a = 1 })
@@ -161,7 +161,7 @@ describe("kube.hash", function()
 end)
 
 describe("kube.template", function()
-  it("fills in what is there", function()
+  it("fills in known names", function()
     local view = kube.decode(TEXT)
     assert.equal("a/x: 2, , [{\"n\":1},{\"n\":2}]!", kube.template(
       "{{metadata.name}}/{{ metadata.labels.app }}: {{ spec.list.2.n }}, {{ status.phase }}, {{ \z
@@ -170,7 +170,7 @@ describe("kube.template", function()
     assert.equal("{{x}}", kube.template("{{ a }}", { a = "{{x}}" }))
   end)
 
-  it("names the line of what is none", function()
+  it("names the line of an unknown name", function()
     refused('line 2: "{{ a b }}" is no {{ path.to.a.value }}', kube.template, "x\n{{ a b }}", {})
     refused('line 1: "{{ a" is no {{ path.to.a.value }}', kube.template, "{{ a", {})
     refused("the text must be a string", kube.template, nil, {})
@@ -180,7 +180,7 @@ describe("kube.template", function()
 end)
 
 describe("kube.hash", function()
-  it("takes no more than an object can be", function()
+  it("limits the size of its argument", function()
     assert.equal(10, #kube.hash(("x"):rep(1024 * 1024)))
     refused("kube.hash: a value may have at most 4 MiB as JSON, got 4194305 bytes", kube.hash,
       ("x"):rep(4 * 1024 * 1024 - 1))
@@ -188,7 +188,7 @@ describe("kube.hash", function()
 end)
 
 describe("kube.cron", function()
-  it("takes no text that nobody would write", function()
+  it("rejects overlong schedules", function()
     local minutes = ("1,"):rep(490) .. "1 * * * *"
     assert.equal("2026-11-20T04:01:00Z", tostring(kube.cron(minutes):next "2026-11-20T03:30:00Z"))
     refused("a schedule has at most 1000 characters, this one has 24000009", kube.cron,

@@ -11,7 +11,7 @@ describe("a store with time to live", function()
     return { kind = "v1/ConfigMap", namespace = "a", name = name, data = { n = n } }
   end
 
-  it("knows an object for its time, and each put begins it anew", function()
+  it("keeps an object for its time, and each put restarts it", function()
     local s = kube.ttl_store("10s", { clock = clock })
     s:put(map("x", "1"))
     s:put(map("y", "1"))
@@ -31,7 +31,7 @@ describe("a store with time to live", function()
     assert.equal(0, #s:list())
   end)
 
-  it("has keys of the caller's, and the real clock when nobody says otherwise", function()
+  it("has keys of the caller's choice, and the real clock by default", function()
     local s = kube.ttl_store("1h", function(o) return o.data.n end)
     s:put(kube.decode '{"metadata":{"name":"x"},"data":{"n":"seven"}}')
     assert.equal("x", s:get("seven").metadata.name)

@@ -162,7 +162,7 @@ describe("a typed client", function()
     end)
   end
 
-  it("says when a client cannot do what is asked", function()
+  it("reports what a client cannot do", function()
     local poor = koord.clientset { get = function() end }
     assert.error_matches(function()
       poor.slo_v1alpha1.nodemetrics:watch()
@@ -186,7 +186,7 @@ describe("a builder", function()
       metadata = { generateName = "g-" } }.metadata)
   end)
 
-  it("makes parts, and takes what a server gave and kube.null as they are", function()
+  it("makes parts, and accepts views and kube.null unchanged", function()
     local view = kube.decode [[{"containers":[{"name":"a","unknown":1}]}]]
     local web = k8s.apps_v1.Deployment("web", "ns") {
       spec = { template = { spec = view }, paused = kube.null } }
@@ -286,7 +286,7 @@ describe("a builder", function()
     end)
   end
 
-  it("is there for every type of every group, and reads it", function()
+  it("exists for every type of every group", function()
     local count = 0
     for _, library in ipairs { koord, k8s } do
       for name, group in pairs(library) do

@@ -17,7 +17,7 @@ describe("night", function()
 
   local function strategy() return kube.decode(t:get("v1/ConfigMap", NS, MAP).data[CONFIG]) end
 
-  it("lends more from the evening on, over midnight, until the morning", function()
+  it("lends more from evening to morning, across midnight", function()
     start({ day = 50, night = 80, from = 22, to = 6 },
       { [CONFIG] = '{"enable":true,"degradeTimeMinutes":5}' })
     assert.equal(80, strategy().cpuReclaimThresholdPercent) -- it is midnight

@@ -128,7 +128,7 @@ static void reopen(room *r)
     room_enter(r);
 }
 
-static void objects_are_there_again_definitions_first(void **state)
+static void objects_are_restored_definitions_first(void **state)
 {
     (void)state;
     room r;
@@ -181,7 +181,7 @@ static kl_status refuse(void *arg, const kl_archive_item *item, kl_err *err)
     return kl_fail(err, KL_EINVAL, "enough");
 }
 
-static void a_reader_that_fails_ends_the_reading(void **state)
+static void a_failing_reader_ends_the_reading(void **state)
 {
     (void)state;
     room r;
@@ -197,7 +197,7 @@ static void a_reader_that_fails_ends_the_reading(void **state)
     room_close(&r);
 }
 
-static void a_directory_is_one_process_s_at_a_time(void **state)
+static void a_directory_belongs_to_one_process_at_a_time(void **state)
 {
     (void)state;
     room r, other;
@@ -224,7 +224,7 @@ static void write_file(const room *r, const char *text)
     kl_free(path);
 }
 
-static void a_file_that_is_no_database_is_left_as_it_is(void **state)
+static void a_file_that_is_not_a_database_is_unchanged(void **state)
 {
     (void)state;
     static const char text[] =
@@ -297,7 +297,7 @@ static void the_files_are_for_the_owner_alone(void **state)
 }
 
 /* A limit of the size of files stands for a disk that is full. */
-static void what_cannot_be_written_is_given_back_in_order_and_told(void **state)
+static void failed_writes_are_returned_in_order_and_logged(void **state)
 {
     (void)state;
     room r;
@@ -333,10 +333,10 @@ static void what_cannot_be_written_is_given_back_in_order_and_told(void **state)
     room_close(&r);
 }
 
-KL_TESTS(cmocka_unit_test(objects_are_there_again_definitions_first),
+KL_TESTS(cmocka_unit_test(objects_are_restored_definitions_first),
     cmocka_unit_test(each_resource_has_its_latest_version_deletions_too),
-    cmocka_unit_test(a_reader_that_fails_ends_the_reading),
-    cmocka_unit_test(a_directory_is_one_process_s_at_a_time),
-    cmocka_unit_test(a_file_that_is_no_database_is_left_as_it_is),
+    cmocka_unit_test(a_failing_reader_ends_the_reading),
+    cmocka_unit_test(a_directory_belongs_to_one_process_at_a_time),
+    cmocka_unit_test(a_file_that_is_not_a_database_is_unchanged),
     cmocka_unit_test(a_prepared_directory_is_refused), cmocka_unit_test(the_files_are_for_the_owner_alone),
-    cmocka_unit_test(what_cannot_be_written_is_given_back_in_order_and_told))
+    cmocka_unit_test(failed_writes_are_returned_in_order_and_logged))

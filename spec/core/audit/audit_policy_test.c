@@ -33,7 +33,7 @@ static bool meets(const char *rule, const kl_rbac_request *q, const kl_value *us
 #define RULE(more) "{'level':'Request'" more "}"
 #define PODS(list) RULE(",'resources':[{'resources':" list "}]")
 
-static void a_rule_is_met_by_its_users_groups_verbs_and_resources(void **state)
+static void a_rule_matches_users_groups_verbs_and_resources(void **state)
 {
     (void)state;
     static const kl_rbac_request get = {.verb = "get", .resource = "pods", .ns = "a", .name = "x"},
@@ -92,7 +92,7 @@ static void paths_end_with_a_star(void **state)
     assert_false(meets(PODS("['*']"), &healthz, bob));
 }
 
-static void the_first_rule_that_is_met_decides(void **state)
+static void the_first_matching_rule_decides(void **state)
 {
     (void)state;
     static const kl_rbac_request get = {.verb = "get", .resource = "pods"};
@@ -118,9 +118,9 @@ static void the_first_rule_that_is_met_decides(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rule_is_met_by_its_users_groups_verbs_and_resources),
+        cmocka_unit_test(a_rule_matches_users_groups_verbs_and_resources),
         cmocka_unit_test(paths_end_with_a_star),
-        cmocka_unit_test(the_first_rule_that_is_met_decides),
+        cmocka_unit_test(the_first_matching_rule_decides),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

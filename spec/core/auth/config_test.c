@@ -105,7 +105,7 @@ static void the_environment_is_a_list_that_may_have_gaps(void **state)
     kl_config_fini(&c);
 }
 
-static void the_first_file_that_says_the_current_context_is_right(void **state)
+static void the_first_file_with_a_current_context_wins(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -124,7 +124,7 @@ static void the_first_file_that_says_the_current_context_is_right(void **state)
     kl_config_fini(&c);
 }
 
-static void nothing_at_all_says_what_to_do(void **state)
+static void without_any_configuration_the_error_has_advice(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -165,7 +165,7 @@ static void an_unknown_context_names_those_that_exist(void **state)
     assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "the context names no cluster");
 }
 
-static void a_malformed_file_is_told_with_its_place(void **state)
+static void a_malformed_file_is_reported_with_its_place(void **state)
 {
     (void)state;
     static const struct {
@@ -200,7 +200,7 @@ static void a_malformed_file_is_told_with_its_place(void **state)
     }
 }
 
-static void several_mistakes_are_told_together(void **state)
+static void several_mistakes_are_reported_together(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -227,7 +227,7 @@ static void several_mistakes_are_told_together(void **state)
         "the options: certificate-authority nope.crt cannot be read: No such file");
 }
 
-static void a_file_that_would_be_waited_for_is_refused(void **state)
+static void a_file_that_would_block_is_rejected(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -246,7 +246,7 @@ static void a_file_that_would_be_waited_for_is_refused(void **state)
     assert_null(token);
 }
 
-static void a_server_must_be_one(void **state)
+static void a_server_must_be_a_valid_url(void **state)
 {
     (void)state;
     static const struct {
@@ -374,16 +374,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_flag_is_before_the_environment_before_home),
         cmocka_unit_test(the_environment_is_a_list_that_may_have_gaps),
-        cmocka_unit_test(the_first_file_that_says_the_current_context_is_right),
-        cmocka_unit_test(nothing_at_all_says_what_to_do),
+        cmocka_unit_test(the_first_file_with_a_current_context_wins),
+        cmocka_unit_test(without_any_configuration_the_error_has_advice),
         cmocka_unit_test(an_unknown_context_names_those_that_exist),
-        cmocka_unit_test(a_malformed_file_is_told_with_its_place),
-        cmocka_unit_test(several_mistakes_are_told_together),
-        cmocka_unit_test(a_server_must_be_one),
+        cmocka_unit_test(a_malformed_file_is_reported_with_its_place),
+        cmocka_unit_test(several_mistakes_are_reported_together),
+        cmocka_unit_test(a_server_must_be_a_valid_url),
         cmocka_unit_test(a_server_without_tls_gets_no_credentials),
         cmocka_unit_test(tokens_and_contradictions_are_checked),
         cmocka_unit_test(a_token_file_is_remembered_by_name),
-        cmocka_unit_test(a_file_that_would_be_waited_for_is_refused),
+        cmocka_unit_test(a_file_that_would_block_is_rejected),
         cmocka_unit_test(in_cluster_reads_the_service_account),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -227,7 +227,7 @@ static bool wait_done(world *w, int n)
 
 /* --- plugins ------------------------------------------------------------------------------ */
 
-static void one_run_serves_all_who_wait(void **state)
+static void one_run_serves_all_waiting_calls(void **state)
 {
     (void)state;
     world w;
@@ -288,7 +288,7 @@ static void a_certificate_comes_before_a_plugin(void **state)
     }
 }
 
-static void an_expired_credential_is_asked_for_again(void **state)
+static void an_expired_credential_is_renewed(void **state)
 {
     (void)state;
     world w;
@@ -545,7 +545,7 @@ static void a_401_refreshes_once(void **state)
     world_stop(&w);
 }
 
-static void a_refresh_that_fails_is_told_without_secrets(void **state)
+static void a_failed_refresh_is_reported_without_secrets(void **state)
 {
     (void)state;
     static const struct {
@@ -588,7 +588,7 @@ static void on_log(void *arg, kl_log_level level, const char *message, const cha
     kl_buf_printf(&l->text, "%s %s\n", message, fields);
 }
 
-static void nothing_secret_is_logged(void **state)
+static void no_secret_is_logged(void **state)
 {
     (void)state;
     logged l = {KL_BUF_INIT};
@@ -615,8 +615,8 @@ static void nothing_secret_is_logged(void **state)
     kl_buf_fini(&l.text);
 }
 
-KL_TESTS(cmocka_unit_test(one_run_serves_all_who_wait), cmocka_unit_test(a_certificate_comes_before_a_plugin),
-    cmocka_unit_test(an_expired_credential_is_asked_for_again),
+KL_TESTS(cmocka_unit_test(one_run_serves_all_waiting_calls),
+    cmocka_unit_test(a_certificate_comes_before_a_plugin), cmocka_unit_test(an_expired_credential_is_renewed),
     cmocka_unit_test(a_401_runs_the_plugin_again_and_replays_once),
     cmocka_unit_test(the_same_token_again_is_not_sent_again),
     cmocka_unit_test(a_plugin_that_fails_fails_the_call_and_is_tried_again),
@@ -626,5 +626,5 @@ KL_TESTS(cmocka_unit_test(one_run_serves_all_who_wait), cmocka_unit_test(a_certi
     cmocka_unit_test(an_id_token_is_used_until_just_before_its_end),
     cmocka_unit_test(a_provider_that_refuses_the_header_gets_a_form),
     cmocka_unit_test(tokens_that_others_refreshed_are_taken_from_the_file),
-    cmocka_unit_test(a_401_refreshes_once), cmocka_unit_test(a_refresh_that_fails_is_told_without_secrets),
-    cmocka_unit_test(nothing_secret_is_logged))
+    cmocka_unit_test(a_401_refreshes_once), cmocka_unit_test(a_failed_refresh_is_reported_without_secrets),
+    cmocka_unit_test(no_secret_is_logged))

@@ -42,7 +42,7 @@ static void a_token_and_a_pair_with_an_end_are_taken(void **state)
     kl__exec_credential_fini(&cred);
 }
 
-static void what_is_no_credential_is_told_without_showing_it(void **state)
+static void an_invalid_credential_is_reported_but_not_shown(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -155,7 +155,7 @@ static void the_info_names_the_cluster_when_asked_to(void **state)
     kl_config_fini(&c);
 }
 
-static void a_failing_plugin_is_told_with_its_words_and_without_its_secrets(void **state)
+static void a_failing_plugin_is_reported_with_its_message_and_without_secrets(void **state)
 {
     (void)state;
     static const struct {
@@ -181,7 +181,7 @@ static void a_failing_plugin_is_told_with_its_words_and_without_its_secrets(void
     }
 }
 
-static void a_missing_plugin_is_told_with_the_hint(void **state)
+static void a_missing_plugin_is_reported_with_its_hint(void **state)
 {
     (void)state;
     kl_config c;
@@ -206,11 +206,11 @@ static void a_plugin_that_must_ask_needs_a_terminal(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_token_and_a_pair_with_an_end_are_taken),
-    cmocka_unit_test(what_is_no_credential_is_told_without_showing_it),
+    cmocka_unit_test(an_invalid_credential_is_reported_but_not_shown),
     cmocka_unit_test(a_plugin_gets_its_arguments_environment_and_the_info),
     cmocka_unit_test(the_info_names_the_cluster_when_asked_to),
-    cmocka_unit_test(a_failing_plugin_is_told_with_its_words_and_without_its_secrets),
-    cmocka_unit_test(a_missing_plugin_is_told_with_the_hint),
+    cmocka_unit_test(a_failing_plugin_is_reported_with_its_message_and_without_secrets),
+    cmocka_unit_test(a_missing_plugin_is_reported_with_its_hint),
     cmocka_unit_test(a_plugin_that_must_ask_needs_a_terminal))
 
 /* not in tsan: it starts no thread */

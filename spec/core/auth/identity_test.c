@@ -71,7 +71,7 @@ static void copy(const char *from, const char *to)
     kl_free(command);
 }
 
-static void pem_text_is_judged(void **state)
+static void pem_text_is_checked(void **state)
 {
     (void)state;
     if (!have_openssl)
@@ -103,7 +103,7 @@ static void pem_text_is_judged(void **state)
     kl_free(locked);
 }
 
-static void what_cannot_be_used_is_named(void **state)
+static void unusable_files_are_named(void **state)
 {
     (void)state;
     if (!have_openssl)
@@ -352,8 +352,8 @@ static void watches_move_over_cleanly_and_lists_finish(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pem_text_is_judged),
-        cmocka_unit_test(what_cannot_be_used_is_named),
+        cmocka_unit_test(pem_text_is_checked),
+        cmocka_unit_test(unusable_files_are_named),
         cmocka_unit_test(files_that_change_take_over_and_bad_ones_do_not),
         cmocka_unit_test(watches_move_over_cleanly_and_lists_finish),
     };

@@ -46,7 +46,7 @@ static void all_bytes_come_back_in_every_length(void **state)
     }
 }
 
-static void line_breaks_are_passed_over_and_the_rest_is_refused(void **state)
+static void line_breaks_are_skipped_and_other_characters_rejected(void **state)
 {
     (void)state;
     kl_buf b = KL_BUF_INIT;
@@ -73,7 +73,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_vectors_of_the_rfc),
         cmocka_unit_test(all_bytes_come_back_in_every_length),
-        cmocka_unit_test(line_breaks_are_passed_over_and_the_rest_is_refused),
+        cmocka_unit_test(line_breaks_are_skipped_and_other_characters_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

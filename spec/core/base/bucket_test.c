@@ -17,7 +17,7 @@ static void a_bucket_gives_its_burst_and_then_its_rate(void **state)
     assert_int_equal(kl_bucket_reserve(&b, KL_MILLISECONDS(500)), KL_SECONDS(1));
 }
 
-static void a_bucket_that_is_never_refilled_says_never(void **state)
+static void a_bucket_without_refill_reports_never(void **state)
 {
     kl_bucket b;
 
@@ -30,7 +30,7 @@ static void a_bucket_that_is_never_refilled_says_never(void **state)
     assert_false(kl_bucket_try(&b, KL_SECONDS(1)));
 }
 
-static void who_gives_up_gives_his_token_back(void **state)
+static void a_withdrawn_request_returns_its_token(void **state)
 {
     kl_bucket b;
 
@@ -51,7 +51,7 @@ static void who_gives_up_gives_his_token_back(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_bucket_gives_its_burst_and_then_its_rate),
-    cmocka_unit_test(a_bucket_that_is_never_refilled_says_never),
-    cmocka_unit_test(who_gives_up_gives_his_token_back))
+    cmocka_unit_test(a_bucket_without_refill_reports_never),
+    cmocka_unit_test(a_withdrawn_request_returns_its_token))
 
 /* not in tsan: it starts no thread */

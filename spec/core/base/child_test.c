@@ -123,7 +123,7 @@ static void errors_without_end_take_neither_memory_nor_more_than_its_time(void *
     kl_child_free(c);
 }
 
-static void who_keeps_the_pipe_open_holds_nobody(void **state)
+static void a_grandchild_with_the_pipe_delays_nothing(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -182,5 +182,5 @@ KL_TESTS(cmocka_unit_test(gives_output_status_and_the_last_of_stderr),
     cmocka_unit_test(errors_without_end_take_neither_memory_nor_more_than_its_time),
     cmocka_unit_test(the_program_gets_three_descriptors_no_blocked_signal_and_no_stdin),
     cmocka_unit_test(too_much_and_too_long_end_in_a_kill),
-    cmocka_unit_test(who_keeps_the_pipe_open_holds_nobody), cmocka_unit_test(a_missing_program_is_named),
+    cmocka_unit_test(a_grandchild_with_the_pipe_delays_nothing), cmocka_unit_test(a_missing_program_is_named),
     cmocka_unit_test(a_stop_ends_the_run_and_all_later_ones))

@@ -80,7 +80,7 @@ static void the_one_before_is_found(void **state)
     }
 }
 
-static void words_stand_for_the_usual_ones(void **state)
+static void words_stand_for_common_schedules(void **state)
 {
     (void)state;
     next_is("@hourly", "2026-11-22 10:15:00", "2026-11-22 11:00:00");
@@ -127,7 +127,7 @@ int main(void)
         cmocka_unit_test(days_of_the_week_have_names_and_two_sundays),
         cmocka_unit_test(either_day_is_enough_where_both_are_given),
         cmocka_unit_test(the_one_before_is_found),
-        cmocka_unit_test(words_stand_for_the_usual_ones),
+        cmocka_unit_test(words_stand_for_common_schedules),
         cmocka_unit_test(mistakes_name_the_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-static void pins_hold_back_what_was_taken_out_of_sight(void **state)
+static void pins_delay_the_freeing_of_removed_objects(void **state)
 {
     (void)state;
     assert_true(kl_epoch_oldest() == UINT64_MAX);
@@ -71,7 +71,7 @@ static void look_into_it(void *arg)
     }
 }
 
-static void what_nobody_can_see_any_more_may_be_freed(void **state)
+static void unreachable_objects_may_be_freed(void **state)
 {
     (void)state;
     exchange x = {0};
@@ -100,6 +100,6 @@ static void what_nobody_can_see_any_more_may_be_freed(void **state)
     kl_free(atomic_load(&x.shown));
 }
 
-KL_TESTS(cmocka_unit_test(pins_hold_back_what_was_taken_out_of_sight),
+KL_TESTS(cmocka_unit_test(pins_delay_the_freeing_of_removed_objects),
     cmocka_unit_test(as_many_may_read_at_once_as_there_are_places),
-    cmocka_unit_test(what_nobody_can_see_any_more_may_be_freed))
+    cmocka_unit_test(unreachable_objects_may_be_freed))

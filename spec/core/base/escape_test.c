@@ -44,7 +44,7 @@ static void adds_to_what_is_there(void **state)
 
 #define LATIN "\303\244 \342\202\254 \360\237\216\211" /* a letter, a sign, a picture */
 
-static void shows_people_what_a_terminal_would_obey(void **state)
+static void escapes_terminal_control_characters(void **state)
 {
     (void)state;
     static const struct {
@@ -96,7 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spells_each_byte_as_json_has_it),
         cmocka_unit_test(adds_to_what_is_there),
-        cmocka_unit_test(shows_people_what_a_terminal_would_obey),
+        cmocka_unit_test(escapes_terminal_control_characters),
         cmocka_unit_test(json_for_people_spells_them_too),
         cmocka_unit_test(adds_nothing_that_does_not_fit_whole),
     };

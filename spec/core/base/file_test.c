@@ -200,7 +200,7 @@ static void a_secret_goes_into_a_file_of_its_owner_alone(void **state)
     kl_err_fini(&err);
 }
 
-static void a_log_goes_on_where_it_was_and_never_waits(void **state)
+static void a_log_is_appended_to_and_never_blocks(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -231,7 +231,7 @@ static void a_log_goes_on_where_it_was_and_never_waits(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_secret_goes_into_a_file_of_its_owner_alone),
-    cmocka_unit_test(a_log_goes_on_where_it_was_and_never_waits),
+    cmocka_unit_test(a_log_is_appended_to_and_never_blocks),
     cmocka_unit_test(a_pipe_that_is_given_is_read_to_its_end), cmocka_unit_test(a_small_ceiling_is_one),
     cmocka_unit_test(devices_and_directories_are_refused), cmocka_unit_test(a_file_comes_in_pieces),
     cmocka_unit_test(a_fifo_comes_in_pieces_once_somebody_writes))

@@ -89,7 +89,7 @@ static void a_peer_that_goes_is_told_once_and_again_only_when_asked_again(void *
     stop(&w);
 }
 
-static void a_socket_that_was_taken_out_is_not_told(void **state)
+static void a_removed_socket_is_not_reported(void **state)
 {
     (void)state;
     heard w;
@@ -134,5 +134,5 @@ static void nothing_stays_open(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_peer_that_goes_is_told_once_and_again_only_when_asked_again),
-    cmocka_unit_test(a_socket_that_was_taken_out_is_not_told),
+    cmocka_unit_test(a_removed_socket_is_not_reported),
     cmocka_unit_test(the_time_comes_once_and_a_new_one_replaces_it), cmocka_unit_test(nothing_stays_open))

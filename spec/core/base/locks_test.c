@@ -126,14 +126,14 @@ static void says(void (*fn)(void), const char *a, const char *b)
         fail_msg("expected \"%s\" and \"%s\" in: %s", a, b, said);
 }
 
-static void an_order_that_is_kept_is_nobodys_business(void **state)
+static void a_kept_order_passes(void **state)
 {
     (void)state;
     assert_null(last_words(in_order));
     assert_null(last_words(a_wait));
 }
 
-static void an_order_that_is_broken_ends_the_process_with_both_names(void **state)
+static void a_broken_order_aborts_with_both_names(void **state)
 {
     (void)state;
     char held[64], taken[64];
@@ -160,8 +160,8 @@ static void nobody_waits_or_runs_a_script_with_a_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_order_that_is_kept_is_nobodys_business),
-        cmocka_unit_test(an_order_that_is_broken_ends_the_process_with_both_names),
+        cmocka_unit_test(a_kept_order_passes),
+        cmocka_unit_test(a_broken_order_aborts_with_both_names),
         cmocka_unit_test(nobody_waits_or_runs_a_script_with_a_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
@@ -169,7 +169,7 @@ int main(void)
 
 #else
 
-static void locks_are_what_pthread_has(void **state)
+static void locks_behave_as_in_pthread(void **state)
 {
     (void)state;
     assert_int_equal(sizeof(kl_mutex), sizeof(pthread_mutex_t));
@@ -178,7 +178,7 @@ static void locks_are_what_pthread_has(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(locks_are_what_pthread_has)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(locks_behave_as_in_pthread)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

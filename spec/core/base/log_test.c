@@ -106,7 +106,7 @@ static void noise(kl_random *random, char *out, size_t max)
     out[n] = '\0';
 }
 
-static void whatever_goes_in_the_line_is_json(void **state)
+static void any_input_gives_a_json_line(void **state)
 {
     (void)state;
     kl_random random = {42};
@@ -237,7 +237,7 @@ KL_TESTS(cmocka_unit_test(a_record_is_one_line_of_text), cmocka_unit_test(a_reco
     cmocka_unit_test(a_long_message_is_cut_between_characters),
     cmocka_unit_test(a_record_is_an_object_with_its_fields_in_order), cmocka_unit_test(a_key_has_one_type),
     cmocka_unit_test(a_traceback_is_a_field), cmocka_unit_test(names_are_there_once),
-    cmocka_unit_test(odd_bytes_are_replaced), cmocka_unit_test(whatever_goes_in_the_line_is_json),
+    cmocka_unit_test(odd_bytes_are_replaced), cmocka_unit_test(any_input_gives_a_json_line),
     cmocka_unit_test(a_quoted_text_comes_back_as_it_was), cmocka_unit_test(a_traceparent_is_read_and_written))
 
 /* not in tsan: it starts no thread */

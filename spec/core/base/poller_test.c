@@ -11,7 +11,7 @@
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
-static void readiness_is_a_level_and_follows_the_interest(void **state)
+static void readiness_is_level_triggered_and_follows_the_interest(void **state)
 {
     (void)state;
     kl_poller *p = kl_poller_new();
@@ -42,7 +42,7 @@ static void readiness_is_a_level_and_follows_the_interest(void **state)
     kl_poller_free(NULL);
 }
 
-static void what_was_let_go_is_forgotten_when_it_closes(void **state)
+static void a_removed_socket_is_forgotten_when_it_closes(void **state)
 {
     (void)state;
     kl_poller *p = kl_poller_new();
@@ -211,8 +211,8 @@ static void a_bell_waits_until_its_deadline(void **state)
     assert_int_equal(kl_bell_look(&b), look + 1);
 }
 
-KL_TESTS(cmocka_unit_test(readiness_is_a_level_and_follows_the_interest),
-    cmocka_unit_test(what_was_let_go_is_forgotten_when_it_closes),
+KL_TESTS(cmocka_unit_test(readiness_is_level_triggered_and_follows_the_interest),
+    cmocka_unit_test(a_removed_socket_is_forgotten_when_it_closes),
     cmocka_unit_test(a_wait_ends_at_its_moment_and_not_before),
     cmocka_unit_test(more_than_fits_comes_with_the_next_look), cmocka_unit_test(wakes_do_not_pile_up),
     cmocka_unit_test(no_wake_is_lost), cmocka_unit_test(no_ring_is_lost),

@@ -56,7 +56,7 @@ static bool is_there(room *r, const char *name)
     return found;
 }
 
-static void what_was_put_is_found_with_its_tag_and_age(void **state)
+static void a_stored_file_is_found_with_its_tag_and_age(void **state)
 {
     (void)state;
     room r;
@@ -135,7 +135,7 @@ static void a_torn_file_reads_as_absent_and_can_be_put_again(void **state)
     room_close(&r);
 }
 
-static void a_place_that_cannot_be_written_keeps_nothing(void **state)
+static void an_unwritable_directory_stores_nothing(void **state)
 {
     (void)state;
     room r;
@@ -198,10 +198,10 @@ static void the_environment_says_where_it_is(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(what_was_put_is_found_with_its_tag_and_age),
+KL_TESTS(cmocka_unit_test(a_stored_file_is_found_with_its_tag_and_age),
     cmocka_unit_test(only_the_owner_may_read_it), cmocka_unit_test(names_stay_below_the_directory),
     cmocka_unit_test(a_torn_file_reads_as_absent_and_can_be_put_again),
-    cmocka_unit_test(a_place_that_cannot_be_written_keeps_nothing),
+    cmocka_unit_test(an_unwritable_directory_stores_nothing),
     cmocka_unit_test(a_link_or_a_directory_is_not_followed),
     cmocka_unit_test(the_environment_says_where_it_is))
 

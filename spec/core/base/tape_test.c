@@ -112,7 +112,7 @@ static void on_log(void *arg, kl_log_level level, const char *message, const cha
     told += level == KL_LOG_ERROR && strstr(fields, "because");
 }
 
-static void an_end_is_told_once_and_nothing_follows(void **state)
+static void an_end_is_reported_once_and_nothing_follows(void **state)
 {
     (void)state;
     room r;
@@ -151,7 +151,7 @@ static void assert_left_alone(const room *r, const char *begins, const char *why
     assert_fails(kl_tape_new(r->path, 1000, begins, &t, &err), KL_EEXISTS, &err, why);
 }
 
-static void what_is_no_tape_is_left_where_it_is(void **state)
+static void a_file_that_is_not_a_tape_is_left_alone(void **state)
 {
     (void)state;
     room r;
@@ -176,8 +176,8 @@ static void what_is_no_tape_is_left_where_it_is(void **state)
 
 KL_TESTS(cmocka_unit_test(a_file_follows_another_and_four_are_kept),
     cmocka_unit_test(what_was_there_is_kept_and_nobody_else_reads),
-    cmocka_unit_test(an_end_is_told_once_and_nothing_follows),
+    cmocka_unit_test(an_end_is_reported_once_and_nothing_follows),
     cmocka_unit_test(a_file_that_cannot_be_made_is_named),
-    cmocka_unit_test(what_is_no_tape_is_left_where_it_is))
+    cmocka_unit_test(a_file_that_is_not_a_tape_is_left_alone))
 
 /* not in tsan: it starts no thread */

@@ -81,7 +81,7 @@ static void say(sleeper *s, bool *what)
     kl_unlock(&s->mu);
 }
 
-static void who_only_waits_spends_nothing(void **state)
+static void waiting_spends_nothing(void **state)
 {
     (void)state;
     sleeper s = {.over = KL_OVER_STOP};
@@ -130,7 +130,7 @@ static int stuck_now(void)
     return n;
 }
 
-static void a_turn_that_is_not_left_is_told_once_and_until_it_is(void **state)
+static void a_turn_that_does_not_end_is_reported_once_until_it_ends(void **state)
 {
     (void)state;
     kl_guard g;
@@ -188,8 +188,7 @@ static void guards_may_come_and_go_while_others_work(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_turn_that_computes_is_over_when_its_budget_is_spent),
-    cmocka_unit_test(a_deadline_and_a_flag_end_a_turn_as_well),
-    cmocka_unit_test(who_only_waits_spends_nothing),
-    cmocka_unit_test(a_turn_that_is_not_left_is_told_once_and_until_it_is),
+    cmocka_unit_test(a_deadline_and_a_flag_end_a_turn_as_well), cmocka_unit_test(waiting_spends_nothing),
+    cmocka_unit_test(a_turn_that_does_not_end_is_reported_once_until_it_ends),
     cmocka_unit_test(guards_may_come_and_go_while_others_work),
     cmocka_unit_test(the_thread_of_a_turn_that_is_over_is_sent_a_signal_until_it_leaves))

@@ -26,7 +26,7 @@ static void a_request_is_made_with_a_key_of_its_own(void **state)
     kl_free(other_request);
 }
 
-static void what_cannot_stand_in_a_certificate_is_named(void **state)
+static void values_unfit_for_a_certificate_are_named(void **state)
 {
     (void)state;
     const char *const bad_ip[] = {"10.0.0.300", NULL}, *const bad_dns[] = {"a b", NULL},
@@ -106,7 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_made_with_a_key_of_its_own),
-        cmocka_unit_test(what_cannot_stand_in_a_certificate_is_named),
+        cmocka_unit_test(values_unfit_for_a_certificate_are_named),
         cmocka_unit_test(the_facts_of_a_certificate_are_what_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

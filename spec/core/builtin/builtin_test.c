@@ -174,7 +174,7 @@ static void every_kind_has_its_rules(void **state)
 }
 
 /* Kind, subresource, old, new: whether metadata.generation moves. */
-static void generation_moves_with_what_a_controller_acts_on(void **state)
+static void generation_follows_the_fields_a_controller_acts_on(void **state)
 {
     (void)state;
     static const struct {
@@ -203,7 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_its_rules),
-        cmocka_unit_test(generation_moves_with_what_a_controller_acts_on),
+        cmocka_unit_test(generation_follows_the_fields_a_controller_acts_on),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -87,7 +87,7 @@ static const row rows[] = {
     {"storage.k8s.io", "storageclasses", "{}", "{'reclaimPolicy':'Delete','volumeBindingMode':'Immediate'}"},
 };
 
-static void what_a_write_does_not_say_has_its_default(void **state)
+static void absent_fields_get_defaults(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -98,4 +98,4 @@ static void what_a_write_does_not_say_has_its_default(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(what_a_write_does_not_say_has_its_default))
+KL_TESTS(cmocka_unit_test(absent_fields_get_defaults))

@@ -186,7 +186,7 @@ static void setup_two(world *w)
     assert_heard(w, "+a/xi ! +b/xi !");
 }
 
-static void it_is_synced_before_there_are_any(void **state)
+static void it_is_synced_without_any_namespace(void **state)
 {
     (void)state;
     world w;
@@ -236,7 +236,7 @@ static void a_namespace_that_comes_is_covered_when_it_was_listed(void **state)
     teardown(&w);
 }
 
-static void one_that_goes_takes_its_objects_and_tells_nobody(void **state)
+static void a_removed_namespace_drops_its_objects_silently(void **state)
 {
     (void)state;
     world w;
@@ -290,7 +290,7 @@ static void one_that_comes_back_at_once_is_listed_anew(void **state)
 }
 
 /* Function indexes: what is applied runs on another thread, later. */
-static void what_was_on_its_way_when_one_went_does_not_stay(void **state)
+static void events_in_flight_at_a_removal_are_dropped(void **state)
 {
     (void)state;
     world w;
@@ -362,7 +362,7 @@ static void trouble_goes_with_its_namespace_and_counters_stay(void **state)
     teardown(&w);
 }
 
-static void the_store_is_where_the_slowest_of_those_is_that_are_left(void **state)
+static void the_version_is_that_of_the_slowest_remaining_namespace(void **state)
 {
     (void)state;
     world w;
@@ -381,13 +381,13 @@ static void the_store_is_where_the_slowest_of_those_is_that_are_left(void **stat
     teardown(&w);
 }
 
-KL_TESTS(cmocka_unit_test(it_is_synced_before_there_are_any),
+KL_TESTS(cmocka_unit_test(it_is_synced_without_any_namespace),
     cmocka_unit_test(a_namespace_that_comes_is_covered_when_it_was_listed),
-    cmocka_unit_test(one_that_goes_takes_its_objects_and_tells_nobody),
+    cmocka_unit_test(a_removed_namespace_drops_its_objects_silently),
     cmocka_unit_test(one_that_comes_back_at_once_is_listed_anew),
-    cmocka_unit_test(what_was_on_its_way_when_one_went_does_not_stay),
+    cmocka_unit_test(events_in_flight_at_a_removal_are_dropped),
     cmocka_unit_test(one_that_went_before_it_was_listed_leaves_nothing),
     cmocka_unit_test(trouble_goes_with_its_namespace_and_counters_stay),
-    cmocka_unit_test(the_store_is_where_the_slowest_of_those_is_that_are_left))
+    cmocka_unit_test(the_version_is_that_of_the_slowest_remaining_namespace))
 
 /* not in tsan: it starts no thread */

@@ -486,7 +486,7 @@ static void thousands_of_objects_answer_as_the_model_does(void **state)
     drive(102, 6000, ops() / 4);
 }
 
-static void a_term_that_says_nothing_is_refused(void **state)
+static void an_empty_term_is_rejected(void **state)
 {
     (void)state;
     kl_indexer *ix = kl_indexer_new();
@@ -508,6 +508,6 @@ static void a_term_that_says_nothing_is_refused(void **state)
 
 KL_TESTS(cmocka_unit_test(few_objects_answer_as_the_model_does),
     cmocka_unit_test(thousands_of_objects_answer_as_the_model_does),
-    cmocka_unit_test(a_term_that_says_nothing_is_refused))
+    cmocka_unit_test(an_empty_term_is_rejected))
 
 /* not in tsan: it starts no thread */

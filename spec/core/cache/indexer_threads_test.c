@@ -212,7 +212,7 @@ static void take(kl_indexer *ix, int n)
 
 static size_t waiting(const kl__limbos *l) { return l->len - l->from; }
 
-static void what_a_reader_may_know_stays_until_it_has_gone(void **state)
+static void data_visible_to_a_reader_lives_until_it_leaves(void **state)
 {
     (void)state;
     size_t nodes_before, nodes, bytes;
@@ -241,5 +241,5 @@ static void what_a_reader_may_know_stays_until_it_has_gone(void **state)
     assert_int_equal(nodes, nodes_before);
 }
 
-KL_TESTS(cmocka_unit_test(what_a_reader_may_know_stays_until_it_has_gone),
+KL_TESTS(cmocka_unit_test(data_visible_to_a_reader_lives_until_it_leaves),
     cmocka_unit_test(readers_see_whole_versions_and_nothing_is_left_behind))

@@ -214,7 +214,7 @@ static void a_watch_that_ends_goes_on_from_the_last_event_without_a_list(void **
     teardown(&w);
 }
 
-static void bookmarks_reach_nobody(void **state)
+static void bookmarks_are_not_delivered(void **state)
 {
     (void)state;
     world w;
@@ -499,7 +499,7 @@ static void a_new_uid_counts_also_at_the_same_version(void **state)
     teardown(&w);
 }
 
-static void equal_objects_wake_nobody(void **state)
+static void equal_objects_are_not_delivered(void **state)
 {
     (void)state;
     world w;
@@ -549,7 +549,7 @@ static void foreign_and_unknown_frames_are_skipped(void **state)
     teardown(&w);
 }
 
-static void an_answer_that_is_no_list_changes_nothing(void **state)
+static void an_answer_that_is_not_a_list_changes_nothing(void **state)
 {
     (void)state;
     world w;
@@ -564,7 +564,7 @@ static void an_answer_that_is_no_list_changes_nothing(void **state)
     teardown(&w);
 }
 
-static void a_refusal_parks_and_heals(void **state)
+static void a_rejection_parks_and_recovers(void **state)
 {
     (void)state;
     world w;
@@ -1027,7 +1027,7 @@ static void a_list_of_something_else_replaces_nothing(void **state)
     teardown(&w);
 }
 
-static void items_of_another_kind_are_no_items(void **state)
+static void items_of_another_kind_are_skipped(void **state)
 {
     (void)state;
     world w;
@@ -1087,12 +1087,13 @@ static void an_event_of_the_past_rolls_nothing_back(void **state)
 
 KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(a_list_of_something_else_replaces_nothing),
-    cmocka_unit_test(items_of_another_kind_are_no_items),
+    cmocka_unit_test(items_of_another_kind_are_skipped),
     cmocka_unit_test(a_list_kind_of_its_own_is_taken_and_stays), cmocka_unit_test(a_list_counts_as_heard),
     cmocka_unit_test(lists_then_watches_and_hands_on_what_happens),
     cmocka_unit_test(an_empty_list_is_synced_at_once),
     cmocka_unit_test(a_watch_that_ends_goes_on_from_the_last_event_without_a_list),
-    cmocka_unit_test(bookmarks_reach_nobody), cmocka_unit_test(a_relist_tells_the_difference_deletes_first),
+    cmocka_unit_test(bookmarks_are_not_delivered),
+    cmocka_unit_test(a_relist_tells_the_difference_deletes_first),
     cmocka_unit_test(gone_as_an_http_status_is_no_different),
     cmocka_unit_test(nothing_is_deleted_for_a_page_that_failed),
     cmocka_unit_test(pages_that_bring_the_same_items_again_are_given_up),
@@ -1103,9 +1104,11 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(a_list_in_pages_is_one_list),
     cmocka_unit_test(history_lost_on_page_two_means_one_unlimited_list),
     cmocka_unit_test(a_new_uid_under_an_old_name_is_a_delete_and_an_add),
-    cmocka_unit_test(equal_objects_wake_nobody), cmocka_unit_test(throttled_watches_back_off_without_a_list),
+    cmocka_unit_test(equal_objects_are_not_delivered),
+    cmocka_unit_test(throttled_watches_back_off_without_a_list),
     cmocka_unit_test(foreign_and_unknown_frames_are_skipped),
-    cmocka_unit_test(an_answer_that_is_no_list_changes_nothing), cmocka_unit_test(a_refusal_parks_and_heals),
+    cmocka_unit_test(an_answer_that_is_not_a_list_changes_nothing),
+    cmocka_unit_test(a_rejection_parks_and_recovers),
     cmocka_unit_test(an_object_too_big_parks_and_keeps_the_rest),
     cmocka_unit_test(an_object_too_big_leaves_the_last_state_that_fit),
     cmocka_unit_test(an_object_too_big_that_is_deleted_goes_with_a_list),

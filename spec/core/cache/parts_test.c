@@ -254,7 +254,7 @@ static void its_trouble_names_the_namespace_and_heals_there(void **state)
 }
 
 /* Whoever asks elsewhere whether the kind is still there may need a second look. */
-static void each_failure_is_told_also_in_the_same_words(void **state)
+static void each_failure_is_reported_even_if_repeated(void **state)
 {
     (void)state;
     world w;
@@ -303,7 +303,7 @@ KL_TESTS(cmocka_unit_test(it_is_synced_when_each_namespace_was_listed),
     cmocka_unit_test(a_relist_of_one_takes_nothing_from_the_others),
     cmocka_unit_test(the_store_is_where_the_slowest_part_is),
     cmocka_unit_test(its_trouble_names_the_namespace_and_heals_there),
-    cmocka_unit_test(each_failure_is_told_also_in_the_same_words),
+    cmocka_unit_test(each_failure_is_reported_even_if_repeated),
     cmocka_unit_test(of_a_kind_that_is_gone_all_objects_go))
 
 /* not in tsan: it starts no thread */

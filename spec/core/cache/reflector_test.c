@@ -171,7 +171,7 @@ static void history_lost_between_pages_means_one_whole_list(void **state)
     kl_reflector_free(b.r);
 }
 
-static void a_page_lost_on_its_way_is_asked_for_again_and_not_those_before_it(void **state)
+static void a_lost_page_is_requested_again_without_earlier_ones(void **state)
 {
     (void)state;
     static const kl_status lost[] = {KL_ECLOSED, KL_ETIMEOUT, KL_ECONNECT, KL_ETHROTTLED, KL_ESERVER};
@@ -206,7 +206,7 @@ static void a_list_that_is_refused_starts_over_after_a_backoff(void **state)
     kl_reflector_free(b.r);
 }
 
-static void an_expired_list_asks_for_the_newest_in_the_same_breath(void **state)
+static void an_expired_list_asks_for_the_newest_at_once(void **state)
 {
     (void)state;
     bench b = watching("17");
@@ -337,7 +337,7 @@ static void very_short_watches_back_off_and_never_list(void **state)
     kl_reflector_free(b.r);
 }
 
-static void short_watches_with_events_get_some_for_free(void **state)
+static void short_watches_with_events_back_off_later(void **state)
 {
     (void)state;
     bench b = watching("17");
@@ -857,9 +857,9 @@ KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
     cmocka_unit_test(a_list_stands_where_its_first_page_stood),
     cmocka_unit_test(later_lists_go_without_pages_so_that_the_watch_cache_serves_them),
     cmocka_unit_test(history_lost_between_pages_means_one_whole_list),
-    cmocka_unit_test(a_page_lost_on_its_way_is_asked_for_again_and_not_those_before_it),
+    cmocka_unit_test(a_lost_page_is_requested_again_without_earlier_ones),
     cmocka_unit_test(a_list_that_is_refused_starts_over_after_a_backoff),
-    cmocka_unit_test(an_expired_list_asks_for_the_newest_in_the_same_breath),
+    cmocka_unit_test(an_expired_list_asks_for_the_newest_at_once),
     cmocka_unit_test(a_resource_version_from_the_future_is_given_up_like_an_expired_one),
     cmocka_unit_test(newest_that_is_gone_too_backs_off),
     cmocka_unit_test(every_frame_moves_the_resource_version),
@@ -869,7 +869,7 @@ KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
     cmocka_unit_test(a_broken_connection_resumes_without_a_list),
     cmocka_unit_test(garbage_in_the_stream_resumes_after_a_backoff),
     cmocka_unit_test(very_short_watches_back_off_and_never_list),
-    cmocka_unit_test(short_watches_with_events_get_some_for_free),
+    cmocka_unit_test(short_watches_with_events_back_off_later),
     cmocka_unit_test(refused_and_throttled_watches_back_off_without_a_list),
     cmocka_unit_test(retry_after_is_a_lower_bound), cmocka_unit_test(errors_in_the_stream),
     cmocka_unit_test(a_watch_that_never_gets_past_a_place_is_listed_after_some_tries),

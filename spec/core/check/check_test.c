@@ -19,7 +19,7 @@ static void assert_said(const char *want)
     causes = (kl__causes){0};
 }
 
-static void a_place_is_told_from_the_object_down(void **state)
+static void a_path_starts_at_the_object(void **state)
 {
     (void)state;
     const kl__place *spec = KL_IN(NULL, "spec"), *one = KL_ITEM(KL_IN(spec, "containers"), 2);
@@ -184,7 +184,7 @@ static void ports_and_paths_have_bounds(void **state)
     causes = (kl__causes){0};
 }
 
-static void texts_have_forms(void **state)
+static void strings_have_formats(void **state)
 {
     (void)state;
     static const struct {
@@ -248,13 +248,13 @@ static void a_long_text_has_two_faults(void **state)
     assert_int_equal(kl__faults(text, KL_DNS_SUBDOMAIN, why), 2);
 }
 
-KL_TESTS(cmocka_unit_test(a_place_is_told_from_the_object_down),
+KL_TESTS(cmocka_unit_test(a_path_starts_at_the_object),
     cmocka_unit_test(a_bad_value_is_shown_as_go_prints_it),
     cmocka_unit_test(other_complaints_have_their_words),
     cmocka_unit_test(a_member_is_checked_where_it_is_there),
     cmocka_unit_test(words_and_members_are_found_whole),
     cmocka_unit_test(a_difference_shows_what_one_side_has),
     cmocka_unit_test(a_quantity_is_read_where_there_is_one), cmocka_unit_test(ports_and_paths_have_bounds),
-    cmocka_unit_test(texts_have_forms), cmocka_unit_test(a_long_text_has_two_faults))
+    cmocka_unit_test(strings_have_formats), cmocka_unit_test(a_long_text_has_two_faults))
 
 /* not in tsan: it starts no thread */

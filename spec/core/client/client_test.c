@@ -303,7 +303,7 @@ static void deletes_carry_preconditions(void **state)
     world_stop(&w);
 }
 
-static void mistakes_are_told_before_anything_is_sent(void **state)
+static void mistakes_are_reported_before_a_request(void **state)
 {
     (void)state;
     world w;
@@ -355,7 +355,7 @@ static void raw_takes_any_path(void **state)
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-static void a_status_is_told_whole(void **state)
+static void a_status_is_reported_completely(void **state)
 {
     (void)state;
     world w;
@@ -376,7 +376,7 @@ static void a_status_is_told_whole(void **state)
     world_stop(&w);
 }
 
-static void reasons_decide_and_codes_stand_in(void **state)
+static void reasons_decide_and_codes_are_the_fallback(void **state)
 {
     (void)state;
     static const struct {
@@ -773,7 +773,7 @@ static void any_number_of_groups_is_impersonated(void **state)
     world_stop(&w);
 }
 
-static void what_cannot_work_is_refused_with_a_way_out(void **state)
+static void impossible_requests_are_rejected_with_advice(void **state)
 {
     (void)state;
     static const struct {
@@ -921,7 +921,7 @@ static void freeing_the_client_ends_every_call(void **state)
     }
 }
 
-static void an_unreachable_server_is_said_to_be(void **state)
+static void an_unreachable_server_is_reported_as_such(void **state)
 {
     (void)state;
     char url[64];
@@ -1112,7 +1112,7 @@ static void those_who_are_held_end_at_their_time_or_when_they_are_cancelled(void
 }
 
 /* The 429 of a disruption budget says nothing about the server. */
-static void an_eviction_that_must_wait_slows_nobody_down(void **state)
+static void a_delayed_eviction_delays_no_other_call(void **state)
 {
     (void)state;
     world w;
@@ -1138,7 +1138,7 @@ static void an_eviction_that_must_wait_slows_nobody_down(void **state)
 
 /* --- before anything is sent -------------------------------------------------------------- */
 
-static void what_the_body_says_is_what_the_call_says(void **state)
+static void the_message_of_the_body_is_the_message_of_the_call(void **state)
 {
     (void)state;
     static const struct {
@@ -1260,11 +1260,11 @@ static void a_trace_goes_along_and_sizes_are_told(void **state)
 
 KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told),
     cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_carry_manager_type_and_body),
-    cmocka_unit_test(deletes_carry_preconditions),
-    cmocka_unit_test(mistakes_are_told_before_anything_is_sent), cmocka_unit_test(raw_takes_any_path),
-    cmocka_unit_test(a_status_is_told_whole), cmocka_unit_test(reasons_decide_and_codes_stand_in),
-    cmocka_unit_test(a_long_body_is_cut), cmocka_unit_test(a_403_names_the_rule_that_is_missing),
-    cmocka_unit_test(garbage_names_url_and_place), cmocka_unit_test(answers_with_retry_after_are_tried_again),
+    cmocka_unit_test(deletes_carry_preconditions), cmocka_unit_test(mistakes_are_reported_before_a_request),
+    cmocka_unit_test(raw_takes_any_path), cmocka_unit_test(a_status_is_reported_completely),
+    cmocka_unit_test(reasons_decide_and_codes_are_the_fallback), cmocka_unit_test(a_long_body_is_cut),
+    cmocka_unit_test(a_403_names_the_rule_that_is_missing), cmocka_unit_test(garbage_names_url_and_place),
+    cmocka_unit_test(answers_with_retry_after_are_tried_again),
     cmocka_unit_test(without_retry_after_they_are_not), cmocka_unit_test(ten_retries_are_the_most),
     cmocka_unit_test(retry_after_may_be_a_date),
     cmocka_unit_test(a_get_survives_a_reset_and_a_write_does_not_repeat),
@@ -1273,15 +1273,16 @@ KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told),
     cmocka_unit_test(a_token_file_is_read_again_in_time_and_on_401),
     cmocka_unit_test(a_lost_token_file_is_an_error_that_names_it), cmocka_unit_test(basic_and_impersonation),
     cmocka_unit_test(any_number_of_groups_is_impersonated),
-    cmocka_unit_test(what_cannot_work_is_refused_with_a_way_out), cmocka_unit_test(warnings_are_logged_once),
+    cmocka_unit_test(impossible_requests_are_rejected_with_advice),
+    cmocka_unit_test(warnings_are_logged_once),
     cmocka_unit_test(a_cancelled_call_is_done_once_also_while_it_waits_to_retry),
     cmocka_unit_test(freeing_the_client_ends_every_call),
-    cmocka_unit_test(an_unreachable_server_is_said_to_be),
+    cmocka_unit_test(an_unreachable_server_is_reported_as_such),
     cmocka_unit_test(attempts_but_the_first_are_counted_as_retries),
     cmocka_unit_test(a_limit_of_our_own_delays_calls_but_not_urgent_ones),
     cmocka_unit_test(a_busy_server_is_given_what_it_takes),
     cmocka_unit_test(those_who_are_held_end_at_their_time_or_when_they_are_cancelled),
-    cmocka_unit_test(an_eviction_that_must_wait_slows_nobody_down),
-    cmocka_unit_test(what_the_body_says_is_what_the_call_says),
+    cmocka_unit_test(a_delayed_eviction_delays_no_other_call),
+    cmocka_unit_test(the_message_of_the_body_is_the_message_of_the_call),
     cmocka_unit_test(answers_come_in_the_form_that_was_asked_for),
     cmocka_unit_test(lists_may_come_compressed_and_single_objects_do_not))

@@ -434,7 +434,7 @@ static void a_newer_servers_stream_goes_on_in_json(void **state)
     stop(&w);
 }
 
-static void garbage_in_a_stream_is_told_as_such(void **state)
+static void garbage_in_a_stream_is_reported_as_garbage(void **state)
 {
     (void)state;
     world w;
@@ -453,4 +453,4 @@ KL_TESTS(cmocka_unit_test(built_in_kinds_are_asked_for_in_protobuf),
     cmocka_unit_test(a_refusal_of_json_is_an_error), cmocka_unit_test(what_the_tables_lack_is_read_in_json),
     cmocka_unit_test(streams_come_in_protobuf), cmocka_unit_test(a_refused_stream_goes_on_in_json),
     cmocka_unit_test(a_newer_servers_stream_goes_on_in_json),
-    cmocka_unit_test(garbage_in_a_stream_is_told_as_such))
+    cmocka_unit_test(garbage_in_a_stream_is_reported_as_garbage))

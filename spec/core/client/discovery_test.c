@@ -170,7 +170,7 @@ static kl_status miss(world *w, const char *kind)
     return st;
 }
 
-static void two_requests_tell_all(void **state)
+static void two_requests_discover_everything(void **state)
 {
     (void)state;
     world w;
@@ -233,7 +233,7 @@ static void a_server_without_a_core_group_is_fine(void **state)
     world_stop(&w);
 }
 
-static void an_unknown_kind_is_told_with_its_neighbours(void **state)
+static void an_unknown_kind_is_reported_with_similar_ones(void **state)
 {
     (void)state;
     world w;
@@ -359,7 +359,7 @@ static void on_resolved(void *arg, kl_status st, const kl_resource *r, kl_err *e
     kl_unlock(&m->mu);
 }
 
-static void many_who_ask_share_one_fetch(void **state)
+static void concurrent_calls_share_one_fetch(void **state)
 {
     (void)state;
     world w;
@@ -403,7 +403,7 @@ static void an_op_by_kind_resolves_first(void **state)
     LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16 LONG_16  \
         LONG_16 LONG_16 LONG_16
 
-static void names_that_none_can_have_are_left_out(void **state)
+static void impossible_names_are_skipped(void **state)
 {
     (void)state;
     static const route routes[] = {{"/api", CORE},
@@ -461,15 +461,16 @@ static void an_older_server_with_too_much_gets_a_bounded_number_of_requests(void
     kl_buf_fini(&list);
 }
 
-KL_TESTS(cmocka_unit_test(two_requests_tell_all), cmocka_unit_test(an_older_server_is_asked_group_by_group),
+KL_TESTS(cmocka_unit_test(two_requests_discover_everything),
+    cmocka_unit_test(an_older_server_is_asked_group_by_group),
     cmocka_unit_test(a_stale_group_fails_alone_and_keeps_what_was_known),
     cmocka_unit_test(a_server_without_a_core_group_is_fine),
-    cmocka_unit_test(an_unknown_kind_is_told_with_its_neighbours),
+    cmocka_unit_test(an_unknown_kind_is_reported_with_similar_ones),
     cmocka_unit_test(a_miss_is_remembered_for_a_moment_and_forgotten_on_request),
     cmocka_unit_test(an_answer_that_is_no_discovery_document_is_no_verdict_about_kinds),
     cmocka_unit_test(a_core_group_that_was_there_is_not_gone_for_a_404),
     cmocka_unit_test(a_kind_is_gone_when_two_looks_do_not_find_it),
     cmocka_unit_test(a_server_that_is_down_is_no_verdict_about_kinds),
-    cmocka_unit_test(many_who_ask_share_one_fetch), cmocka_unit_test(an_op_by_kind_resolves_first),
-    cmocka_unit_test(names_that_none_can_have_are_left_out),
+    cmocka_unit_test(concurrent_calls_share_one_fetch), cmocka_unit_test(an_op_by_kind_resolves_first),
+    cmocka_unit_test(impossible_names_are_skipped),
     cmocka_unit_test(an_older_server_with_too_much_gets_a_bounded_number_of_requests))

@@ -126,7 +126,7 @@ static void a_name_is_refused_before_it_is_compared_where_it_is_too_long(void **
     book_close(&b);
 }
 
-static void a_name_that_means_nothing_or_too_much_is_told(void **state)
+static void an_unknown_or_ambiguous_name_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -239,7 +239,7 @@ static kl__catalog *next_catalog(book *b, kl__catalog *old, kl_time at, bool car
     return c;
 }
 
-static void what_is_not_there_any_more_is_kept_until_a_second_look_a_second_later(void **state)
+static void a_missing_kind_is_kept_until_a_second_check_a_second_later(void **state)
 {
     (void)state;
     book b;
@@ -265,10 +265,10 @@ static void what_is_not_there_any_more_is_kept_until_a_second_look_a_second_late
     book_close(&b);
 }
 
-KL_TESTS(cmocka_unit_test(what_is_not_there_any_more_is_kept_until_a_second_look_a_second_later),
+KL_TESTS(cmocka_unit_test(a_missing_kind_is_kept_until_a_second_check_a_second_later),
     cmocka_unit_test(each_form_of_a_name_is_found),
     cmocka_unit_test(a_name_is_refused_before_it_is_compared_where_it_is_too_long),
-    cmocka_unit_test(a_name_that_means_nothing_or_too_much_is_told),
+    cmocka_unit_test(an_unknown_or_ambiguous_name_is_reported),
     cmocka_unit_test(a_stale_version_comes_after_one_that_works),
     cmocka_unit_test(a_name_proper_beats_a_short_one),
     cmocka_unit_test(half_a_catalog_is_carried_when_its_document_did_not_change))

@@ -161,7 +161,7 @@ static void a_schema_is_fetched_by_the_first_write_and_kept(void **state)
     world_stop(&w);
 }
 
-static void a_fault_stays_here_and_names_what_it_is_about(void **state)
+static void an_invalid_write_is_not_sent_and_names_its_field(void **state)
 {
     (void)state;
     world w;
@@ -238,7 +238,7 @@ static void a_server_that_does_not_tell_takes_what_there_is(void **state)
     }
 }
 
-static void a_document_that_is_not_to_be_had_lets_pass(void **state)
+static void an_unavailable_document_lets_writes_pass(void **state)
 {
     (void)state;
     world w;
@@ -256,7 +256,7 @@ static void a_document_that_is_not_to_be_had_lets_pass(void **state)
     world_stop(&w);
 }
 
-static void what_came_from_the_server_is_not_looked_at(void **state)
+static void objects_from_the_server_are_not_checked(void **state)
 {
     (void)state;
     world w;
@@ -335,7 +335,7 @@ static void on_ended(void *arg, kl_status st, int code, const kl_value *body, kl
     atomic_store((_Atomic int *)arg, (int)st);
 }
 
-static void who_waits_for_a_schema_hears_of_the_end(void **state)
+static void calls_waiting_for_a_schema_end_with_the_client(void **state)
 {
     (void)state;
     world w;
@@ -360,12 +360,11 @@ static void who_waits_for_a_schema_hears_of_the_end(void **state)
     world_stop(&w);
 }
 
-KL_TESTS(cmocka_unit_test(who_waits_for_a_schema_hears_of_the_end),
+KL_TESTS(cmocka_unit_test(calls_waiting_for_a_schema_end_with_the_client),
     cmocka_unit_test(a_schema_is_fetched_by_the_first_write_and_kept),
-    cmocka_unit_test(a_fault_stays_here_and_names_what_it_is_about),
+    cmocka_unit_test(an_invalid_write_is_not_sent_and_names_its_field),
     cmocka_unit_test(a_fault_is_never_told_from_memory_alone),
     cmocka_unit_test(another_client_finds_it_on_disk),
     cmocka_unit_test(a_server_that_does_not_tell_takes_what_there_is),
-    cmocka_unit_test(a_document_that_is_not_to_be_had_lets_pass),
-    cmocka_unit_test(what_came_from_the_server_is_not_looked_at),
-    cmocka_unit_test(many_writes_share_one_fetch))
+    cmocka_unit_test(an_unavailable_document_lets_writes_pass),
+    cmocka_unit_test(objects_from_the_server_are_not_checked), cmocka_unit_test(many_writes_share_one_fetch))

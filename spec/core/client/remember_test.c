@@ -100,7 +100,7 @@ static kl_status look(world *w, const char *kind)
         assert_int_equal(atomic_load(&(w)->s.unchanged), n_unchanged);                                       \
     } while (0)
 
-static void what_did_not_change_is_not_sent_again(void **state)
+static void an_unchanged_document_is_not_sent_again(void **state)
 {
     (void)state;
     world w;
@@ -238,7 +238,7 @@ static void on_second(void *arg, kl_status st, const kl_resource *r, kl_err *err
     on_told(arg, 1, st);
 }
 
-static void who_asks_after_news_is_not_answered_with_old_ones(void **state)
+static void a_forced_refresh_is_not_answered_from_disk(void **state)
 {
     (void)state;
     world w = {0};
@@ -277,9 +277,9 @@ static void who_asks_after_news_is_not_answered_with_old_ones(void **state)
     kl_mutex_fini(&t.mu);
 }
 
-KL_TESTS(cmocka_unit_test(what_did_not_change_is_not_sent_again),
+KL_TESTS(cmocka_unit_test(an_unchanged_document_is_not_sent_again),
     cmocka_unit_test(the_next_client_only_asks_whether_it_is_still_good),
     cmocka_unit_test(what_is_young_is_believed_until_something_is_missing),
     cmocka_unit_test(a_spoilt_file_is_fetched_and_written_again),
     cmocka_unit_test(nothing_is_written_where_nothing_can_be),
-    cmocka_unit_test(who_asks_after_news_is_not_answered_with_old_ones))
+    cmocka_unit_test(a_forced_refresh_is_not_answered_from_disk))

@@ -370,7 +370,7 @@ static void a_handlers_refusal_ends_the_stream(void **state)
     world_stop(&w);
 }
 
-static void after_a_cancel_nothing_more_is_said(void **state)
+static void after_a_cancel_there_are_no_callbacks(void **state)
 {
     (void)state;
     world w;
@@ -460,7 +460,7 @@ KL_TESTS(cmocka_unit_test(a_list_brings_items_then_its_envelope),
     cmocka_unit_test(a_status_ends_a_stream_as_an_error),
     cmocka_unit_test(a_time_that_no_clock_reaches_is_none),
     cmocka_unit_test(a_handlers_refusal_ends_the_stream),
-    cmocka_unit_test(after_a_cancel_nothing_more_is_said),
+    cmocka_unit_test(after_a_cancel_there_are_no_callbacks),
     cmocka_unit_test(a_silent_watch_can_be_cancelled_or_freed),
     cmocka_unit_test(mistakes_come_through_done_after_the_start),
     cmocka_unit_test(a_rotated_token_is_tried_once_more))

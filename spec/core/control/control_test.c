@@ -219,7 +219,7 @@ static void the_log_names_what_a_body_sets_and_not_to_what(void **state)
     kl_mutex_fini(&e.mu);
 }
 
-static void tells_what_was_meant(void **state)
+static void suggests_the_nearest_name(void **state)
 {
     rig *t = *state;
     assert_answer(
@@ -232,7 +232,7 @@ static void tells_what_was_meant(void **state)
     kl_free(got);
 }
 
-static void knows_who_asks(void **state)
+static void identifies_the_caller(void **state)
 {
     char *expected = kl_sprintf(
         "418 {\"error\":\"uid=%lu pid=%ld\"}\n", (unsigned long)geteuid(), (long)getpid());
@@ -288,7 +288,7 @@ static void a_dead_socket_is_replaced(void **state)
     kl_free(path);
 }
 
-static void what_is_no_socket_stays(void **state)
+static void a_file_that_is_not_a_socket_stays(void **state)
 {
     rig *t = *state;
     kl_err err = KL_ERR_INIT;
@@ -319,7 +319,7 @@ static void a_place_that_others_may_write_to_is_refused(void **state)
     kl_free(path);
 }
 
-static void a_path_that_is_too_long_is_told(void **state)
+static void a_path_that_is_too_long_is_reported(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -394,14 +394,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_routes_in_json, start, stop),
         cmocka_unit_test_setup_teardown(the_log_names_what_a_body_sets_and_not_to_what, start, stop),
-        cmocka_unit_test_setup_teardown(tells_what_was_meant, start, stop),
-        cmocka_unit_test_setup_teardown(knows_who_asks, start, stop),
+        cmocka_unit_test_setup_teardown(suggests_the_nearest_name, start, stop),
+        cmocka_unit_test_setup_teardown(identifies_the_caller, start, stop),
         cmocka_unit_test_setup_teardown(the_socket_is_for_its_owner_alone, start, stop),
         cmocka_unit_test_setup_teardown(a_place_that_is_taken_is_refused_with_the_pid, start, stop),
         cmocka_unit_test_setup_teardown(a_dead_socket_is_replaced, start, stop),
-        cmocka_unit_test_setup_teardown(what_is_no_socket_stays, start, stop),
+        cmocka_unit_test_setup_teardown(a_file_that_is_not_a_socket_stays, start, stop),
         cmocka_unit_test_setup_teardown(a_place_that_others_may_write_to_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_path_that_is_too_long_is_told, start, stop),
+        cmocka_unit_test_setup_teardown(a_path_that_is_too_long_is_reported, start, stop),
         cmocka_unit_test_setup_teardown(answers_that_are_owed_at_the_end_are_heard_by_nobody, start, stop),
         cmocka_unit_test_setup_teardown(another_door_may_be_for_looking_only, start, stop),
     };

@@ -26,7 +26,7 @@ static void it_fails_much_more_often(void **state)
     assert_false(bad(GOOD, FRESH(.runs = 0, .errors = 0)));
 }
 
-static void who_failed_as_often_before_is_no_better(void **state)
+static void a_rollback_needs_a_better_old_generation(void **state)
 {
     (void)state;
     kl_breaker_side shaky = {.runs = 100, .errors = 20, .lasted = KL_SECONDS(600)},
@@ -60,7 +60,7 @@ static void it_writes_much_more_often(void **state)
     assert_true(bad(busy, FRESH(.runs = 4000, .writes = 3000)));
 }
 
-static void it_says_what_is_worse(void **state)
+static void the_verdict_names_the_worse_figure(void **state)
 {
     (void)state;
     kl_breaker_side fresh = FRESH(.runs = 10, .errors = 8);
@@ -166,9 +166,9 @@ static void the_next_generation_begins_with_nothing(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(it_fails_much_more_often),
-    cmocka_unit_test(who_failed_as_often_before_is_no_better),
+    cmocka_unit_test(a_rollback_needs_a_better_old_generation),
     cmocka_unit_test(the_first_failures_wait_for_the_other_keys), cmocka_unit_test(it_writes_much_more_often),
-    cmocka_unit_test(it_says_what_is_worse), cmocka_unit_test(a_verdict_ends_the_trial),
+    cmocka_unit_test(the_verdict_names_the_worse_figure), cmocka_unit_test(a_verdict_ends_the_trial),
     cmocka_unit_test(what_does_not_count_against_it),
     cmocka_unit_test(keys_that_failed_before_may_fail_again),
     cmocka_unit_test(only_what_a_key_writes_again_and_again_counts),

@@ -356,7 +356,7 @@ static void what_is_not_wanted_goes_when_its_last_run_has_ended(void **state)
     teardown(&w);
 }
 
-static void who_is_none_of_the_replicas_for_a_while_keeps_what_it_has(void **state)
+static void a_replica_that_is_no_member_for_a_while_keeps_its_namespaces(void **state)
 {
     (void)state;
     world w;
@@ -534,7 +534,7 @@ static void a_resource_without_namespaces_cannot_be_divided(void **state)
     teardown(&w);
 }
 
-static void a_function_that_leads_elsewhere_is_told_of_once(void **state)
+static void a_function_that_maps_elsewhere_is_reported_once(void **state)
 {
     (void)state;
     world w;
@@ -563,13 +563,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_run_when_every_kind_of_their_namespace_was_listed),
         cmocka_unit_test(what_is_not_wanted_goes_when_its_last_run_has_ended),
-        cmocka_unit_test(who_is_none_of_the_replicas_for_a_while_keeps_what_it_has),
+        cmocka_unit_test(a_replica_that_is_no_member_for_a_while_keeps_its_namespaces),
         cmocka_unit_test(a_new_generation_takes_over_when_it_holds_as_much),
         cmocka_unit_test(a_namespace_that_may_not_be_read_holds_up_no_new_generation),
         cmocka_unit_test(reads_of_what_is_elsewhere_say_so),
         cmocka_unit_test(namespaces_that_nobody_named_are_those_that_there_are),
         cmocka_unit_test(a_resource_without_namespaces_cannot_be_divided),
-        cmocka_unit_test(a_function_that_leads_elsewhere_is_told_of_once),
+        cmocka_unit_test(a_function_that_maps_elsewhere_is_reported_once),
     };
     return cmocka_run_group_tests(tests, choose, NULL);
 }

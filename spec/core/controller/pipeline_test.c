@@ -190,7 +190,7 @@ static const char *secret(const char *name, int rv, const char *text)
     return thing(name, rv, "", rest);
 }
 
-static void an_event_becomes_a_write_and_the_echo_of_the_write_becomes_rest(void **state)
+static void an_event_causes_one_write_whose_echo_causes_none(void **state)
 {
     (void)state;
     pipe_world p;
@@ -284,7 +284,7 @@ static void a_deposed_leader_writes_nothing_and_a_new_one_catches_up(void **stat
     pipe_fini(&p);
 }
 
-static void an_object_deleted_while_it_waits_is_let_go(void **state)
+static void an_object_deleted_while_waiting_is_dropped(void **state)
 {
     (void)state;
     pipe_world p;
@@ -304,10 +304,10 @@ static void an_object_deleted_while_it_waits_is_let_go(void **state)
     pipe_fini(&p);
 }
 
-KL_TESTS(cmocka_unit_test(an_event_becomes_a_write_and_the_echo_of_the_write_becomes_rest),
+KL_TESTS(cmocka_unit_test(an_event_causes_one_write_whose_echo_causes_none),
     cmocka_unit_test(a_watch_that_breaks_in_the_middle_loses_nothing),
     cmocka_unit_test(a_conflict_is_tried_again_quietly_and_an_error_with_backoff),
     cmocka_unit_test(a_deposed_leader_writes_nothing_and_a_new_one_catches_up),
-    cmocka_unit_test(an_object_deleted_while_it_waits_is_let_go))
+    cmocka_unit_test(an_object_deleted_while_waiting_is_dropped))
 
 /* not in tsan: it starts no thread */

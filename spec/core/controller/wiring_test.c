@@ -55,7 +55,7 @@ static void what_somebody_changes_goes_before_what_was_there_and_what_is_looked_
     rig_fini(&r);
 }
 
-static void what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_shared(void **state)
+static void kept_fields_reach_the_source_and_larger_caches_are_shared(void **state)
 {
     (void)state;
     static const char *const path[] = {"spec.from"};
@@ -270,7 +270,7 @@ static void changes_pass_while_the_script_cannot_be_opened_to_judge_them(void **
 
 /* --- mappings ----------------------------------------------------------------------------- */
 
-static void what_we_own_wakes_its_controller_and_nobody_else(void **state)
+static void an_owned_object_wakes_its_controller_only(void **state)
 {
     (void)state;
     rig r;
@@ -290,7 +290,7 @@ static void what_we_own_wakes_its_controller_and_nobody_else(void **state)
     rig_fini(&r);
 }
 
-static void what_changes_hands_wakes_the_old_and_the_new_owner(void **state)
+static void a_new_owner_reference_wakes_the_old_and_the_new_owner(void **state)
 {
     (void)state;
     rig r;
@@ -488,7 +488,7 @@ static void it_reads_what_was_declared_by_key_index_and_selectors(void **state)
     rig_fini(&r);
 }
 
-static void a_read_that_cannot_be_says_how_to_make_it_possible(void **state)
+static void an_undeclared_read_explains_how_to_declare_it(void **state)
 {
     (void)state;
     rig r;
@@ -587,7 +587,7 @@ static void the_last_user_of_a_kind_stops_its_informer(void **state)
     rig_fini(&r);
 }
 
-static void events_that_still_wait_when_it_retires_wake_nobody(void **state)
+static void events_pending_at_retirement_wake_nothing(void **state)
 {
     (void)state;
     rig r;
@@ -652,7 +652,7 @@ static void an_open_batch_ends_when_its_feed_is_dropped(void **state)
 KL_TESTS(cmocka_unit_test(an_open_batch_ends_when_its_feed_is_dropped),
     cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
     cmocka_unit_test(what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again),
-    cmocka_unit_test(what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_shared),
+    cmocka_unit_test(kept_fields_reach_the_source_and_larger_caches_are_shared),
     cmocka_unit_test(a_kind_that_is_missing_parks_it_until_it_appears),
     cmocka_unit_test(a_refused_list_parks_it_with_the_reason),
     cmocka_unit_test(words_of_when_look_at_their_part_only),
@@ -661,18 +661,18 @@ KL_TESTS(cmocka_unit_test(an_open_batch_ends_when_its_feed_is_dropped),
     cmocka_unit_test(events_that_wait_for_the_mapper_join_and_no_change_gets_lost),
     cmocka_unit_test(a_predicate_that_fails_lets_the_event_pass),
     cmocka_unit_test(changes_pass_while_the_script_cannot_be_opened_to_judge_them),
-    cmocka_unit_test(what_we_own_wakes_its_controller_and_nobody_else),
-    cmocka_unit_test(what_changes_hands_wakes_the_old_and_the_new_owner),
+    cmocka_unit_test(an_owned_object_wakes_its_controller_only),
+    cmocka_unit_test(a_new_owner_reference_wakes_the_old_and_the_new_owner),
     cmocka_unit_test(a_watch_by_owner_counts_every_owner_reference_of_any_version),
     cmocka_unit_test(the_same_name_means_the_key_of_ours_with_it),
     cmocka_unit_test(via_looks_the_key_up_in_an_index_of_ours),
     cmocka_unit_test(via_works_over_a_function_index_too),
     cmocka_unit_test(a_mapping_function_runs_on_the_mapper_with_old_and_new),
     cmocka_unit_test(it_reads_what_was_declared_by_key_index_and_selectors),
-    cmocka_unit_test(a_read_that_cannot_be_says_how_to_make_it_possible),
+    cmocka_unit_test(an_undeclared_read_explains_how_to_declare_it),
     cmocka_unit_test(the_next_generation_shares_the_caches_and_takes_the_events_over),
     cmocka_unit_test(the_last_user_of_a_kind_stops_its_informer),
-    cmocka_unit_test(events_that_still_wait_when_it_retires_wake_nobody),
+    cmocka_unit_test(events_pending_at_retirement_wake_nothing),
     cmocka_unit_test(between_two_generations_no_event_is_lost))
 
 /* not in tsan: it starts no thread */

@@ -120,7 +120,7 @@ static void an_answer_may_not_change_what_an_object_is(void **state)
     review.n = 1;
 }
 
-static void an_answer_that_is_no_review_fails(void **state)
+static void an_answer_that_is_not_a_review_fails(void **state)
 {
     (void)state;
     assert_mistake("failed: Post \"https://x/\": refused", 0, "", "refused");
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(a_question_has_the_first_version_that_is_known),
         cmocka_unit_test(an_answer_keeps_the_metadata_of_the_original),
         cmocka_unit_test(an_answer_may_not_change_what_an_object_is),
-        cmocka_unit_test(an_answer_that_is_no_review_fails),
+        cmocka_unit_test(an_answer_that_is_not_a_review_fails),
         cmocka_unit_test(a_client_config_leads_to_a_url),
         cmocka_unit_test(an_authority_is_decoded_and_uids_differ),
     };

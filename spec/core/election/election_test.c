@@ -178,7 +178,7 @@ static const char *metrics_text(world *w, kl_buf *b)
     return kl_buf_str(b);
 }
 
-static void a_lease_that_nobody_has_is_made_and_kept(void **state)
+static void a_missing_lease_is_created_and_kept(void **state)
 {
     (void)state;
     world w;
@@ -201,7 +201,7 @@ static void a_lease_that_nobody_has_is_made_and_kept(void **state)
     teardown(&w);
 }
 
-static void who_cannot_renew_stops_before_anybody_else_may_start_and_campaigns_again(void **state)
+static void a_leader_that_cannot_renew_stops_before_its_successor_and_campaigns_again(void **state)
 {
     (void)state;
     world w;
@@ -246,7 +246,7 @@ static void a_foreign_lease_is_respected_until_it_has_been_silent_for_its_durati
     teardown(&w);
 }
 
-static void who_was_deposed_campaigns_again_only_when_his_workers_have_ended(void **state)
+static void a_deposed_leader_campaigns_again_after_its_workers_ended(void **state)
 {
     (void)state;
     world w;
@@ -384,10 +384,10 @@ static void a_released_lease_has_no_holder_and_nobody_leads(void **state)
     fini(&w);
 }
 
-KL_TESTS(cmocka_unit_test(a_lease_that_nobody_has_is_made_and_kept),
-    cmocka_unit_test(who_cannot_renew_stops_before_anybody_else_may_start_and_campaigns_again),
+KL_TESTS(cmocka_unit_test(a_missing_lease_is_created_and_kept),
+    cmocka_unit_test(a_leader_that_cannot_renew_stops_before_its_successor_and_campaigns_again),
     cmocka_unit_test(a_foreign_lease_is_respected_until_it_has_been_silent_for_its_duration),
-    cmocka_unit_test(who_was_deposed_campaigns_again_only_when_his_workers_have_ended),
+    cmocka_unit_test(a_deposed_leader_campaigns_again_after_its_workers_ended),
     cmocka_unit_test(a_release_that_somebody_saw_is_taken_at_once),
     cmocka_unit_test(a_lease_that_runs_out_is_taken_in_the_moment_when_it_does),
     cmocka_unit_test(options_that_contradict_each_other_are_refused),

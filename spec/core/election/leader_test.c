@@ -138,7 +138,7 @@ static void a_fresh_candidate_waits_the_whole_duration_whatever_renew_time_says(
     }
 }
 
-static void what_we_do_not_know_in_a_spec_is_kept(void **state)
+static void unknown_fields_of_a_spec_are_kept(void **state)
 {
     (void)state;
     bench b = start_bench(false);
@@ -164,7 +164,7 @@ static void the_deadline_counts_from_before_the_request(void **state)
     kl_leader_free(b.l);
 }
 
-static void the_door_closes_before_anybody_else_may_acquire(void **state)
+static void writes_stop_before_another_may_acquire(void **state)
 {
     (void)state;
     bench b = leading(false);
@@ -204,7 +204,7 @@ static void a_request_that_hangs_is_given_up_at_the_renew_deadline(void **state)
 }
 
 /* We were stopped for 20 s; meanwhile somebody led, and has given the lease back already. */
-static void who_finds_that_another_led_meanwhile_stops_even_when_the_lease_is_free(void **state)
+static void a_leader_that_was_replaced_meanwhile_stops_even_if_the_lease_is_free(void **state)
 {
     (void)state;
     bench b = leading(false);
@@ -225,7 +225,7 @@ static void who_finds_that_another_led_meanwhile_stops_even_when_the_lease_is_fr
     kl_leader_free(b.l);
 }
 
-static void who_finds_another_holder_shuts_the_door_at_once(void **state)
+static void a_leader_that_finds_another_holder_stops_writes_at_once(void **state)
 {
     (void)state;
     bench b = leading(false);
@@ -265,7 +265,7 @@ static void after_a_loss_the_lease_is_released_only_when_workers_have_joined(voi
     kl_leader_free(b.l);
 }
 
-static void cancelling_releases_with_the_door_already_shut(void **state)
+static void cancelling_stops_writes_before_the_release(void **state)
 {
     (void)state;
     bench b = leading(true);
@@ -401,14 +401,14 @@ KL_TESTS(cmocka_unit_test(a_timer_that_fires_early_is_asked_for_again),
     cmocka_unit_test(the_configuration_must_make_sense),
     cmocka_unit_test(a_free_lease_is_created_in_our_name),
     cmocka_unit_test(a_fresh_candidate_waits_the_whole_duration_whatever_renew_time_says),
-    cmocka_unit_test(what_we_do_not_know_in_a_spec_is_kept),
+    cmocka_unit_test(unknown_fields_of_a_spec_are_kept),
     cmocka_unit_test(the_deadline_counts_from_before_the_request),
-    cmocka_unit_test(the_door_closes_before_anybody_else_may_acquire),
+    cmocka_unit_test(writes_stop_before_another_may_acquire),
     cmocka_unit_test(a_request_that_hangs_is_given_up_at_the_renew_deadline),
-    cmocka_unit_test(who_finds_that_another_led_meanwhile_stops_even_when_the_lease_is_free),
-    cmocka_unit_test(who_finds_another_holder_shuts_the_door_at_once),
+    cmocka_unit_test(a_leader_that_was_replaced_meanwhile_stops_even_if_the_lease_is_free),
+    cmocka_unit_test(a_leader_that_finds_another_holder_stops_writes_at_once),
     cmocka_unit_test(after_a_loss_the_lease_is_released_only_when_workers_have_joined),
-    cmocka_unit_test(cancelling_releases_with_the_door_already_shut),
+    cmocka_unit_test(cancelling_stops_writes_before_the_release),
     cmocka_unit_test(a_release_never_takes_the_lease_from_its_new_holder),
     cmocka_unit_test(without_release_cancel_just_ends),
     cmocka_unit_test(a_standby_that_watches_takes_over_at_once),

@@ -163,7 +163,7 @@ static int64_t count(world *w, size_t n)
 
 /* --- what is said ------------------------------------------------------------------------- */
 
-static void an_event_says_who_what_and_about_whom(void **state)
+static void an_event_has_source_reason_and_object(void **state)
 {
     (void)state;
     world *w = setup();
@@ -397,7 +397,7 @@ static void the_tenth_different_note_is_one_combined_event_with_those_after_it(v
 
 /* --- failures ----------------------------------------------------------------------------- */
 
-static void what_the_server_refuses_is_not_tried_again(void **state)
+static void a_rejected_event_is_not_retried(void **state)
 {
     (void)state;
     world *w = setup();
@@ -427,7 +427,7 @@ static void a_namespace_that_goes_away_takes_its_events_along(void **state)
     teardown(w);
 }
 
-static void what_may_pass_is_tried_twelve_times_about_ten_seconds_apart(void **state)
+static void a_transient_failure_is_retried_twelve_times_about_ten_seconds_apart(void **state)
 {
     (void)state;
     world *w = setup();
@@ -493,7 +493,7 @@ static void a_request_that_hangs_holds_up_its_own_event_alone(void **state)
     teardown(w);
 }
 
-static void who_does_not_lead_records_nothing(void **state)
+static void a_standby_records_nothing(void **state)
 {
     (void)state;
     world *w = setup();
@@ -605,7 +605,7 @@ static void without_the_new_group_events_are_recorded_as_core_v1(void **state)
     teardown(w);
 }
 
-KL_TESTS(cmocka_unit_test(an_event_says_who_what_and_about_whom),
+KL_TESTS(cmocka_unit_test(an_event_has_source_reason_and_object),
     cmocka_unit_test(long_texts_are_cut_at_a_character),
     cmocka_unit_test(the_second_time_makes_a_series_and_later_ones_only_count),
     cmocka_unit_test(a_series_that_goes_on_is_told_every_half_hour_and_its_end_after_six_minutes),
@@ -615,13 +615,12 @@ KL_TESTS(cmocka_unit_test(an_event_says_who_what_and_about_whom),
     cmocka_unit_test(an_event_that_expired_is_made_anew_with_its_count),
     cmocka_unit_test(an_event_that_is_there_already_is_ours),
     cmocka_unit_test(the_tenth_different_note_is_one_combined_event_with_those_after_it),
-    cmocka_unit_test(what_the_server_refuses_is_not_tried_again),
+    cmocka_unit_test(a_rejected_event_is_not_retried),
     cmocka_unit_test(a_namespace_that_goes_away_takes_its_events_along),
-    cmocka_unit_test(what_may_pass_is_tried_twelve_times_about_ten_seconds_apart),
+    cmocka_unit_test(a_transient_failure_is_retried_twelve_times_about_ten_seconds_apart),
     cmocka_unit_test(a_try_that_succeeds_tells_what_came_meanwhile),
     cmocka_unit_test(a_request_that_hangs_holds_up_its_own_event_alone),
-    cmocka_unit_test(who_does_not_lead_records_nothing),
-    cmocka_unit_test(too_many_that_wait_are_dropped_and_counted),
+    cmocka_unit_test(a_standby_records_nothing), cmocka_unit_test(too_many_that_wait_are_dropped_and_counted),
     cmocka_unit_test(too_many_about_one_object_are_dropped_and_counted),
     cmocka_unit_test(without_the_new_group_events_are_recorded_as_core_v1))
 

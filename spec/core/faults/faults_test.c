@@ -190,7 +190,7 @@ static void failures_answer_what_matches_so_often(void **state)
     stop(s);
 }
 
-static void rules_match_by_what_they_say(void **state)
+static void rules_match_by_their_fields(void **state)
 {
     (void)state;
     static const struct {
@@ -583,7 +583,7 @@ static void a_rule_meets_watches_that_run(void **state)
 
 KL_TESTS(cmocka_unit_test(a_wrong_rule_is_refused_by_its_field),
     cmocka_unit_test(rules_that_are_used_up_make_room),
-    cmocka_unit_test(failures_answer_what_matches_so_often), cmocka_unit_test(rules_match_by_what_they_say),
+    cmocka_unit_test(failures_answer_what_matches_so_often), cmocka_unit_test(rules_match_by_their_fields),
     cmocka_unit_test(chance_follows_the_seed_of_each_rule), cmocka_unit_test(a_rule_lasts_as_long_as_it_says),
     cmocka_unit_test(half_of_an_answer_comes_and_the_write_was_made), cmocka_unit_test(a_list_is_as_it_was),
     cmocka_unit_test(latency_is_waited_for_without_holding_up_others),

@@ -283,7 +283,7 @@ static void keeps_its_connection(void **state)
     peer_stop(&p);
 }
 
-static void says_who_refused_the_connection(void **state)
+static void names_the_server_that_refused_the_connection(void **state)
 {
     (void)state;
     outcome o;
@@ -300,7 +300,7 @@ static void says_who_refused_the_connection(void **state)
     kl_http_free(h);
 }
 
-static void says_that_no_descriptors_are_left(void **state)
+static void reports_exhausted_descriptors(void **state)
 {
     (void)state;
     enum { MOST = 256 };
@@ -326,7 +326,7 @@ static void says_that_no_descriptors_are_left(void **state)
     kl_http_free(h);
 }
 
-static void says_which_name_does_not_resolve(void **state)
+static void names_the_host_that_does_not_resolve(void **state)
 {
     (void)state;
     outcome o;
@@ -339,7 +339,7 @@ static void says_which_name_does_not_resolve(void **state)
     kl_http_free(h);
 }
 
-static void a_url_that_is_none_is_the_callers_mistake(void **state)
+static void an_invalid_url_is_the_callers_mistake(void **state)
 {
     (void)state;
     outcome o;
@@ -391,7 +391,7 @@ static void a_body_cut_short_is_an_early_end(void **state)
     }
 }
 
-static void what_is_not_http_is_an_error(void **state)
+static void a_non_http_answer_is_an_error(void **state)
 {
     (void)state;
     peer p;
@@ -515,7 +515,7 @@ static kl_status one_permit(void *arg, kl_err *err)
     return o->permits++ ? no_permit(arg, err) : KL_OK;
 }
 
-static void what_is_not_permitted_does_not_leave(void **state)
+static void a_request_without_permission_is_not_sent(void **state)
 {
     (void)state;
     const kl_http_request requests[] = {
@@ -711,7 +711,7 @@ static void many_at_once(void **state)
 
 /* Whoever waits for another's connection is not lost when it does not come. The peer takes the line and
  * says no word of TLS. */
-static void one_knocks_and_the_others_wait_their_turn(void **state)
+static void one_connects_and_the_others_wait(void **state)
 {
     (void)state;
     enum { FIRST, NEXT, IMPATIENT, CANCELLED, LAST, N };
@@ -759,15 +759,15 @@ static void one_knocks_and_the_others_wait_their_turn(void **state)
 
 KL_TESTS(cmocka_unit_test(brings_head_data_and_end),
     cmocka_unit_test(an_answer_ahead_of_the_answer_is_forgotten), cmocka_unit_test(keeps_its_connection),
-    cmocka_unit_test(says_who_refused_the_connection), cmocka_unit_test(says_that_no_descriptors_are_left),
-    cmocka_unit_test(says_which_name_does_not_resolve),
-    cmocka_unit_test(a_url_that_is_none_is_the_callers_mistake), cmocka_unit_test(ends_at_the_total_timeout),
-    cmocka_unit_test(a_body_cut_short_is_an_early_end), cmocka_unit_test(what_is_not_http_is_an_error),
+    cmocka_unit_test(names_the_server_that_refused_the_connection),
+    cmocka_unit_test(reports_exhausted_descriptors), cmocka_unit_test(names_the_host_that_does_not_resolve),
+    cmocka_unit_test(an_invalid_url_is_the_callers_mistake), cmocka_unit_test(ends_at_the_total_timeout),
+    cmocka_unit_test(a_body_cut_short_is_an_early_end), cmocka_unit_test(a_non_http_answer_is_an_error),
     cmocka_unit_test(endless_headers_are_an_error), cmocka_unit_test(a_write_is_never_sent_twice),
     cmocka_unit_test(a_lull_comes_after_the_data_at_hand),
     cmocka_unit_test(on_data_may_end_the_transfer_with_its_own_error),
-    cmocka_unit_test(what_is_not_permitted_does_not_leave),
+    cmocka_unit_test(a_request_without_permission_is_not_sent),
     cmocka_unit_test(a_cancelled_request_is_done_once),
     cmocka_unit_test(a_cancel_from_its_own_data_is_the_last_data),
     cmocka_unit_test(free_cancels_what_is_in_flight), cmocka_unit_test(posts_run_in_order_and_timers_by_time),
-    cmocka_unit_test(many_at_once), cmocka_unit_test(one_knocks_and_the_others_wait_their_turn))
+    cmocka_unit_test(many_at_once), cmocka_unit_test(one_connects_and_the_others_wait))

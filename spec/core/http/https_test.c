@@ -157,7 +157,7 @@ static int stop(void **state)
     return 0;
 }
 
-static void who_knows_the_ca_is_served_and_nobody_else_is(void **state)
+static void clients_that_trust_the_ca_are_served_and_no_others(void **state)
 {
     rig *r = *state;
     authority ca = authority_new("one"), other = authority_new("two");
@@ -215,7 +215,7 @@ static void a_new_pair_is_shown_to_new_connections_and_old_ones_live_on(void **s
     authority_fini(&two);
 }
 
-static void what_is_no_pair_is_refused_and_the_old_one_stays(void **state)
+static void an_invalid_pair_is_rejected_and_the_old_one_stays(void **state)
 {
     rig *r = *state;
     authority one = authority_new("one"), two = authority_new("two");
@@ -265,11 +265,11 @@ static void a_signed_certificate_says_what_was_wished(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_knows_the_ca_is_served_and_nobody_else_is, start, stop),
+        cmocka_unit_test_setup_teardown(clients_that_trust_the_ca_are_served_and_no_others, start, stop),
         cmocka_unit_test_setup_teardown(large_bodies_and_late_answers_pass_through_tls, start, stop),
         cmocka_unit_test_setup_teardown(
             a_new_pair_is_shown_to_new_connections_and_old_ones_live_on, start, stop),
-        cmocka_unit_test_setup_teardown(what_is_no_pair_is_refused_and_the_old_one_stays, start, stop),
+        cmocka_unit_test_setup_teardown(an_invalid_pair_is_rejected_and_the_old_one_stays, start, stop),
         cmocka_unit_test(a_signed_certificate_says_what_was_wished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,7 +203,7 @@ static void what_breaks_the_protocol_ends_it(void **state)
     }
 }
 
-static void a_goodbye_has_a_code(void **state)
+static void a_close_frame_has_a_code(void **state)
 {
     (void)state;
     static const struct {
@@ -309,7 +309,7 @@ KL_TESTS(cmocka_unit_test(messages_come_whole_however_they_are_cut),
     cmocka_unit_test(a_peer_is_asked_every_5_s_and_dead_after_61_s),
     cmocka_unit_test(silence_counts_only_while_we_listen),
     cmocka_unit_test(a_peer_that_takes_nothing_for_60_s_is_dead),
-    cmocka_unit_test(what_breaks_the_protocol_ends_it), cmocka_unit_test(a_goodbye_has_a_code),
+    cmocka_unit_test(what_breaks_the_protocol_ends_it), cmocka_unit_test(a_close_frame_has_a_code),
     cmocka_unit_test(a_flood_of_pings_whose_answers_nobody_takes_ends_it),
     cmocka_unit_test(a_refused_message_stops_the_reading),
     cmocka_unit_test(a_command_ends_as_its_status_says))

@@ -393,7 +393,7 @@ static void metadata_alone_is_fetched_unless_somebody_has_more(void **state)
     world_fini(&w);
 }
 
-static void a_refusal_names_the_rule_and_who_lacks_it(void **state)
+static void a_rejection_names_the_rule_and_the_user(void **state)
 {
     (void)state;
     world w;
@@ -436,7 +436,7 @@ static void a_refusal_names_the_rule_and_who_lacks_it(void **state)
     world_fini(&w);
 }
 
-static void who_is_refused_by_something_else_hears_its_words(void **state)
+static void another_rejection_passes_its_message_on(void **state)
 {
     (void)state;
     world w;
@@ -605,7 +605,7 @@ static void of_a_kind_that_discovery_still_has_they_stay(void **state)
     world_fini(&w);
 }
 
-static void a_kind_in_trouble_is_nobody_elses(void **state)
+static void a_failing_kind_affects_no_other(void **state)
 {
     (void)state;
     world w;
@@ -630,12 +630,12 @@ KL_TESTS(cmocka_unit_test(of_one_that_is_divided_each_namespace_is_there_while_s
     cmocka_unit_test(the_process_own_namespace_makes_no_difference),
     cmocka_unit_test(a_selection_is_asked_of_the_server_and_stands_by_itself),
     cmocka_unit_test(metadata_alone_is_fetched_unless_somebody_has_more),
-    cmocka_unit_test(a_refusal_names_the_rule_and_who_lacks_it),
-    cmocka_unit_test(who_is_refused_by_something_else_hears_its_words),
+    cmocka_unit_test(a_rejection_names_the_rule_and_the_user),
+    cmocka_unit_test(another_rejection_passes_its_message_on),
     cmocka_unit_test(of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back),
     cmocka_unit_test(of_a_kind_that_discovery_still_has_they_stay),
     cmocka_unit_test(a_kind_that_is_listed_again_is_asked_for_until_discovery_says_what_it_is),
     cmocka_unit_test(who_wants_a_kind_that_came_back_as_another_begins_afresh),
-    cmocka_unit_test(a_kind_in_trouble_is_nobody_elses))
+    cmocka_unit_test(a_failing_kind_affects_no_other))
 
 /* not in tsan: it starts no thread */

@@ -251,7 +251,7 @@ static void everything_can_be_stopped_at_any_moment(void **state)
     }
 }
 
-static void what_cannot_be_wanted_is_told(void **state)
+static void invalid_options_are_reported(void **state)
 {
     world *w = *state;
     kl_informer *i;
@@ -278,7 +278,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_kind_that_goes_takes_its_objects_along_and_comes_back, start_without_time, stop),
         cmocka_unit_test_setup_teardown(everything_can_be_stopped_at_any_moment, start, stop),
-        cmocka_unit_test_setup_teardown(what_cannot_be_wanted_is_told, start, stop),
+        cmocka_unit_test_setup_teardown(invalid_options_are_reported, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static void news_open(world *w)
 
 #define CRD_ADDED "{\"metadata\":{\"name\":\"apps.example.com\",\"uid\":\"2\",\"resourceVersion\":\"11\"}}"
 
-static void nobody_watches_kinds_while_all_are_there(void **state)
+static void kinds_are_not_watched_while_none_is_missing(void **state)
 {
     (void)state;
     world w;
@@ -230,7 +230,7 @@ static void an_informer_whose_kind_went_is_kicked_when_it_comes_back(void **stat
     world_fini(&w);
 }
 
-static void who_may_not_watch_kinds_asks_and_says_so_once(void **state)
+static void without_the_right_to_watch_kinds_it_polls_and_logs_once(void **state)
 {
     (void)state;
     world w;
@@ -273,11 +273,11 @@ static void a_server_without_such_kinds_is_only_asked(void **state)
     world_fini(&w);
 }
 
-KL_TESTS(cmocka_unit_test(nobody_watches_kinds_while_all_are_there),
+KL_TESTS(cmocka_unit_test(kinds_are_not_watched_while_none_is_missing),
     cmocka_unit_test(a_kind_that_appears_wakes_who_waits_for_it),
     cmocka_unit_test(discovery_that_comes_a_little_later_is_asked_a_few_times_more),
     cmocka_unit_test(an_informer_whose_kind_went_is_kicked_when_it_comes_back),
-    cmocka_unit_test(who_may_not_watch_kinds_asks_and_says_so_once),
+    cmocka_unit_test(without_the_right_to_watch_kinds_it_polls_and_logs_once),
     cmocka_unit_test(a_server_without_such_kinds_is_only_asked))
 
 /* not in tsan: it starts no thread */

@@ -56,7 +56,7 @@ static void assert_refused(const char *script, const char *why)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left of it */
 }
 
-static void nonsense_ends_it(void **state)
+static void an_invalid_message_ends_it(void **state)
 {
     (void)state;
     /* no such word */
@@ -72,7 +72,7 @@ static void nonsense_ends_it(void **state)
     assert_refused("echo hello, here I am >&0; exec sleep 60", "was killed");
 }
 
-static void its_end_is_told_as_it_was(void **state)
+static void its_exit_is_reported_exactly(void **state)
 {
     (void)state;
     assert_refused("exit 3", "with status 3");
@@ -128,7 +128,7 @@ static void one_that_computes_without_end_is_ended(void **state)
     "printf "                                                                                                \
     "'\\024\\000\\000\\000\\202\\002\\000\\000\\000\\001\\000\\000\\0000\\006\\000\\000\\000\"talk\"' >&0; "
 
-static void one_that_talks_without_end_is_ended(void **state)
+static void one_that_sends_endlessly_is_ended(void **state)
 {
     (void)state;
     kl_isolate *i = NULL;
@@ -212,12 +212,12 @@ static void one_that_emits_more_than_a_script_may_is_ended(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nonsense_ends_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(its_end_is_told_as_it_was, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_invalid_message_ends_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(its_exit_is_reported_exactly, setup, teardown),
         cmocka_unit_test_setup_teardown(a_function_of_one_that_is_gone_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_lives_is_ended_with_its_state, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_computes_without_end_is_ended, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_talks_without_end_is_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_sends_endlessly_is_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_sends_byte_by_byte_ends_with_its_worker, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_sends_and_takes_nothing_is_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_emits_more_than_a_script_may_is_ended, setup, teardown),

@@ -99,7 +99,7 @@ static void assert_forbidden(void (*what)(void))
     assert_int_equal(WTERMSIG(status), SIGSYS);
 }
 
-static void what_reaches_out_ends_the_process(void **state)
+static void a_forbidden_system_call_ends_the_process(void **state)
 {
     (void)state;
     assert_forbidden(opens);
@@ -126,7 +126,7 @@ static void memory_has_a_limit(void **state)
     assert_int_equal(WEXITSTATUS(status), LIMITED ? 9 : 0);
 }
 
-static void who_has_another_parent_is_told(void **state)
+static void a_process_with_another_parent_is_reported(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -141,10 +141,10 @@ static void who_has_another_parent_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_reaches_out_ends_the_process),
+        cmocka_unit_test(a_forbidden_system_call_ends_the_process),
         cmocka_unit_test(computing_and_talking_go_on),
         cmocka_unit_test(memory_has_a_limit),
-        cmocka_unit_test(who_has_another_parent_is_told),
+        cmocka_unit_test(a_process_with_another_parent_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

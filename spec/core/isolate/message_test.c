@@ -76,7 +76,7 @@ static kl_status taken(const char *bytes, size_t n)
 
 #define TAKEN(s) taken(s, sizeof s - 1)
 
-static void what_is_no_message_is_told(void **state)
+static void an_invalid_message_is_reported(void **state)
 {
     (void)state;
     assert_int_equal(TAKEN("\5\0\0\0\7\0\0\0\0"), KL_OK);
@@ -132,7 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_and_their_absence_come_out_as_they_went_in, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_message_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_invalid_message_is_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(
             one_that_is_not_trusted_has_a_number_of_values_and_of_their_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_message_that_is_too_big_is_not_sent, setup, teardown),

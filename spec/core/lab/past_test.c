@@ -39,7 +39,7 @@ static kl_past *good(const char *text)
     return p;
 }
 
-static void a_run_has_what_it_was_told(void **state)
+static void a_run_has_its_recorded_inputs(void **state)
 {
     (void)state;
     kl_past *p = good(HEAD KINDS PODS BEGAN
@@ -105,7 +105,7 @@ static void what_began_before_is_left_out_and_a_torn_end_is_known(void **state)
     kl_past_free(p);
 }
 
-static void what_is_wrong_is_named_with_its_line(void **state)
+static void an_error_is_reported_with_its_line(void **state)
 {
     (void)state;
     static const struct {
@@ -172,9 +172,9 @@ static void short_lines_do_not_become_much(void **state)
     kl_buf_fini(&text);
 }
 
-KL_TESTS(cmocka_unit_test(a_run_has_what_it_was_told),
+KL_TESTS(cmocka_unit_test(a_run_has_its_recorded_inputs),
     cmocka_unit_test(a_set_is_another_with_a_part_replaced),
     cmocka_unit_test(what_began_before_is_left_out_and_a_torn_end_is_known),
-    cmocka_unit_test(what_is_wrong_is_named_with_its_line), cmocka_unit_test(short_lines_do_not_become_much))
+    cmocka_unit_test(an_error_is_reported_with_its_line), cmocka_unit_test(short_lines_do_not_become_much))
 
 /* not in tsan: it starts no thread */

@@ -90,7 +90,7 @@ static void judged(trial *t, kl_verdict verdict, const char *diff)
     fini(t);
 }
 
-static void other_words_for_the_same_are_the_same(void **state)
+static void equivalent_writes_are_equal(void **state)
 {
     (void)state;
     trial t;
@@ -101,7 +101,7 @@ static void other_words_for_the_same_are_the_same(void **state)
     judged(&t, KL_SAME, NULL);
 }
 
-static void what_changes_nothing_need_not_be_written(void **state)
+static void a_no_op_write_may_be_absent(void **state)
 {
     (void)state;
     trial t;
@@ -122,7 +122,7 @@ static void another_outcome_differs(void **state)
     judged(&t, KL_DIFFERS, "v1/ConfigMap ns/a: data.x: \"2\" -> \"3\"");
 }
 
-static void what_only_one_of_them_writes_differs(void **state)
+static void a_write_of_only_one_side_differs(void **state)
 {
     (void)state;
     trial t;
@@ -206,10 +206,10 @@ static void results_are_compared(void **state)
     judged(&t, KL_DIFFERS, "result: after 30s -> after 5m0s");
 }
 
-KL_TESTS(cmocka_unit_test(other_words_for_the_same_are_the_same),
-    cmocka_unit_test(what_changes_nothing_need_not_be_written), cmocka_unit_test(another_outcome_differs),
-    cmocka_unit_test(what_only_one_of_them_writes_differs), cmocka_unit_test(moments_of_the_run_are_alike),
-    cmocka_unit_test(who_owns_the_fields_counts), cmocka_unit_test(names_that_the_server_makes_do_not_count),
-    cmocka_unit_test(results_are_compared), cmocka_unit_test(a_write_that_was_refused_did_nothing))
+KL_TESTS(cmocka_unit_test(equivalent_writes_are_equal), cmocka_unit_test(a_no_op_write_may_be_absent),
+    cmocka_unit_test(another_outcome_differs), cmocka_unit_test(a_write_of_only_one_side_differs),
+    cmocka_unit_test(moments_of_the_run_are_alike), cmocka_unit_test(who_owns_the_fields_counts),
+    cmocka_unit_test(names_that_the_server_makes_do_not_count), cmocka_unit_test(results_are_compared),
+    cmocka_unit_test(a_write_that_was_refused_did_nothing))
 
 /* not in tsan: it starts no thread */

@@ -104,7 +104,7 @@ static void a_histogram_counts_below_its_bounds(void **state)
     kl_custom_metrics_free(m);
 }
 
-static void what_is_not_declared_so_is_dropped(void **state)
+static void undeclared_samples_are_dropped(void **state)
 {
     (void)state;
     kl_custom_metrics *m = kl_custom_metrics_new();
@@ -262,8 +262,7 @@ static void series_that_are_forgotten_make_room(void **state)
 
 KL_TESTS(cmocka_unit_test(a_counter_has_a_series_for_each_label),
     cmocka_unit_test(a_metric_without_labels_is_there_at_zero),
-    cmocka_unit_test(a_histogram_counts_below_its_bounds),
-    cmocka_unit_test(what_is_not_declared_so_is_dropped),
+    cmocka_unit_test(a_histogram_counts_below_its_bounds), cmocka_unit_test(undeclared_samples_are_dropped),
     cmocka_unit_test(series_are_bounded_and_what_is_dropped_is_counted),
     cmocka_unit_test(a_reload_keeps_what_is_declared_as_before),
     cmocka_unit_test(two_scripts_share_a_metric_of_one_form),

@@ -34,14 +34,14 @@ static void elements_are_told_apart_by_name(void **state)
     differ("{'c':[]}", "{'c':[1]}", "c: [] -> [1]");
 }
 
-static void the_servers_books_are_left_out(void **state)
+static void server_managed_fields_are_omitted(void **state)
 {
     (void)state;
     differ("{'metadata':{'name':'a','resourceVersion':'1','generation':1,'managedFields':[]}}",
         "{'metadata':{'name':'a','resourceVersion':'2','generation':2}}", "");
 }
 
-static void a_new_object_is_told_by_its_contents(void **state)
+static void a_new_object_is_shown_by_its_contents(void **state)
 {
     (void)state;
     differ(NULL,
@@ -53,7 +53,7 @@ static void a_new_object_is_told_by_its_contents(void **state)
     differ(NULL, NULL, "");
 }
 
-static void what_a_secret_holds_is_not_told(void **state)
+static void values_of_a_secret_are_not_shown(void **state)
 {
     (void)state;
     differ("{'kind':'Secret','data':{'p':'aGVsbG8='}}",
@@ -79,7 +79,8 @@ static void long_values_are_cut(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(paths_and_values_in_order), cmocka_unit_test(elements_are_told_apart_by_name),
-    cmocka_unit_test(the_servers_books_are_left_out), cmocka_unit_test(a_new_object_is_told_by_its_contents),
-    cmocka_unit_test(what_a_secret_holds_is_not_told), cmocka_unit_test(long_values_are_cut))
+    cmocka_unit_test(server_managed_fields_are_omitted),
+    cmocka_unit_test(a_new_object_is_shown_by_its_contents),
+    cmocka_unit_test(values_of_a_secret_are_not_shown), cmocka_unit_test(long_values_are_cut))
 
 /* not in tsan: it starts no thread */

@@ -120,7 +120,7 @@ static void a_number_in_a_secret_is_one_too(void **state)
     kl_value_unref(v);
 }
 
-static void what_is_no_secret_stays(void **state)
+static void other_values_stay(void **state)
 {
     (void)state;
     static const struct {
@@ -149,7 +149,7 @@ int main(void)
         cmocka_unit_test(plain_text_and_its_base64_are_the_same_secret),
         cmocka_unit_test(another_key_gives_other_texts),
         cmocka_unit_test(lists_patches_and_tokens_are_looked_through),
-        cmocka_unit_test(a_number_in_a_secret_is_one_too), cmocka_unit_test(what_is_no_secret_stays)};
+        cmocka_unit_test(a_number_in_a_secret_is_one_too), cmocka_unit_test(other_values_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

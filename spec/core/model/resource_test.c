@@ -26,7 +26,7 @@ static void a_kind_is_read_with_or_without_group_and_version(void **state)
     assert_gvk("slo.koordinator.sh/v1alpha1/NodeMetric", "slo.koordinator.sh", "v1alpha1", "NodeMetric");
 }
 
-static void what_is_no_kind_is_refused_with_the_expected_form(void **state)
+static void an_invalid_kind_is_rejected_with_the_expected_form(void **state)
 {
     static const char *const bad[] = {"", "pods", "v1/", "/Pod", "v1/pods", "apps//Deployment", "a/b/c/D",
         "/v1/Pod", "apps/v1/Deployment.x"};
@@ -242,7 +242,7 @@ static void generated_names_fit_into_a_label(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_kind_is_read_with_or_without_group_and_version),
-    cmocka_unit_test(what_is_no_kind_is_refused_with_the_expected_form),
+    cmocka_unit_test(an_invalid_kind_is_rejected_with_the_expected_form),
     cmocka_unit_test(api_versions_are_split_and_joined), cmocka_unit_test(paths_of_core_and_named_groups),
     cmocka_unit_test(names_that_would_change_the_path_never_leave_the_process),
     cmocka_unit_test(a_copy_lives_on_its_own), cmocka_unit_test(escapes_are_undone_or_refused),

@@ -100,7 +100,7 @@ static void refused(const kl_schema *s, kl_schema_use use, const char *in, const
     kl_value_unref(v);
 }
 
-static void what_fits_passes_as_it_is(void **state)
+static void valid_objects_pass_unchanged(void **state)
 {
     (void)state;
     kl_schema *s = schema();
@@ -125,7 +125,7 @@ static void what_fits_passes_as_it_is(void **state)
     kl_schema_unref(s);
 }
 
-static void what_a_script_cannot_say_is_put_right(void **state)
+static void ambiguous_values_of_scripts_are_corrected(void **state)
 {
     (void)state;
     kl_schema *s = schema();
@@ -152,7 +152,7 @@ static void what_a_script_cannot_say_is_put_right(void **state)
     kl_schema_unref(s);
 }
 
-static void what_does_not_fit_is_told_with_its_path(void **state)
+static void invalid_values_are_reported_with_their_path(void **state)
 {
     (void)state;
     kl_schema *s = schema();
@@ -292,8 +292,9 @@ static void its_bytes_come_back_whole_or_not_at_all(void **state)
     kl_schema_unref(s);
 }
 
-KL_TESTS(cmocka_unit_test(what_fits_passes_as_it_is), cmocka_unit_test(what_a_script_cannot_say_is_put_right),
-    cmocka_unit_test(what_does_not_fit_is_told_with_its_path),
+KL_TESTS(cmocka_unit_test(valid_objects_pass_unchanged),
+    cmocka_unit_test(ambiguous_values_of_scripts_are_corrected),
+    cmocka_unit_test(invalid_values_are_reported_with_their_path),
     cmocka_unit_test(kinds_are_found_by_all_their_names), cmocka_unit_test(no_document_is_no_schema),
     cmocka_unit_test(too_many_fields_are_refused), cmocka_unit_test(its_bytes_come_back_whole_or_not_at_all))
 

@@ -60,7 +60,7 @@ static void all_requirements_must_hold(void **state)
     assert_false(matches("a>5", "{}"));
 }
 
-static void labels_that_are_no_object_are_no_labels(void **state)
+static void labels_that_are_not_an_object_are_ignored(void **state)
 {
     kl_selector *s = selector("a");
 
@@ -91,7 +91,7 @@ static void null_selects_nothing_and_an_empty_object_everything(void **state)
     kl_value_unref(empty);
 }
 
-static void what_is_no_label_selector_is_refused_with_its_place(void **state)
+static void an_invalid_label_selector_is_rejected_with_its_place(void **state)
 {
     static const struct {
         const char *json, *part;
@@ -247,9 +247,9 @@ static void broken_field_selectors_say_where(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(requirements_are_printed_sorted), cmocka_unit_test(all_requirements_must_hold),
-    cmocka_unit_test(labels_that_are_no_object_are_no_labels),
+    cmocka_unit_test(labels_that_are_not_an_object_are_ignored),
     cmocka_unit_test(null_selects_nothing_and_an_empty_object_everything),
-    cmocka_unit_test(what_is_no_label_selector_is_refused_with_its_place),
+    cmocka_unit_test(an_invalid_label_selector_is_rejected_with_its_place),
     cmocka_unit_test(errors_say_what_was_found_and_what_is_expected),
     cmocka_unit_test(many_values_are_read_in_one_go_and_count_once),
     cmocka_unit_test(a_text_longer_than_any_url_is_refused), cmocka_unit_test(equalities_become_a_map),

@@ -77,7 +77,7 @@ static void wall_times_before_the_epoch_round_down(void **state)
         kl_time_format_wall(KL_SECONDS(1704164645) + 999999999, text), "2024-01-02T03:04:05Z");
 }
 
-static void what_is_no_time_is_refused(void **state)
+static void an_invalid_time_is_rejected(void **state)
 {
     kl_err err = KL_ERR_INIT;
     int64_t sec;
@@ -96,6 +96,6 @@ KL_TESTS(cmocka_unit_test(durations_print_and_read_back),
     cmocka_unit_test(a_duration_without_a_unit_is_refused),
     cmocka_unit_test(every_day_of_four_centuries_reads_back),
     cmocka_unit_test(offsets_and_fractions_are_understood),
-    cmocka_unit_test(wall_times_before_the_epoch_round_down), cmocka_unit_test(what_is_no_time_is_refused))
+    cmocka_unit_test(wall_times_before_the_epoch_round_down), cmocka_unit_test(an_invalid_time_is_rejected))
 
 /* not in tsan: it starts no thread */

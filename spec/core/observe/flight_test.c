@@ -45,7 +45,7 @@ static const kl_value *decoded(const char *text)
     return v;
 }
 
-static void a_run_is_told_with_what_woke_it_and_what_it_did(void **state)
+static void a_run_has_its_trigger_and_its_steps(void **state)
 {
     (void)state;
     rig r;
@@ -171,8 +171,8 @@ static void a_run_of_many_steps_is_cut(void **state)
     kl_flight_free(f);
 }
 
-KL_TESTS(cmocka_unit_test(a_run_is_told_with_what_woke_it_and_what_it_did),
-    cmocka_unit_test(the_last_runs_are_kept), cmocka_unit_test(keys_that_were_quiet_for_longest_make_room),
+KL_TESTS(cmocka_unit_test(a_run_has_its_trigger_and_its_steps), cmocka_unit_test(the_last_runs_are_kept),
+    cmocka_unit_test(keys_that_were_quiet_for_longest_make_room),
     cmocka_unit_test(a_dropped_event_is_kept_beside), cmocka_unit_test(a_run_of_many_steps_is_cut))
 
 /* not in tsan: it starts no thread */

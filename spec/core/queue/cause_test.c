@@ -65,7 +65,7 @@ static void of_several_adds_the_last_one_counts(void **state)
     free_all(q);
 }
 
-static void what_comes_while_it_runs_is_for_the_next_run(void **state)
+static void causes_that_come_during_a_run_are_for_the_next_run(void **state)
 {
     (void)state;
     kl_workqueue *q = queue(KL_QUEUE_FAIR);
@@ -135,7 +135,7 @@ static void what_was_put_back_keeps_its_cause_and_is_joined(void **state)
     free_all(q);
 }
 
-static void the_end_lets_go_of_what_waits(void **state)
+static void shutdown_frees_waiting_causes(void **state)
 {
     (void)state;
     kl_workqueue *q = queue(KL_QUEUE_FAIR);
@@ -155,7 +155,7 @@ static void the_end_lets_go_of_what_waits(void **state)
 
 /* Whatever is done with keys, in any order of the queue: each cause is let go once, and none is handed out
  * that was. */
-static void every_cause_is_let_go_once(void **state)
+static void every_cause_is_freed_once(void **state)
 {
     (void)state;
     static const kl_queue_order ORDERS[] = {KL_QUEUE_FAIR, KL_QUEUE_FIFO, KL_QUEUE_RANK, KL_QUEUE_NAME};
@@ -200,10 +200,10 @@ static void every_cause_is_let_go_once(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(of_several_adds_the_last_one_counts),
-    cmocka_unit_test(what_comes_while_it_runs_is_for_the_next_run),
+    cmocka_unit_test(causes_that_come_during_a_run_are_for_the_next_run),
     cmocka_unit_test(routine_does_not_hide_a_change),
     cmocka_unit_test(a_retry_is_what_it_waits_for_until_something_happens),
     cmocka_unit_test(what_was_put_back_keeps_its_cause_and_is_joined),
-    cmocka_unit_test(the_end_lets_go_of_what_waits), cmocka_unit_test(every_cause_is_let_go_once))
+    cmocka_unit_test(shutdown_frees_waiting_causes), cmocka_unit_test(every_cause_is_freed_once))
 
 /* not in tsan: it starts no thread */

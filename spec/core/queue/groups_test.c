@@ -252,7 +252,7 @@ static void a_key_that_is_held_in_its_group_keeps_it(void **state)
     kl_workqueue_free(q);
 }
 
-static void what_was_given_up_rests_until_somebody_changes_it(void **state)
+static void a_given_up_key_waits_until_its_object_changes(void **state)
 {
     (void)state;
     kl_workqueue *q = queue();
@@ -356,7 +356,7 @@ static void pardoned_keys_start_anew(void **state)
 
 /* Adversaries of several kinds keep the queue full; what is oldest by age and priority must come within
  * the time that the priorities are apart, plus so many turns as there can be older keys and namespaces. */
-static void nobody_waits_without_bound_whoever_else_comes(void **state)
+static void no_key_waits_without_bound(void **state)
 {
     (void)state;
     static const int priorities[] = {KL_PRIORITY_LOW, -10, 0, 10};
@@ -1018,8 +1018,7 @@ KL_TESTS(cmocka_unit_test(of_a_group_one_runs_and_the_end_calls_the_next),
     cmocka_unit_test(a_held_key_comes_again_in_time_or_when_it_is_released_or_added),
     cmocka_unit_test(a_key_that_is_released_before_it_is_held_is_not_held),
     cmocka_unit_test(a_key_that_is_held_in_its_group_keeps_it),
-    cmocka_unit_test(what_was_given_up_rests_until_somebody_changes_it),
-    cmocka_unit_test(pardoned_keys_start_anew),
-    cmocka_unit_test(nobody_waits_without_bound_whoever_else_comes),
+    cmocka_unit_test(a_given_up_key_waits_until_its_object_changes),
+    cmocka_unit_test(pardoned_keys_start_anew), cmocka_unit_test(no_key_waits_without_bound),
     cmocka_unit_test(a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting),
     cmocka_unit_test(random_operations_follow_the_rules))

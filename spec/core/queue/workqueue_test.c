@@ -225,7 +225,7 @@ static void a_key_whose_time_has_come_goes_before_one_that_is_added_later(void *
     kl_workqueue_free(q);
 }
 
-static void wakes_whoever_has_looked_in_vain_when_there_is_news(void **state)
+static void wakes_idle_workers_when_keys_arrive(void **state)
 {
     (void)state;
     int woken = 0;
@@ -289,7 +289,7 @@ static void who_asks_for_more_finds_what_was_just_added_or_is_called_for_it(void
     kl_workqueue_free(q);
 }
 
-static void done_of_a_key_that_does_not_run_is_nothing(void **state)
+static void done_of_an_idle_key_has_no_effect(void **state)
 {
     (void)state;
     kl_workqueue *q = exact_queue();
@@ -383,9 +383,9 @@ KL_TESTS(cmocka_unit_test(a_key_added_often_is_handed_out_once),
     cmocka_unit_test(jitter_shortens_a_delay_by_at_most_its_share),
     cmocka_unit_test(shutting_down_hands_out_what_is_queued_and_takes_nothing_new),
     cmocka_unit_test(a_key_whose_time_has_come_goes_before_one_that_is_added_later),
-    cmocka_unit_test(wakes_whoever_has_looked_in_vain_when_there_is_news),
+    cmocka_unit_test(wakes_idle_workers_when_keys_arrive),
     cmocka_unit_test(who_asks_for_more_finds_what_was_just_added_or_is_called_for_it),
-    cmocka_unit_test(done_of_a_key_that_does_not_run_is_nothing),
+    cmocka_unit_test(done_of_an_idle_key_has_no_effect),
     cmocka_unit_test(stats_tell_what_runs_and_for_how_long),
     cmocka_unit_test(after_a_burst_the_memory_is_small_again_and_keys_of_any_length_are_kept))
 

@@ -135,7 +135,7 @@ static void paths_end_with_a_star(void **state)
     assert_false(may("probe", &(kl_rbac_request){.verb = "post", .path = "/healthz"}, NULL));
 }
 
-static void masters_may_everything_and_groups_are_subjects(void **state)
+static void masters_are_allowed_everything_and_groups_are_subjects(void **state)
 {
     (void)state;
     const kl_value *master = json("{'username':'x','groups':['system:masters']}"),
@@ -268,7 +268,7 @@ int main(void)
         cmocka_unit_test(what_allows_it_is_named),
         cmocka_unit_test(a_service_account_is_of_its_binding_s_namespace_unless_it_says_another),
         cmocka_unit_test(paths_end_with_a_star),
-        cmocka_unit_test(masters_may_everything_and_groups_are_subjects),
+        cmocka_unit_test(masters_are_allowed_everything_and_groups_are_subjects),
         cmocka_unit_test(the_rules_of_a_user_are_those_of_all_bindings),
         cmocka_unit_test(rules_cover_what_they_grant_themselves),
         cmocka_unit_test(what_is_not_covered_is_listed_as_rules),

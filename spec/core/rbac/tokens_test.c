@@ -32,7 +32,7 @@ static void assert_keys(kl__issuer *i, const char *expected)
     kl_buf_fini(&keys);
 }
 
-static void who_waits_is_told_once_and_who_comes_later_does_not_wait(void **state)
+static void waiters_are_called_once_and_later_ones_do_not_wait(void **state)
 {
     (void)state;
     waiting w = {.issuer = kl__issuer_new()};
@@ -67,5 +67,5 @@ static void after_its_stop_nobody_waits_and_the_key_is_made_all_the_same(void **
     assert_int_equal(w.ready, 0);
 }
 
-KL_TESTS(cmocka_unit_test(who_waits_is_told_once_and_who_comes_later_does_not_wait),
+KL_TESTS(cmocka_unit_test(waiters_are_called_once_and_later_ones_do_not_wait),
     cmocka_unit_test(after_its_stop_nobody_waits_and_the_key_is_made_all_the_same))

@@ -255,7 +255,7 @@ static void the_subresources_of_others_make_it_doubtful(void **state)
     kl_elide_free(e);
 }
 
-static void what_it_forgets_it_does_not_believe(void **state)
+static void forgotten_writes_prove_nothing(void **state)
 {
     (void)state;
     kl_elide *e = kl_elide_new(8);
@@ -428,7 +428,7 @@ int main(void)
         cmocka_unit_test(a_cache_behind_what_was_read_from_the_server_proves_nothing),
         cmocka_unit_test(an_apply_is_proved_by_the_version_that_the_same_apply_was_answered_with),
         cmocka_unit_test(the_subresources_of_others_make_it_doubtful),
-        cmocka_unit_test(what_it_forgets_it_does_not_believe),
+        cmocka_unit_test(forgotten_writes_prove_nothing),
         cmocka_unit_test(what_is_left_out_could_have_been_made_at_the_moment_of_the_cache),
     };
     return cmocka_run_group_tests_name("elide", tests, NULL, NULL);

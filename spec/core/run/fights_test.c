@@ -213,7 +213,7 @@ static void the_last_other_writer_is_named_when_nobody_owns_the_field_and_nobody
     }
 }
 
-static void people_who_try_something_do_not_fight(void **state)
+static void manual_edits_are_not_a_fight(void **state)
 {
     (void)state;
     ring r;
@@ -232,7 +232,7 @@ static void people_who_try_something_do_not_fight(void **state)
     ring_fini(&r);
 }
 
-static void what_was_long_ago_or_of_other_logic_is_forgotten(void **state)
+static void old_writes_and_those_of_other_generations_are_forgotten(void **state)
 {
     (void)state;
     for (int clear = 0; clear < 2; clear++) {
@@ -281,8 +281,8 @@ KL_TESTS(cmocka_unit_test(a_counter_is_a_loop),
     cmocka_unit_test(a_field_that_goes_back_and_forth_is_a_fight),
     cmocka_unit_test(
         the_last_other_writer_is_named_when_nobody_owns_the_field_and_nobody_when_that_is_not_known),
-    cmocka_unit_test(people_who_try_something_do_not_fight),
-    cmocka_unit_test(what_was_long_ago_or_of_other_logic_is_forgotten),
+    cmocka_unit_test(manual_edits_are_not_a_fight),
+    cmocka_unit_test(old_writes_and_those_of_other_generations_are_forgotten),
     cmocka_unit_test(keys_that_wrote_long_ago_make_room))
 
 /* not in tsan: it starts no thread */

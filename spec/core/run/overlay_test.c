@@ -51,7 +51,7 @@ static void own_writes_are_read(void **state)
     kl_overlay_unref(o);
 }
 
-static void what_is_shown_gives_way_to_nothing_and_to_writes(void **state)
+static void shown_objects_yield_to_deletions_and_writes(void **state)
 {
     (void)state;
     kl_overlay *o = kl_overlay_new();
@@ -101,7 +101,7 @@ static void lists_show_them_too(void **state)
     kl_overlay_unref(o);
 }
 
-KL_TESTS(cmocka_unit_test(own_writes_are_read),
-    cmocka_unit_test(what_is_shown_gives_way_to_nothing_and_to_writes), cmocka_unit_test(lists_show_them_too))
+KL_TESTS(cmocka_unit_test(own_writes_are_read), cmocka_unit_test(shown_objects_yield_to_deletions_and_writes),
+    cmocka_unit_test(lists_show_them_too))
 
 /* not in tsan: it starts no thread */

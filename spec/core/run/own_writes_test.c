@@ -216,7 +216,7 @@ static void the_event_of_the_write_releases_the_key(void **state)
     teardown(&w);
 }
 
-static void each_key_that_waits_is_told_of(void **state)
+static void each_waiting_key_is_reported(void **state)
 {
     (void)state;
     world w;
@@ -286,7 +286,7 @@ static void whatever_is_newer_in_the_same_cache_shows_the_write(void **state)
     }
 }
 
-static void what_the_cache_does_not_hold_it_does_not_owe(void **state)
+static void writes_outside_the_cache_are_not_awaited(void **state)
 {
     (void)state;
     world w;
@@ -483,7 +483,7 @@ static void writes_into_two_parts_of_a_cache_are_two(void **state)
     teardown(&w);
 }
 
-static void it_ends_in_time_and_is_told_and_counted(void **state)
+static void a_wait_ends_in_time_and_is_logged_and_counted(void **state)
 {
     (void)state;
     world w;
@@ -511,7 +511,7 @@ static void it_ends_in_time_and_is_told_and_counted(void **state)
     teardown(&w);
 }
 
-static void a_cache_that_nobody_watches_any_more_owes_nothing(void **state)
+static void an_unwatched_cache_is_not_awaited(void **state)
 {
     (void)state;
     world w;
@@ -564,7 +564,7 @@ static void where_namespaces_come_and_go_a_deletion_waits_for_numbers(void **sta
     teardown(&w);
 }
 
-static void a_namespace_that_goes_owes_nothing(void **state)
+static void a_removed_namespace_is_not_awaited(void **state)
 {
     (void)state;
     world w;
@@ -582,13 +582,12 @@ static void a_namespace_that_goes_owes_nothing(void **state)
 
 KL_TESTS(cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
     cmocka_unit_test(where_namespaces_come_and_go_a_deletion_waits_for_numbers),
-    cmocka_unit_test(a_namespace_that_goes_owes_nothing),
+    cmocka_unit_test(a_removed_namespace_is_not_awaited),
     cmocka_unit_test(writes_into_two_parts_of_a_cache_are_two),
-    cmocka_unit_test(the_event_of_the_write_releases_the_key),
-    cmocka_unit_test(each_key_that_waits_is_told_of),
+    cmocka_unit_test(the_event_of_the_write_releases_the_key), cmocka_unit_test(each_waiting_key_is_reported),
     cmocka_unit_test(an_event_that_came_before_the_answer_leaves_nothing_to_wait_for),
     cmocka_unit_test(whatever_is_newer_in_the_same_cache_shows_the_write),
-    cmocka_unit_test(what_the_cache_does_not_hold_it_does_not_owe),
+    cmocka_unit_test(writes_outside_the_cache_are_not_awaited),
     cmocka_unit_test(a_deletion_is_shown_when_that_incarnation_is_gone),
     cmocka_unit_test(what_was_made_and_deleted_is_not_gone_before_it_has_come),
     cmocka_unit_test(a_deletion_that_waits_for_others_is_shown_by_its_timestamp),
@@ -596,7 +595,7 @@ KL_TESTS(cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
     cmocka_unit_test(a_bound_object_that_goes_or_comes_back_anew_is_not_awaited),
     cmocka_unit_test(versions_that_are_no_numbers_are_compared_as_they_are),
     cmocka_unit_test(each_namespace_counts_for_itself_where_there_is_a_watch_for_each),
-    cmocka_unit_test(it_ends_in_time_and_is_told_and_counted),
-    cmocka_unit_test(a_cache_that_nobody_watches_any_more_owes_nothing))
+    cmocka_unit_test(a_wait_ends_in_time_and_is_logged_and_counted),
+    cmocka_unit_test(an_unwatched_cache_is_not_awaited))
 
 /* not in tsan: it starts no thread */

@@ -63,7 +63,7 @@ static void has(const one *o, const char *name, const char *expected)
     kl_free(text);
 }
 
-static void texts_are_read_as_their_type_says(void **state)
+static void strings_are_parsed_by_type(void **state)
 {
     (void)state;
     one o;
@@ -87,7 +87,7 @@ static void texts_are_read_as_their_type_says(void **state)
     one_fini(&o);
 }
 
-static void what_is_out_of_the_rules_is_refused_and_says_them(void **state)
+static void invalid_values_are_rejected_with_the_rules(void **state)
 {
     (void)state;
     static const struct {
@@ -238,8 +238,8 @@ static void plain_params_of_a_program_are_its_own(void **state)
     kl_controller_spec_fini(&s);
 }
 
-KL_TESTS(cmocka_unit_test(texts_are_read_as_their_type_says),
-    cmocka_unit_test(what_is_out_of_the_rules_is_refused_and_says_them),
+KL_TESTS(cmocka_unit_test(strings_are_parsed_by_type),
+    cmocka_unit_test(invalid_values_are_rejected_with_the_rules),
     cmocka_unit_test(yaml_that_does_not_parse_names_the_param),
     cmocka_unit_test(secrets_are_needed_and_not_shown),
     cmocka_unit_test(a_running_generation_is_given_what_it_has_and_no_secrets),

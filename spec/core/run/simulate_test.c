@@ -291,7 +291,7 @@ static void applied(const char *base, const char *body, bool force, const char *
     kl_simulated_fini(&s);
 }
 
-static void what_is_applied_is_merged(void **state)
+static void applied_fields_are_merged(void **state)
 {
     (void)state;
     applied(MAP("{'x':'1','y':'1'}", OWNED("other", "Update", "{'f:data':{'f:y':{}}}")),
@@ -299,7 +299,7 @@ static void what_is_applied_is_merged(void **state)
     applied(NULL, "{'data':{'x':'2'}}", false, "{'x':'2'}");
 }
 
-static void what_is_applied_no_more_goes(void **state)
+static void fields_no_longer_applied_are_removed(void **state)
 {
     (void)state;
     applied(MAP("{'x':'1','y':'1','z':'1'}",
@@ -312,7 +312,7 @@ static void what_is_applied_no_more_goes(void **state)
         "{'metadata':{'labels':{'l':'1'}}}", false, "{'y':'1'}");
 }
 
-static void what_others_own_is_not_taken_without_force(void **state)
+static void fields_of_others_need_force(void **state)
 {
     (void)state;
     const char *base = MAP("{'x':'1'}", OWNED("other", "Update", "{'f:data':{'f:x':{}}}"));
@@ -360,9 +360,8 @@ KL_TESTS(cmocka_unit_test(a_created_object_has_what_the_server_gives),
     cmocka_unit_test(an_update_keeps_what_is_not_its_own), cmocka_unit_test(patches_change_what_they_say),
     cmocka_unit_test(a_strategic_patch_knows_elements_by_name),
     cmocka_unit_test(a_scale_is_a_view_of_the_object), cmocka_unit_test(a_deletion_waits_for_finalizers),
-    cmocka_unit_test(an_evicted_pod_ends_on_its_node_first), cmocka_unit_test(what_is_applied_is_merged),
-    cmocka_unit_test(what_is_applied_no_more_goes),
-    cmocka_unit_test(what_others_own_is_not_taken_without_force),
+    cmocka_unit_test(an_evicted_pod_ends_on_its_node_first), cmocka_unit_test(applied_fields_are_merged),
+    cmocka_unit_test(fields_no_longer_applied_are_removed), cmocka_unit_test(fields_of_others_need_force),
     cmocka_unit_test(applying_the_same_again_changes_nothing))
 
 /* not in tsan: it starts no thread */

@@ -61,7 +61,7 @@ static void other_keys_run_while_one_waits_for_its_answer(void **state)
 
 /* An object that changes whenever it is looked at: whoever waits on the same worker is answered all the same.
  */
-static void a_key_that_comes_back_at_once_keeps_nobody_from_his_answer(void **state)
+static void a_key_that_returns_at_once_delays_no_answer(void **state)
 {
     (void)state;
     rig r;
@@ -565,7 +565,7 @@ static void aborting_abandons_what_runs_and_puts_its_keys_back(void **state)
 
 /* --- the door ----------------------------------------------------------------------------- */
 
-static void the_door_refuses_writes_after_the_deadline_and_lets_reads_through(void **state)
+static void writes_after_the_deadline_are_rejected_and_reads_pass(void **state)
 {
     (void)state;
     rig r;
@@ -586,7 +586,7 @@ static void the_door_refuses_writes_after_the_deadline_and_lets_reads_through(vo
     rig_fini(&r);
 }
 
-static void requests_to_other_servers_go_through_the_door_as_well(void **state)
+static void requests_to_other_servers_are_checked_as_well(void **state)
 {
     (void)state;
     rig r;
@@ -869,7 +869,7 @@ static void after_so_many_failures_in_a_row_a_key_rests_until_it_changes(void **
     rig_fini(&r);
 }
 
-static void conflicts_are_no_failures_that_a_key_is_given_up_for(void **state)
+static void conflicts_do_not_count_towards_giving_up(void **state)
 {
     (void)state;
     rig r;
@@ -895,7 +895,7 @@ static void conflicts_are_no_failures_that_a_key_is_given_up_for(void **state)
 
 KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(other_keys_run_while_one_waits_for_its_answer),
-    cmocka_unit_test(a_key_that_comes_back_at_once_keeps_nobody_from_his_answer),
+    cmocka_unit_test(a_key_that_returns_at_once_delays_no_answer),
     cmocka_unit_test(a_request_carries_the_controller_and_the_namespace_of_the_key),
     cmocka_unit_test(an_answer_that_comes_at_once_is_taken_in_the_next_round),
     cmocka_unit_test(a_run_whose_calls_are_answered_at_once_holds_up_neither_others_nor_its_timeout),
@@ -921,8 +921,8 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key),
     cmocka_unit_test(draining_finishes_what_runs_and_takes_nothing_new),
     cmocka_unit_test(aborting_abandons_what_runs_and_puts_its_keys_back),
-    cmocka_unit_test(the_door_refuses_writes_after_the_deadline_and_lets_reads_through),
-    cmocka_unit_test(requests_to_other_servers_go_through_the_door_as_well),
+    cmocka_unit_test(writes_after_the_deadline_are_rejected_and_reads_pass),
+    cmocka_unit_test(requests_to_other_servers_are_checked_as_well),
     cmocka_unit_test(a_request_to_another_server_is_cancelled_with_its_run),
     cmocka_unit_test(a_stream_ends_with_the_run_that_opened_it),
     cmocka_unit_test(a_run_that_outlived_its_term_leaves_its_key_in_the_queue_and_counts_for_nothing),
@@ -932,7 +932,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_waiting_run_lets_the_next_of_its_group_go_when_it_ends_badly),
     cmocka_unit_test(a_serial_function_that_fails_fails_the_run),
     cmocka_unit_test(a_worker_that_is_aborted_leaves_no_group_busy),
-    cmocka_unit_test(conflicts_are_no_failures_that_a_key_is_given_up_for),
+    cmocka_unit_test(conflicts_do_not_count_towards_giving_up),
     cmocka_unit_test(after_so_many_failures_in_a_row_a_key_rests_until_it_changes))
 
 /* not in tsan: it starts no thread */

@@ -114,7 +114,7 @@ static void an_apply_owns_what_it_names(void **state)
     kl_value_unref(o);
 }
 
-static void what_is_named_no_more_goes_unless_another_wants_it(void **state)
+static void fields_no_longer_named_are_removed_unless_shared(void **state)
 {
     (void)state;
     const kl_value *o = apply(NULL, "m",
@@ -252,7 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fields_survive_being_written),
         cmocka_unit_test(an_apply_owns_what_it_names),
-        cmocka_unit_test(what_is_named_no_more_goes_unless_another_wants_it),
+        cmocka_unit_test(fields_no_longer_named_are_removed_unless_shared),
         cmocka_unit_test(a_changed_field_of_another_is_a_conflict),
         cmocka_unit_test(an_update_takes_what_it_changes),
         cmocka_unit_test(an_update_takes_a_field_that_it_removes_from_its_owner),

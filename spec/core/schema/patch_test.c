@@ -71,7 +71,7 @@ static void a_patch_without_a_base_leaves_no_directives(void **state)
         "{'containers':[{'name':'a','env':[{'name':'x'}]}]}");
 }
 
-static void nonsense_is_refused(void **state)
+static void invalid_patches_are_rejected(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -281,7 +281,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lists_with_a_merge_key_merge_by_it),
         cmocka_unit_test(directives_delete_replace_and_order),
-        cmocka_unit_test(a_patch_without_a_base_leaves_no_directives), cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(a_patch_without_a_base_leaves_no_directives),
+        cmocka_unit_test(invalid_patches_are_rejected),
         cmocka_unit_test(built_in_objects_take_their_canonical_form),
         cmocka_unit_test(wrong_types_are_named_with_their_place),
         cmocka_unit_test(unknown_fields_are_listed_and_dropped),

@@ -243,7 +243,7 @@ static void a_stop_ends_what_still_watches(void **state)
     kl_buf_fini(&in);
 }
 
-static void bad_requests_are_told_what_and_where(void **state)
+static void bad_requests_name_field_and_reason(void **state)
 {
     (void)state;
     kl_server *s = start(0);
@@ -359,7 +359,7 @@ static void a_directory_is_loaded_with_definitions_first(void **state)
     stop(s);
 }
 
-static void what_cannot_be_loaded_is_named(void **state)
+static void an_unloadable_file_is_named(void **state)
 {
     (void)state;
     kl_server *s = start(0);
@@ -451,7 +451,7 @@ KL_TESTS(cmocka_unit_test(a_new_server_has_its_namespaces_and_the_time_of_its_cl
     cmocka_unit_test(a_page_whose_snapshot_is_forgotten_is_410),
     cmocka_unit_test(a_reader_that_hangs_up_costs_nothing_more),
     cmocka_unit_test(a_reader_that_does_not_read_is_cut), cmocka_unit_test(a_stop_ends_what_still_watches),
-    cmocka_unit_test(bad_requests_are_told_what_and_where), cmocka_unit_test(yaml_is_read_where_json_is),
+    cmocka_unit_test(bad_requests_name_field_and_reason), cmocka_unit_test(yaml_is_read_where_json_is),
     cmocka_unit_test(a_directory_is_loaded_with_definitions_first),
-    cmocka_unit_test(a_server_that_loads_is_not_ready), cmocka_unit_test(what_cannot_be_loaded_is_named),
+    cmocka_unit_test(a_server_that_loads_is_not_ready), cmocka_unit_test(an_unloadable_file_is_named),
     cmocka_unit_test(a_namespace_takes_its_content_along))

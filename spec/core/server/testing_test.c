@@ -79,7 +79,7 @@ static void kinds_that_came_or_went_are_no_state_to_come_back_from(void **state)
     stop(s);
 }
 
-static void a_mark_is_heard_by_who_takes_bookmarks(void **state)
+static void a_mark_reaches_watches_with_bookmarks(void **state)
 {
     (void)state;
     kl_server *s = start();
@@ -104,4 +104,4 @@ static void a_mark_is_heard_by_who_takes_bookmarks(void **state)
 
 KL_TESTS(cmocka_unit_test(a_kept_state_comes_back),
     cmocka_unit_test(kinds_that_came_or_went_are_no_state_to_come_back_from),
-    cmocka_unit_test(a_mark_is_heard_by_who_takes_bookmarks))
+    cmocka_unit_test(a_mark_reaches_watches_with_bookmarks))

@@ -343,7 +343,7 @@ static void a_refused_upgrade_says_why(void **state)
     }
 }
 
-static void nobody_listens(void **state)
+static void an_unreachable_server_fails(void **state)
 {
     (void)state;
     bench b;
@@ -516,7 +516,7 @@ static bool silent(peer *p, int fd, const request *r)
     return false;
 }
 
-static void letting_go_ends_it_at_any_moment(void **state)
+static void freeing_ends_it_at_any_moment(void **state)
 {
     (void)state;
     script s = {.frames = ""};
@@ -543,7 +543,7 @@ static void letting_go_ends_it_at_any_moment(void **state)
 }
 
 /* A plugin that is slow to answer: what was let go of meanwhile sends nothing. */
-static void letting_go_withdraws_the_wish_for_credentials(void **state)
+static void freeing_withdraws_the_request_for_credentials(void **state)
 {
     (void)state;
     char dir[] = "/tmp/kl-session-test-XXXXXX";
@@ -642,7 +642,7 @@ static void a_reader_that_rests_holds_the_sender_back(void **state)
     bench_stop(&b);
 }
 
-static void mistakes_are_told_before_anything_is_sent(void **state)
+static void mistakes_are_reported_before_a_request(void **state)
 {
     (void)state;
     static const char *const words[] = {"true", NULL};
@@ -673,11 +673,12 @@ KL_TESTS(cmocka_unit_test(a_command_that_ends_well),
     cmocka_unit_test(all_the_ways_in_which_the_server_can_break_off),
     cmocka_unit_test(a_status_counts_although_the_line_is_cut_after_it),
     cmocka_unit_test(any_number_of_groups_is_impersonated), cmocka_unit_test(a_refused_upgrade_says_why),
-    cmocka_unit_test(nobody_listens), cmocka_unit_test(an_answer_that_asks_for_another_attempt_gets_it),
+    cmocka_unit_test(an_unreachable_server_fails),
+    cmocka_unit_test(an_answer_that_asks_for_another_attempt_gets_it),
     cmocka_unit_test(a_401_reads_the_token_file_again_once),
     cmocka_unit_test(what_is_written_arrives_in_order_then_the_end),
     cmocka_unit_test(v4_cannot_end_input_and_says_so), cmocka_unit_test(a_port_says_its_number_first),
-    cmocka_unit_test(letting_go_ends_it_at_any_moment),
-    cmocka_unit_test(letting_go_withdraws_the_wish_for_credentials),
+    cmocka_unit_test(freeing_ends_it_at_any_moment),
+    cmocka_unit_test(freeing_withdraws_the_request_for_credentials),
     cmocka_unit_test(a_reader_that_rests_holds_the_sender_back),
-    cmocka_unit_test(mistakes_are_told_before_anything_is_sent))
+    cmocka_unit_test(mistakes_are_reported_before_a_request))

@@ -33,7 +33,7 @@ static void nothing_comes_in_before_there_are_claims(void **state)
     assert_int_equal(told, 0);
 }
 
-static void who_loses_keys_is_told_once_when_the_last_run_on_them_has_ended(void **state)
+static void the_loss_of_keys_is_reported_once_after_their_last_run(void **state)
 {
     (void)state;
     int told = 0, entered = 0, lost = 0;
@@ -166,7 +166,7 @@ static void a_namespace_is_wanted_as_its_keys_are(void **state)
 KL_TESTS(cmocka_unit_test(only_keys_of_what_is_covered_come_in),
     cmocka_unit_test(a_namespace_is_wanted_as_its_keys_are),
     cmocka_unit_test(nothing_comes_in_before_there_are_claims),
-    cmocka_unit_test(who_loses_keys_is_told_once_when_the_last_run_on_them_has_ended),
+    cmocka_unit_test(the_loss_of_keys_is_reported_once_after_their_last_run),
     cmocka_unit_test(claims_that_come_back_in_time_need_no_draining))
 
 /* not in tsan: it starts no thread */

@@ -607,7 +607,7 @@ static void nobody_is_settled_while_a_member_has_not_published_the_target(void *
     teardown(&w);
 }
 
-static void a_goodbye_moves_its_keys_at_once(void **state)
+static void a_release_moves_its_keys_at_once(void **state)
 {
     (void)state;
     world w;
@@ -756,7 +756,7 @@ KL_TESTS(cmocka_unit_test(the_deadline_counts_from_before_the_request_and_a_late
     cmocka_unit_test(keys_of_one_namespace_stay_together_where_that_is_asked_for),
     cmocka_unit_test(a_crash_moves_its_keys_within_a_lease),
     cmocka_unit_test(nobody_is_settled_while_a_member_has_not_published_the_target),
-    cmocka_unit_test(a_goodbye_moves_its_keys_at_once),
+    cmocka_unit_test(a_release_moves_its_keys_at_once),
     cmocka_unit_test(of_more_members_than_wanted_the_oldest_take_keys_and_another_steps_in),
     cmocka_unit_test(whatever_happens_no_key_has_two_owners_and_in_the_end_each_has_one))
 

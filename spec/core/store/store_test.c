@@ -56,7 +56,7 @@ static char *shown(const kl__bucket *b, const char *prefix, const char *from, ui
         kl_free(got_);                                                                                       \
     } while (0)
 
-static void every_change_has_its_own_version_and_is_told(void **state)
+static void every_change_has_its_own_version_and_is_delivered(void **state)
 {
     (void)state;
     struct seen seen = {0};
@@ -140,7 +140,7 @@ static void resources_share_one_counter(void **state)
     kl__store_free(s);
 }
 
-KL_TESTS(cmocka_unit_test(every_change_has_its_own_version_and_is_told),
+KL_TESTS(cmocka_unit_test(every_change_has_its_own_version_and_is_delivered),
     cmocka_unit_test(objects_are_sorted_by_key_and_found_by_prefix),
     cmocka_unit_test(the_past_can_be_seen_as_long_as_the_history_reaches),
     cmocka_unit_test(resources_share_one_counter))

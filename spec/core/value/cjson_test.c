@@ -85,7 +85,7 @@ static cJSON *with(const char *key, cJSON *item)
     return tree;
 }
 
-static void a_tree_that_is_no_json_is_refused_with_its_place(void **state)
+static void a_tree_that_is_not_json_is_rejected_with_its_place(void **state)
 {
     (void)state;
     refused(with("a", cJSON_CreateNumber(NAN)), "a[2]: JSON has no NaN and no infinity");
@@ -135,7 +135,7 @@ static void a_nul_inside_a_string_or_a_key_cannot_be_held(void **state)
     }
 }
 
-static void no_value_is_null(void **state)
+static void an_absent_value_is_null(void **state)
 {
     (void)state;
     cJSON *tree = NULL;
@@ -149,10 +149,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_json_has_goes_into_a_tree_and_comes_back_the_same),
         cmocka_unit_test(numbers_print_as_they_are),
-        cmocka_unit_test(a_tree_that_is_no_json_is_refused_with_its_place),
+        cmocka_unit_test(a_tree_that_is_not_json_is_rejected_with_its_place),
         cmocka_unit_test(a_tree_is_as_deep_as_cjson_reads_and_not_deeper),
         cmocka_unit_test(a_nul_inside_a_string_or_a_key_cannot_be_held),
-        cmocka_unit_test(no_value_is_null),
+        cmocka_unit_test(an_absent_value_is_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

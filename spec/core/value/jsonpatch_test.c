@@ -29,7 +29,7 @@ static void says(const char *from, const char *to, const char *want)
     kl_value_unref(b);
 }
 
-static void a_patch_says_what_changed_and_no_more(void **state)
+static void a_patch_contains_only_changes(void **state)
 {
     (void)state;
     says("{\"a\":1}", "{\"a\":1}", "[]");
@@ -79,7 +79,7 @@ static void any_two_objects_have_a_patch_between_them(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(a_patch_says_what_changed_and_no_more), cmocka_unit_test(keys_are_escaped),
+KL_TESTS(cmocka_unit_test(a_patch_contains_only_changes), cmocka_unit_test(keys_are_escaped),
     cmocka_unit_test(items_that_stayed_are_left_alone),
     cmocka_unit_test(any_two_objects_have_a_patch_between_them))
 

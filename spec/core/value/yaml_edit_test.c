@@ -45,7 +45,7 @@ static void a_string_changes_in_place_in_every_style(void **state)
     }
 }
 
-static void what_leads_nowhere_is_named(void **state)
+static void a_path_to_nothing_is_named(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -65,6 +65,6 @@ static void what_leads_nowhere_is_named(void **state)
 }
 
 KL_TESTS(
-    cmocka_unit_test(a_string_changes_in_place_in_every_style), cmocka_unit_test(what_leads_nowhere_is_named))
+    cmocka_unit_test(a_string_changes_in_place_in_every_style), cmocka_unit_test(a_path_to_nothing_is_named))
 
 /* not in tsan: it starts no thread */

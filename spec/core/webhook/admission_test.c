@@ -31,7 +31,7 @@ static void refused(const char *text, const char *part)
     kl_err_fini(&err);
 }
 
-static void what_is_no_review_is_refused_with_words(void **state)
+static void an_invalid_review_is_rejected_with_a_message(void **state)
 {
     (void)state;
     refused("{", "is not JSON");
@@ -70,7 +70,7 @@ static void answers(const char *decision, const char *want)
     kl_buf_fini(&out);
 }
 
-static void an_answer_says_what_was_decided_and_no_more(void **state)
+static void an_answer_has_the_decision_and_no_more(void **state)
 {
     (void)state;
     answers("{\"allowed\":true}", "{\"uid\":\"u\",\"allowed\":true}");
@@ -209,7 +209,7 @@ static void a_certificate_for_other_names_is_not_good(void **state)
     kl_webhook_names_fini(&other);
 }
 
-static void a_secret_gives_back_what_it_was_given(void **state)
+static void a_secret_round_trips(void **state)
 {
     (void)state;
     kl_webhook_names n;
@@ -299,15 +299,14 @@ static void a_configuration_says_rules_in_resources(void **state)
     kl_value_unref(s.entry);
 }
 
-KL_TESTS(cmocka_unit_test(what_is_no_review_is_refused_with_words),
-    cmocka_unit_test(an_answer_says_what_was_decided_and_no_more),
+KL_TESTS(cmocka_unit_test(an_invalid_review_is_rejected_with_a_message),
+    cmocka_unit_test(an_answer_has_the_decision_and_no_more),
     cmocka_unit_test(long_warnings_are_cut_between_characters),
     cmocka_unit_test(a_long_denial_is_cut_and_says_so),
     cmocka_unit_test(the_time_for_an_answer_leaves_a_way_back),
     cmocka_unit_test(a_certificate_is_renewed_before_its_last_third_and_the_ca_stays),
     cmocka_unit_test(a_new_ca_comes_with_the_one_before),
-    cmocka_unit_test(a_certificate_for_other_names_is_not_good),
-    cmocka_unit_test(a_secret_gives_back_what_it_was_given), cmocka_unit_test(options_say_what_is_missing),
-    cmocka_unit_test(a_configuration_says_rules_in_resources))
+    cmocka_unit_test(a_certificate_for_other_names_is_not_good), cmocka_unit_test(a_secret_round_trips),
+    cmocka_unit_test(options_say_what_is_missing), cmocka_unit_test(a_configuration_says_rules_in_resources))
 
 /* not in tsan: it starts no thread */

@@ -271,7 +271,7 @@ static void projections_spare_errors(void **state)
 }
 
 /* What is not a list, an error's Status, say, comes as the envelope. */
-static void a_status_is_no_list(void **state)
+static void a_status_is_not_a_list(void **state)
 {
     (void)state;
     for (size_t i = 0; i < all.n; i++) {
@@ -476,7 +476,7 @@ int main(void)
         cmocka_unit_test(watches_cut_anywhere_give_what_json_gives),
         cmocka_unit_test(projections_cut_as_they_cut_json),
         cmocka_unit_test(projections_spare_errors),
-        cmocka_unit_test(a_status_is_no_list),
+        cmocka_unit_test(a_status_is_not_a_list),
         cmocka_unit_test(a_truncated_body_says_where),
         cmocka_unit_test(an_object_above_the_ceiling_is_named),
         cmocka_unit_test(an_object_above_the_ceiling_is_left_out_alone),

@@ -181,7 +181,7 @@ static void mistakes_name_their_field(void **state)
     }
 }
 
-static void envelopes_that_are_none_are_refused(void **state)
+static void invalid_envelopes_are_rejected(void **state)
 {
     (void)state;
     const kl_value *v;
@@ -204,7 +204,7 @@ static void envelopes_that_are_none_are_refused(void **state)
 }
 
 /* A newer server's fields: said when they hold something. */
-static void fields_without_a_table_are_told(void **state)
+static void fields_without_a_table_are_reported(void **state)
 {
     (void)state;
     for (int set = 0; set < 2; set++) {
@@ -267,8 +267,8 @@ int main(void)
         cmocka_unit_test(any_other_guide_changes_nothing),
         cmocka_unit_test(each_truncation_is_an_error_or_an_object),
         cmocka_unit_test(mistakes_name_their_field),
-        cmocka_unit_test(envelopes_that_are_none_are_refused),
-        cmocka_unit_test(fields_without_a_table_are_told),
+        cmocka_unit_test(invalid_envelopes_are_rejected),
+        cmocka_unit_test(fields_without_a_table_are_reported),
         cmocka_unit_test(scattered_lists_and_unsorted_maps_come_together),
     };
     return cmocka_run_group_tests(tests, read_objects, free_objects);

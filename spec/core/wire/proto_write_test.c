@@ -115,7 +115,7 @@ static void assert_refused(const char *kind, const char *json, const char *messa
     kl_value_unref(v);
 }
 
-static void what_is_of_another_type_is_named(void **state)
+static void a_wrong_type_is_named(void **state)
 {
     (void)state;
     assert_refused("ConfigMap", "{\"data\":{\"k\":1}}", "data.k is integer, but its protobuf needs a string");
@@ -130,7 +130,7 @@ static void what_is_of_another_type_is_named(void **state)
     assert_refused("Widget", "{}", "v1 Widget has no protobuf here");
 }
 
-static void a_full_buffer_is_told(void **state)
+static void a_full_buffer_is_reported(void **state)
 {
     (void)state;
     const kl_value *v = of_json("{\"data\":{\"key\":\"a value of some length, longer than the buffer\"}}");
@@ -150,8 +150,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_is_written_as_go_writes_it),
         cmocka_unit_test(lists_and_frames_are_written_as_go_writes_them),
-        cmocka_unit_test(what_is_of_another_type_is_named),
-        cmocka_unit_test(a_full_buffer_is_told),
+        cmocka_unit_test(a_wrong_type_is_named),
+        cmocka_unit_test(a_full_buffer_is_reported),
     };
     return cmocka_run_group_tests(tests, read_objects, free_objects);
 }

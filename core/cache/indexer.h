@@ -41,8 +41,10 @@ KL_NODISCARD kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, k
 bool kl_indexer_drop(kl_indexer *ix, const char *name);
 
 /* --- the apply context -------------------------------------------------------------------- */
-/* runs new function indexes over the stored objects, then shows them to readers */
-void kl_indexer_fill(kl_indexer *ix);
+/* Runs new function indexes over the stored objects, then shows them to readers; asks after each object
+ * whether that is enough for now. True: all are filled; false: call it again. Objects may change in between.
+ */
+bool kl_indexer_fill(kl_indexer *ix, bool (*enough)(void *arg), void *arg);
 void kl_indexer_sweep(kl_indexer *ix); /* frees dropped indexes and their arguments */
 /* Stores `o` under its key, which it must have, and moves the store to `rv` (NULL: unchanged). False, with no
  * change, when the store has the same resourceVersion of the same incarnation. *old: the previous object, the

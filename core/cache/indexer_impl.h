@@ -149,8 +149,9 @@ typedef struct kl__index {
     /* of a function index: object number -> its buckets, an array or NULL */
     kl__chunks stands;
     int users;
-    bool live;  /* the writer keeps it up to date */
-    bool swept; /* dropped, and its buckets are being removed */
+    bool live;       /* the writer keeps it up to date */
+    uint32_t filled; /* of a function index: objects with lower numbers are in it */
+    bool swept;      /* dropped, and its buckets are being removed */
 } kl__index;
 
 typedef struct kl__bucket {

@@ -1,7 +1,7 @@
 /* indexes.c - indexes that come and go while readers read and the apply context writes.
  *
  *   add path:           live, in sight -> filled by the caller -> ready
- *   reserve function:   in sight -> fill: live -> ready
+ *   reserve function:   in sight -> fill, in pieces: live -> ready
  *   drop:               out of sight at once -> sweep (apply context): freed
  *
  * Writers maintain a live index, also while it is being filled. */
@@ -205,57 +205,64 @@ kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, kl_index_fn *f
     return KL_OK;
 }
 
-/* Runs in the apply context, so no object changes meanwhile; the index may be dropped. */
-static void fill_fn(kl_indexer *ix, kl__index *x)
+/* Enters some objects, at most until it is enough, without the lock around the function. The index may be
+ * dropped meanwhile. True: all are in it. */
+static bool fill_fn(kl_indexer *ix, kl__index *x, bool (*enough)(void *arg), void *arg)
 {
     kl__sayings said = {0};
     size_t upto[FILL_STEP];
     const kl_value *o[FILL_STEP];
-    uint32_t end = 1;
-    for (uint32_t from = 0; from < end; from += FILL_STEP) {
-        kl_lock(&ix->mu);
-        end = ix->objects.end;
-        uint32_t n = end - from < FILL_STEP ? end - from : FILL_STEP;
-        for (uint32_t i = 0; i < n; i++)
-            o[i] = kl__cells_get(&ix->objects.cells, from + i);
-        kl_unlock(&ix->mu);
-        said.len = 0;
-        kl_buf_clear(&said.text);
-        for (uint32_t i = 0; i < n; i++) {
-            if (o[i])
-                kl__say(&said, x, o[i]);
-            upto[i] = said.len;
+    uint32_t n = 0, asked = 0;
+    bool all, stop = false;
+    kl_lock(&ix->mu);
+    for (; n < FILL_STEP && x->filled + n < ix->objects.end; n++)
+        o[n] = kl__cells_get(&ix->objects.cells, x->filled + n);
+    kl_unlock(&ix->mu);
+    for (; asked < n && !stop; asked++) {
+        if (o[asked]) {
+            kl__say(&said, x, o[asked]);
+            stop = enough(arg);
         }
-        kl_lock(&ix->mu);
-        for (uint32_t i = 0; i < n; i++) {
-            ix->was.len = ix->will.len = 0;
-            if (o[i])
-                kl__index_fn_locked(ix, x, from + i, o[i], &said, i ? upto[i - 1] : 0, upto[i]);
-        }
-        kl__show_locked(ix);
-        kl_unlock(&ix->mu);
+        upto[asked] = said.len;
     }
+    kl_lock(&ix->mu);
+    for (uint32_t i = 0; i < asked; i++) {
+        ix->was.len = ix->will.len = 0;
+        if (o[i])
+            kl__index_fn_locked(ix, x, x->filled + i, o[i], &said, i ? upto[i - 1] : 0, upto[i]);
+    }
+    x->filled += asked;
+    all = x->filled >= ix->objects.end;
+    kl__show_locked(ix);
+    kl_unlock(&ix->mu);
     kl__sayings_fini(&said);
-    set_ready(ix, x);
+    return all;
 }
 
-void kl_indexer_fill(kl_indexer *ix)
+/* A function index that is not ready, and is live from now on; NULL: there is none. */
+static kl__index *unfilled(kl_indexer *ix)
 {
-    for (;;) {
-        kl__index *x = NULL;
-        kl_lock(&ix->mu);
-        for (size_t i = 0; i < ix->indexes->len && !x; i++)
-            if (ix->indexes->v[i].index->fn && !ix->indexes->v[i].index->live)
-                x = ix->indexes->v[i].index;
-        if (x) {
-            x->live = true;
-            atomic_fetch_add(&ix->generation, 1);
-        }
-        kl_unlock(&ix->mu);
-        if (!x)
-            return;
-        fill_fn(ix, x);
+    kl__index *x = NULL;
+    kl_lock(&ix->mu);
+    for (size_t i = 0; i < ix->indexes->len && !x; i++)
+        if (ix->indexes->v[i].index->fn && !ix->indexes->v[i].ready)
+            x = ix->indexes->v[i].index;
+    if (x && !x->live) {
+        x->live = true;
+        atomic_fetch_add(&ix->generation, 1);
     }
+    kl_unlock(&ix->mu);
+    return x;
+}
+
+bool kl_indexer_fill(kl_indexer *ix, bool (*enough)(void *arg), void *arg)
+{
+    for (kl__index *x; (x = unfilled(ix));)
+        if (fill_fn(ix, x, enough, arg))
+            set_ready(ix, x);
+        else if (enough(arg))
+            return false;
+    return true;
 }
 
 /* --- dropping ----------------------------------------------------------------------------- */

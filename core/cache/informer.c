@@ -279,13 +279,37 @@ kl_status kl_informer_add_index_path(kl_informer *i, const char *name, const cha
     return kl_indexer_add_path(i->indexer, name, path, err);
 }
 
+/* How long changes wait for an index that is being filled, or for one call of its function. */
+#define FILL_FOR KL_MILLISECONDS(20)
+
+typedef struct piece {
+    kl_clock *clock;
+    kl_time until;
+} piece;
+
+static bool piece_over(void *arg)
+{
+    const piece *p = arg;
+    return kl_clock_now(p->clock) >= p->until;
+}
+
 static void job_fill(kl_informer *i, kl__job *j)
 {
-    if (!i->stopped)
-        kl_indexer_fill(i->indexer);
-    if (j->call) /* also when stopped: the function may free its argument */
+    piece p = {i->clock, kl_clock_now(i->clock) + FILL_FOR};
+    i->filling = true;
+    bool all = i->stopped || kl_indexer_fill(i->indexer, piece_over, &p);
+    i->filling = false;
+    if (!all) {
+        kl__job *rest = kl__job_new(i, job_fill);
+        rest->call = j->call;
+        rest->call_arg = j->call_arg;
+        kl__job_post(i, rest);
+    } else if (j->call) { /* also when stopped: the function may free its argument */
         j->call(j->call_arg);
+    }
 }
+
+bool kl_informer_filling(const kl_informer *i) { return i->filling; }
 
 static void job_sweep(kl_informer *i, kl__job *j)
 {

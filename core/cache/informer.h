@@ -153,13 +153,16 @@ typedef void kl_index_emit(void *emit_arg, const char *value);
 typedef void kl_index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg);
 /* Named indexes are refcounted by name and identity: the same name with the same path is one index. A
  * different definition under a taken name is KL_EEXISTS. A path index is complete when the call returns
- * KL_OK. A function index is filled on the executor, which then always calls `ready` (may be NULL) once.
+ * KL_OK. A function index is filled on the executor, in pieces between its other work; then `ready` (may be
+ * NULL) is always called once.
  * After KL_OK the informer owns `arg`, unless the same definition existed before. */
 KL_NODISCARD kl_status kl_informer_add_index_path(
     kl_informer *i, const char *name, const char *path, kl_err *err);
 KL_NODISCARD kl_status kl_informer_add_index_fn(kl_informer *i, const char *name, kl_index_fn *fn, void *arg,
     void (*free_arg)(void *), void (*ready)(void *), void *ready_arg, kl_err *err);
 void kl_informer_drop_index(kl_informer *i, const char *name);
+/* For index functions: the object was there before the index, so no change waits for the call. */
+bool kl_informer_filling(const kl_informer *i);
 
 /* --- state -------------------------------------------------------------------------------- */
 typedef struct kl_informer_stats {

@@ -109,7 +109,8 @@ struct kl_informer {
     size_t n_active;
     uint64_t active_version;
     bool stopped;
-    bool moved; /* some part has advanced since handlers were called */
+    bool filling; /* function indexes run for objects that were there before them */
+    bool moved;   /* some part has advanced since handlers were called */
     /* the part that was furthest behind at the last search; NULL: search */
     const kl__follower *least;
 

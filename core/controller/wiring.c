@@ -100,6 +100,31 @@ void kl__mapper_state_took(kl_mapper_state *m, kl_time took)
     m->told = share > SHARE_FAIR;
 }
 
+/* The time of a thread that index functions may use without a pause. It is the thread's own time: on a
+ * machine that is too busy, functions take long through no fault of theirs. */
+#define HOLD_UP KL_MILLISECONDS(2500)
+
+kl_status kl__mapper_state_held_up(kl_mapper_state *m, kl_time took, kl_err *err)
+{
+    kl_time now = kl_clock_now(m->clock), elapsed = now - m->index_since;
+    if (elapsed >= COUNT_FOR && m->index_taken <= elapsed / 2) {
+        m->index_since = now - took;
+        m->index_cpu = kl_clock_thread_cpu() - took;
+        m->index_taken = 0;
+        m->index_calls = 0;
+    }
+    m->index_taken += took;
+    m->index_calls++;
+    elapsed = now - m->index_since;
+    if (m->index_taken <= HOLD_UP || m->index_taken <= elapsed / 2
+        || kl_clock_thread_cpu() - m->index_cpu <= HOLD_UP)
+        return KL_OK;
+    return kl_fail(err, KL_ETIMEOUT,
+        "changes wait for it, also those for other controllers, and in %.1f s %u calls took %.1f s; index a "
+        "path, or do less for each object",
+        (double)elapsed / 1e9, m->index_calls, (double)m->index_taken / 1e9);
+}
+
 static bool has_functions(const kl_controller_spec *s)
 {
     bool any = s->when.fn || s->priority_of.fn;
@@ -260,7 +285,8 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
 
 typedef struct index_call {
     kl_mapper_state *m;
-    const kl_index_spec *spec; /* the program's, held by m */
+    const kl_index_spec *spec;   /* the program's, held by m */
+    const kl_informer *informer; /* borrowed: it owns the index */
     char *controller;
     unsigned complaints;
 } index_call;
@@ -275,7 +301,10 @@ static void index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *em
     kl_err err = KL_ERR_INIT;
     kl_time begun = kl_clock_now(c->m->clock);
     kl_status st = state ? c->m->program->ops->index(state, c->spec->fn, o, emit, emit_arg, &err) : KL_OK;
-    kl__mapper_state_took(c->m, kl_clock_now(c->m->clock) - begun);
+    kl_time took = kl_clock_now(c->m->clock) - begun;
+    kl__mapper_state_took(c->m, took);
+    if (!st && state && !kl_informer_filling(c->informer))
+        st = kl__mapper_state_held_up(c->m, took, &err);
     char *which = st ? kl_sprintf("function of index %s", c->spec->name) : NULL;
     if (st && !kl__mapper_state_spent(c->m, st, which, o, &err) && c->complaints++ < COMPLAINTS_MAX) {
         char *key = kl_object_key(o);
@@ -324,6 +353,7 @@ static void index_add(kl_wiring *w, kl_wired_index *ix)
         index_call *c = kl_new(index_call);
         *c = (index_call){.m = kl__mapper_state_ref(w->mapper),
             .spec = ix->spec,
+            .informer = ix->need->informer,
             .controller = kl_strdup(w->logic.spec->name)};
         index_ready_call *r = kl_new(index_ready_call);
         *r = (index_ready_call){.w = kl_wiring_ref(w), .ix = ix};

@@ -34,6 +34,10 @@ typedef struct kl_mapper_state {
     kl_time since, taken; /* of the running period: its beginning, the time used in it */
     bool told;
     atomic_int share; /* of the last period, in percent */
+    /* index functions that changes wait for: since the last pause, their beginning, the time that they took,
+     * and the thread's time at the beginning. Mapper thread */
+    kl_time index_since, index_taken, index_cpu;
+    unsigned index_calls;
 } kl_mapper_state;
 kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m);
 void kl__mapper_state_unref(kl_mapper_state *m);
@@ -41,6 +45,9 @@ void kl__mapper_state_unref(kl_mapper_state *m);
 void *kl__mapper_state_open(kl_mapper_state *m);
 /* Adds to the time that functions took. Mapper thread. */
 void kl__mapper_state_took(kl_mapper_state *m, kl_time took);
+/* The same for an index function that a change waited for. Fails with KL_ETIMEOUT when the script's index
+ * functions hold changes up. */
+KL_NODISCARD kl_status kl__mapper_state_held_up(kl_mapper_state *m, kl_time took, kl_err *err);
 /* A function failed on `o`. True when it exceeded a budget (its controller is parked and the failure logged),
  * or when it was stopped. Mapper thread. */
 bool kl__mapper_state_spent(

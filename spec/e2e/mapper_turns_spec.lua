@@ -1,6 +1,8 @@
--- mapper_turns_spec.lua - a mapping function that takes long for each object stays within its budget; its
--- events wait for those of other controllers. It burns six seconds of the processor, whichever server sends
--- the objects: the embedded one in the suite, both in `make soak`.
+-- mapper_turns_spec.lua - mapping and index functions that take long for each object, but stay within their
+-- budgets. Events of a mapping function wait for those of other controllers. All controllers of a kind wait
+-- for each other's index functions, so a controller whose functions take too long is parked. The functions
+-- burn nine seconds of the processor, whichever server sends the objects: the embedded one in the suite, both
+-- in `make soak`.
 
 local controller = require "support.controller"
 local servers = require "support.servers"
@@ -27,6 +29,20 @@ return {
     return {}
   end } }),
 }
+]]
+
+local INDEX = [[
+local kube = require "kubelua"
+local function sees(name, indexes)
+  return kube.controller { name = name .. "-NS", resource = "v1/ConfigMap", namespaces = { "NS" },
+    indexes = indexes, reconcile = function(o) print(name .. " saw " .. o.metadata.name .. ".") end }
+end
+local function letter(o)
+  local from = os.clock()
+  repeat until os.clock() - from > 0.1
+  return o.metadata.name:sub(1, 1)
+end
+return { sees("slow", { letter = letter }), sees "quick" }
 ]]
 
 servers.each_long(function(name, start)
@@ -56,5 +72,22 @@ servers.each_long(function(name, start)
     wait.until_true(300, "all that is slow", function()
       return run:log():find("mapped slow s" .. N .. ".", 1, true)
     end)
+  end)
+
+  it("a slow index function parks its controller, and others see the changes, against " .. name, function()
+    local server = start {}
+    finally(function() server:stop() end)
+    local client = controller.client(server)
+    local ns = controller.namespace(client, "held")
+    local run = controller.start(server, (INDEX:gsub("NS", ns)))
+    finally(function() controller.finish(run) end)
+    run:wait_for_log(60, "controller is running controller=quick-" .. ns)
+    run:wait_for_log(60, "controller is running controller=slow-" .. ns)
+    for i = 1, 60 do client:create { kind = "v1/ConfigMap", namespace = ns, name = "c" .. i } end
+    run:wait_for_log(300, "a function exceeded its budget: the controller is parked until its script \z
+      changes controller=slow-" .. ns)
+    assert.matches('function="function of index letter".*"changes wait for it, also those', run:log())
+    for i = 1, 60 do run:wait_for_log(60, ("quick saw c%d."):format(i)) end
+    assert.is_nil(run:log():find("slow saw c60.", 1, true))
   end)
 end)

@@ -228,6 +228,19 @@ static void list_all(world *w)
     kl_free(before);
 }
 
+static void change_objects(world *w)
+{
+    size_t n = draw(w, 8);
+    if (!n)
+        list_all(w);
+    else if (n < 6)
+        put(w);
+    else
+        take(w);
+}
+
+static bool enough(void *arg) { return !draw(arg, 40); }
+
 static void change_indexes(world *w)
 {
     kl_err err = KL_ERR_INIT;
@@ -253,7 +266,8 @@ static void change_indexes(world *w)
         } else {
             assert_ok(kl_indexer_reserve_fn(w->ix, "fn", node_and_app, w, count_free, &fresh, &err), &err);
             assert_true(fresh);
-            kl_indexer_fill(w->ix);
+            while (!kl_indexer_fill(w->ix, enough, w))
+                change_objects(w);
         }
         w->by_fn = !w->by_fn;
         break;

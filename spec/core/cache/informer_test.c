@@ -994,6 +994,69 @@ static void with_an_executor_everything_keeps_its_order(void **state)
     fake_fini(&w.f);
 }
 
+typedef struct slow_index {
+    world w;
+    kl_buf called; /* names; a '+' after those that were there before the index */
+} slow_index;
+
+static void by_name_slowly(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg)
+{
+    slow_index *x = arg;
+    kl_buf_printf(&x->called, "%s%s ", kl_object_name(o), kl_informer_filling(x->w.i) ? "+" : "");
+    kl_clock_advance(x->w.f.clock, KL_SECONDS(1));
+    emit(emit_arg, kl_object_name(o));
+}
+
+static void keep(void *arg) { (void)arg; }
+
+static void changes_do_not_wait_until_an_index_is_filled(void **state)
+{
+    (void)state;
+    later l = {NULL, &l.first};
+    slow_index x = {0};
+    int ready = 0, stopped = 0;
+    kl_err err = KL_ERR_INIT;
+    fake_init(&x.w.f);
+    x.w.i = kl_informer_new(&(kl_informer_options){.source = fake_source_of(&x.w.f),
+        .clock = x.w.f.clock,
+        .resource = "pods",
+        .api_version = "v1",
+        .kind = "Pod",
+        .execute = execute_later,
+        .execute_arg = &l});
+    kl_informer_start(x.w.i);
+    fake_pump(&x.w.f);
+    for (const char *name = "a\0b\0c"; *name; name += 2)
+        fake_item(&x.w.f, pod(name, name, 1));
+    fake_listed(&x.w.f, "10", NULL);
+    run_later(&l);
+    assert_ok(kl_informer_add_index_fn(x.w.i, "slow", by_name_slowly, &x, keep, noted, &ready, &err), &err);
+    fake_pump(&x.w.f);
+    run_later(&l); /* one call takes longer than a piece */
+    fake_event(&x.w.f, "ADDED", pod("d", "d", 11));
+    fake_event(&x.w.f, "DELETED", pod("b", "b", 12));
+    run_later(&l);
+    assert_string_equal(kl_buf_str(&x.called), "a+ d ");
+    while (!ready) {
+        fake_pump(&x.w.f);
+        run_later(&l);
+    }
+    assert_keys(x.w.i, &(kl_query){.index = "slow", .value = "a"}, "ns/a");
+    assert_keys(x.w.i, &(kl_query){.index = "slow", .value = "b"}, "");
+    assert_keys(x.w.i, &(kl_query){.index = "slow", .value = "c"}, "ns/c");
+    assert_keys(x.w.i, &(kl_query){.index = "slow", .value = "d"}, "ns/d");
+    kl_informer_stop(x.w.i, noted, &stopped);
+    fake_pump(&x.w.f);
+    run_later(&l);
+    fake_pump(&x.w.f);
+    assert_int_equal(stopped, 1);
+    kl_informer_unref(x.w.i);
+    fake_pump(&x.w.f);
+    run_later(&l);
+    kl_buf_fini(&x.called);
+    fake_fini(&x.w.f);
+}
+
 /* What answers 200 and is not a list of this kind: a proxy's JSON, another server behind the same address.
  * Nothing is taken from it. */
 static void a_list_of_something_else_replaces_nothing(void **state)
@@ -1124,6 +1187,7 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(stop_in_the_middle_of_a_list_says_nothing_more),
     cmocka_unit_test(objects_are_found_by_namespace_label_path_and_key_order),
     cmocka_unit_test(a_function_may_give_any_number_of_values),
+    cmocka_unit_test(changes_do_not_wait_until_an_index_is_filled),
     cmocka_unit_test(with_an_executor_everything_keeps_its_order))
 
 /* not in tsan: it starts no thread */

@@ -57,7 +57,7 @@ const lkl_class lkl__selector_class = {"kubelua.selector", free_selector, method
 static void check_fields(lua_State *L, const kl_value *v)
 {
     if (v && kl_value_type(v) != KL_OBJECT)
-        luaL_argerror(L, 1, "a selector is a text, or a table with matchLabels and matchExpressions");
+        luaL_argerror(L, 1, "a selector is a string, or a table with matchLabels and matchExpressions");
     for (size_t i = 0; i < kl_value_len(v); i++) {
         const char *key = NULL;
         (void)kl_value_member(v, i, &key, NULL);

@@ -8,7 +8,7 @@
 #define BATCH 32
 #define WORD_STEPS 16384
 
-/* core.nearest(word, words): the nearest of a list of texts, or nil when none is near */
+/* core.nearest(word, words): the nearest of a list of strings, or nil when none is near */
 static int nearest(lua_State *L)
 {
     const char *word = luaL_checkstring(L, 1), *some[BATCH + 1] = {0};

@@ -142,7 +142,7 @@ static void set_program(lua_State *L, const kl_program *p)
     lua_setfield(L, -2, "sources");
 }
 
-/* The list of texts options[name], whose strings the table keeps. */
+/* The list of strings options[name], whose strings the table keeps. */
 static void take_words(lua_State *L, int options, const char *name, cli_list *out)
 {
     if (lua_getfield(L, options, name) == LUA_TTABLE) {

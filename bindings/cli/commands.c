@@ -160,7 +160,7 @@ const cli_command cli_commands[] = {
             "stay, without the webhook.",
         .examples = "kubelua uninstall pods.lua --dry-run\n"
                     "kubelua uninstall pods.lua --yes",
-        .exits = "0 when all are deleted, ended or not there, 1 when one stays, 2 for a mistake on the "
+        .exits = "0 when all are deleted, ended or absent, 1 when one stays, 2 for a mistake on the "
                  "command line.",
         .words = "scripts",
         .run = cli_lua,
@@ -243,8 +243,8 @@ const cli_command cli_commands[] = {
     {
         .name = "explain",
         .usage = "SCRIPT.lua... [options]",
-        .summary = "Report what the caches of scripts hold on a cluster, what they cost, and how to make "
-                   "them smaller.",
+        .summary = "Report the contents and memory of scripts' caches on a cluster, and how to shrink "
+                   "them.",
         .more = "It lists and watches what the scripts would list and watch, for ten seconds, and writes "
                 "nothing.",
         .examples = "kubelua explain hello.lua\n"
@@ -291,7 +291,7 @@ const cli_command cli_commands[] = {
         .examples = "kubelua delete pod web\n"
                     "kubelua delete cm -l app=web --wait=false\n"
                     "kubelua delete -f deploy",
-        .exits = "0 when all are gone, 1 when something was not there (see --ignore-not-found) or not gone "
+        .exits = "0 when all are gone, 1 when something was absent (see --ignore-not-found) or not deleted "
                  "in time, 2 for a mistake on the command line.",
         .words = "kinds",
         .run = cli_lua,
@@ -301,7 +301,7 @@ const cli_command cli_commands[] = {
         .name = "dump",
         .usage = "[options]",
         .summary = "Print every object of a server as one list, which `kubelua apiserver --load` takes.",
-        .more = "Definitions and namespaces come first; uids, versions and managedFields are as they are. "
+        .more = "Definitions and namespaces come first; uids, versions and managedFields are unchanged. "
                 "With --server, or the configured cluster.",
         .examples = "kubelua dump --redact-secrets > cluster.json\n"
                     "kubelua apiserver --load cluster.json",

@@ -128,7 +128,7 @@ static kl_status leave(cli_loader *l, job *j, bool told_to_end, kl_err *err)
     j->next = l->left;
     l->left = j;
     if (told_to_end)
-        return kl_fail(err, KL_ECANCELLED, "%s: the process was told to stop while it was loaded", j->path);
+        return kl_fail(err, KL_ECANCELLED, "%s: the process was told to stop while loading it", j->path);
     return fail_left(j, err);
 }
 

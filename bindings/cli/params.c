@@ -196,7 +196,7 @@ static kl_status read_object(const source *s, const kl_value **out, kl_err *err)
         const char *key;
         const kl_value *text = kl_value_member(data, i, &key, NULL);
         if (kl_value_type(text) != KL_STRING)
-            st = kl_fail(err, KL_EINVAL, "%s: %s is %s; what a ConfigMap or a Secret holds are texts",
+            st = kl_fail(err, KL_EINVAL, "%s: %s is %s; values of a ConfigMap or a Secret must be strings",
                 s->word, key, kl_value_type_name(text));
         else if (is_secret(s))
             st = put_decoded(s, b, key, text, err);

@@ -19,7 +19,7 @@ typedef struct cli__script {
     int slot, generation;
     uint64_t version;    /* of its sources and params */
     char **files;        /* the files that it was made of, NULL-terminated */
-    char *refused;       /* message of the last refusal, so that it is told once */
+    char *refused;       /* message of the last rejection, so that it is logged once */
     kl_program *program; /* the generation that was taken last; NULL until there is one */
     kl_program *before;  /* the generation before it, in case that has to come back; or NULL */
     uint64_t taken_back; /* the version that was taken back: it is not loaded again by itself; 0: none */
@@ -34,7 +34,7 @@ struct cli_scripts {
     cli_params *params;        /* borrowed */
     char *unknown;             /* the last complaint about a param that no script has; or NULL */
     bool by_params;            /* the last script loaded is unchanged, but its params do not fit it */
-    kl_err params_wrong;       /* why they could not be read; scripts are refused for it */
+    kl_err params_wrong;       /* why they could not be read; scripts are rejected with it */
     kl_manager **managers;     /* borrowed */
     kl_client *const *defined; /* where definitions go, n_defined; borrowed */
     size_t n_defined;
@@ -51,7 +51,7 @@ struct cli_scripts {
 };
 
 /* --- scripts.c ---------------------------------------------------------------------------- */
-/* Reads the given params again. `local`: those that come from the cluster are not there yet. */
+/* Reads the given params again. `local`: without those that come from the cluster. */
 void cli__scripts_read_params(cli_scripts *s, bool local);
 /* *out: a new reference, on success. */
 KL_NODISCARD kl_status cli__script_load(

@@ -21,7 +21,7 @@ typedef struct cli_simulate_options {
         "out, jobs complete; all of them, or those that are named",                                          \
         CLI_MAYBE, &(o)->words},                                                                             \
     {                                                                                                        \
-        "--simulate-nodes", "N", "nodes that --simulate makes where there are none (3)", CLI_COUNT,          \
+        "--simulate-nodes", "N", "nodes that --simulate creates if there are none (3)", CLI_COUNT,           \
             &(o)->nodes                                                                                      \
     }
 

@@ -87,7 +87,8 @@ static kl_gpus *ready_self(lua_State *L)
 static size_t kind_at(lua_State *L, const kl_gpus *g, int idx)
 {
     lua_Integer k = luaL_checkinteger(L, idx);
-    luaL_argcheck(L, k >= 1 && (size_t)k <= kl_gpus_kinds(g), idx, "there is no such kind");
+    luaL_argcheck(
+        L, k >= 1 && (size_t)k <= kl_gpus_kinds(g), idx, "the trace has no GPU kind of this number");
     return (size_t)k - 1;
 }
 

@@ -155,7 +155,7 @@ static int new_manager(lua_State *L)
     luaL_checktype(L, 3, LUA_TTABLE);
     lua_settop(L, 3);
     if (h->managed)
-        return lkl__error(L, "kube.manager: this client has a manager; give each a client of its own");
+        return lkl__error(L, "kube.manager: this client has a manager; give each its own client");
     lkl_box *box = lkl_box_new(L, &manager_class, 1);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, 1);

@@ -30,7 +30,7 @@ static bool push_field(lua_State *L, int idx, const char *k, int type)
 static char *take_string(lua_State *L, const char *k)
 {
     if (lua_type(L, -1) != LUA_TSTRING || lkl__has_nul(L, -1))
-        mistyped(L, k, "a text without NUL characters");
+        mistyped(L, k, "a string without NUL characters");
     return kl_strdup(lua_tostring(L, -1));
 }
 
@@ -111,7 +111,7 @@ static char **strings_field(lua_State *L, int idx, const char *k)
     /* all items are checked before anything is allocated */
     for (size_t i = 0; i < n; i++) {
         if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING || lkl__has_nul(L, -1))
-            mistyped(L, k, "a list of texts without NUL characters");
+            mistyped(L, k, "a list of strings without NUL characters");
         lua_pop(L, 1);
     }
     char **v = n ? kl_new_array(char *, n + 1) : NULL;

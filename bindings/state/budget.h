@@ -8,7 +8,7 @@
  * because the process is not ours or runs under ThreadSanitizer, a count hook checks regularly; that costs a
  * third of the speed. No hook fires inside C, so C code that loops for a script calls lkl_budget_spend.
  *
- * Owner thread, unless said otherwise. */
+ * Owner thread, unless stated otherwise. */
 #ifndef LKL_BUDGET_H
 #define LKL_BUDGET_H
 

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 
 const lkl_flaw lkl_flaws[] = {
-    {"lua.c assumes that it has a name", "5.4.5", "not used: kubelua has a program of its own"},
+    {"lua.c assumes that it has a name", "5.4.5", "not used: kubelua has its own program"},
     {"`local _ENV <const>` generates code that reads outside of the stack (CVE-2022-28805)", "5.4.5",
         "mended in Debian's 5.4.4-2"},
     {"an error in error handling overflows the stack (CVE-2022-33099)", "5.4.5",
@@ -27,8 +27,8 @@ const lkl_flaw lkl_flaws[] = {
         "5.4.5", "refused: metatables of scripts have no __concat"},
     {"lua_settop may use a pointer into an old stack", "5.4.5",
         "not used: nothing in C has variables to be closed"},
-    {"`break` may leave the closing value of a `for` loop on the list of what is to be closed, and the next "
-     "one then writes outside of the stack",
+    {"`break` may leave the closing value of a `for` loop on the list of variables to close, and the next "
+     "one then writes outside the stack",
         "5.4.5", "worked around: the loop's code is corrected at load time"},
     {"bitwise operations may compute wrong values in a function of more than 255 constants", "5.4.5",
         "known: wrong numbers, no workaround"},
@@ -39,14 +39,14 @@ const lkl_flaw lkl_flaws[] = {
     {"an error of arithmetic may name a wrong line", "5.4.5", "known: no workaround"},
     {"a corrupt binary chunk crashes the loader", "5.4.5",
         "refused: scripts are text, wherever they are loaded"},
-    {"a comparison of texts reads too far where the locale takes different ones for equal", "5.4.7",
-        "not used: texts are compared by their bytes, and scripts cannot set a locale"},
+    {"a comparison of strings reads too far if the locale treats different ones as equal", "5.4.7",
+        "not used: strings are compared by their bytes, and scripts cannot set a locale"},
     {"a hook for calls is called twice after a hook that yielded", "5.4.7",
         "not used: a coroutine that a hook ended is not resumed"},
     {"an error of a call may name a wrong line", "5.4.7", "known: no workaround"},
     {"an error in a long chain of fields overflows the C stack", "5.4.7",
         "bounded: a chain has at most 250 fields"},
-    {"the length of joined texts overflows", "5.4.7", "bounded: a state has a ceiling far below it"},
+    {"the length of joined strings overflows", "5.4.7", "bounded: a state has a ceiling far below it"},
     {"a coroutine that a hook yielded stands at a wrong instruction", "5.4.7",
         "not used: a coroutine that a hook ended is not resumed"},
     {"the lines of a stripped vararg function are wrong", "5.4.7", "not used: scripts have no debug library"},
@@ -62,13 +62,13 @@ const lkl_flaw lkl_flaws[] = {
         "not used: xpcall of scripts keeps its handler elsewhere"},
     {"the collector frees a weak metatable's __newindex while it is used", "5.4.8",
         "refused: metatables of scripts have no __mode"},
-    {"an error with a field of a text that is called _ENV names a global", "5.4.8", "known: no workaround"},
+    {"an error with a field of a string that is called _ENV names a global", "5.4.8", "known: no workaround"},
     {"a panic function may see no status", "5.4.8", "not used: everything of a script runs protected"},
     {"a constructor of 2^30 fields overflows a count", "5.4.8",
         "bounded: a source has at most 4 MiB, a state its ceiling"},
     {"the collector misses a new metatable of a weak table", "5.5.0",
         "refused: metatables of scripts have no __mode"},
-    {"a gmatch that failed overflows the C stack when it goes on", "no release up to 5.5.0",
+    {"a gmatch that failed overflows the C stack when it is resumed", "no release up to 5.5.0",
         "not used: patterns are matched by kubelua"},
     {"loading binary chunks does not let the collector work", "no release up to 5.5.0",
         "refused: scripts are text, wherever they are loaded"},
@@ -81,7 +81,7 @@ const lkl_flaw lkl_flaws[] = {
 
 const lkl_closed_field lkl_flaws_fields[] = {
     {"__concat", LUA_RELEASE " may crash in it; use __tostring and tostring(x) .. y"},
-    {"__mode", LUA_RELEASE " may crash in weak tables; use ctx.memo for what is remembered"},
+    {"__mode", LUA_RELEASE " may crash in weak tables; use ctx.memo to remember values"},
     {NULL, NULL},
 };
 

@@ -170,7 +170,8 @@ static int require(lua_State *L)
     if (is_ours(name)) {
         if (!is_public(name))
             return lkl__error(L,
-                "module \"%s\" is not there for scripts: they require \"kubelua\", \"kubelua.object\", "
+                "module \"%s\" is not available to scripts: they can require \"kubelua\", "
+                "\"kubelua.object\", "
                 "\"kubelua.quantity\", \"kubelua.koordinator\" and \"kubelua.kubernetes\"",
                 name);
         lua_pushvalue(L, lua_upvalueindex(1)); /* library_require */

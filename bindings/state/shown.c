@@ -60,7 +60,7 @@ static void check_argument(lua_State *L, char conversion, int arg)
         break;
     case 'q':
         if (lua_type(L, arg) == LUA_TSTRING && lua_rawlen(L, arg) > QUOTED_MAX)
-            luaL_argerror(L, arg, "a text that %q quotes has at most 1 MiB");
+            luaL_argerror(L, arg, "a string quoted by %q may have at most 1 MiB");
         break;
     case 's':
         if (shows_its_address(L, arg)) {

@@ -7,7 +7,7 @@
  *   t:run(fn, ...)       pcall under which ^C raises "interrupted" in fn
  *   t:close()            writes the history
  *
- * `candidates` is a sorted list of texts that could replace what stands from character `from` on to the
+ * `candidates` is a sorted list of strings that could replace what stands from character `from` on to the
  * cursor. */
 #include "terminal/shell.h"
 

@@ -148,7 +148,7 @@ static void check_length(lua_State *L, size_t n, size_t max)
 {
     if (lkl__border(L)->counted && n > max)
         luaL_argerror(L, 1,
-            lua_pushfstring(L, "a text that a script decodes may have at most %d MiB", (int)(max >> 20)));
+            lua_pushfstring(L, "a string that a script decodes may have at most %d MiB", (int)(max >> 20)));
 }
 
 /* --- JSON --------------------------------------------------------------------------------- */

@@ -151,7 +151,8 @@ static void push_cell(lua_State *L, const column *c, lua_Integer i)
     follow(L, c->path);
     if (has_parts(L, -1))
         luaL_argerror(L, c->path_idx,
-            lua_pushfstring(L, "a column has texts, numbers and booleans; \"%s\" of item %I is none of them",
+            lua_pushfstring(L,
+                "a column has strings, numbers and booleans; \"%s\" of item %I is none of them",
                 lua_tostring(L, c->path_idx), (LUAI_UACINT)i));
 }
 

@@ -199,7 +199,7 @@ static int mark_as(lua_State *L, lkl_mark mark)
         luaL_checktype(L, 1, LUA_TTABLE);
         lua_settop(L, 1);
         if (lkl__marked(L, 1) == LKL_FOREIGN)
-            return luaL_argerror(L, 1, "this table has a metatable of its own; pass a plain table");
+            return luaL_argerror(L, 1, "this table has its own metatable; pass a plain table");
     }
     lkl__mark(L, -1, mark);
     return 1;

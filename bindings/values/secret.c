@@ -28,7 +28,7 @@ static const char *part(lua_State *L, int which, size_t *n)
     if (!text && lua_isstring(L, idx))
         text = lua_tolstring(L, idx, n);
     if (!text)
-        lkl__error(L, "secret:format: %%s number %d must be a text or a secret, got %s", which + 1,
+        lkl__error(L, "secret:format: %%s number %d must be a string or a secret, got %s", which + 1,
             luaL_typename(L, idx));
     return text;
 }
@@ -53,7 +53,7 @@ static size_t fill(lua_State *L, const char *format, int given, char *out)
     if (!which)
         lkl__error(L, "secret:format: the text has no %%s, where the secret goes");
     if (which < given)
-        lkl__error(L, "secret:format: more texts than %%s");
+        lkl__error(L, "secret:format: more arguments than %%s");
     return len;
 }
 

@@ -1,15 +1,15 @@
 /* statement.h - finds in the compiled function the reads that produced the table of an assignment. Owner
  * thread of the state; never raises.
  *
- * Drafts need this. An absent field must read as nil, so that `n.status.x or 0` works as usual; so no object
- * can record which field was read. The order of reads and assignments alone is ambiguous in the two commonest
- * forms of writing a status:
+ * Drafts need this. An absent field must read as nil, so that `n.status.x or 0` works; nil cannot record
+ * which field was read. The order of reads and assignments alone is ambiguous in the two most common ways to
+ * write a status:
  *
  *   n.status.a.b = { x = f(),             n.status.a.b = n.status.c or 1
  *                    y = g() }
  *
  * The first reads and assigns on different lines; the second reads another absent field in between. Without
- * the compiled function both would be refused, and they are if its format is not that of Lua 5.4. */
+ * the compiled function both would be errors, and they are if its format is not that of Lua 5.4. */
 #ifndef LKL_STATEMENT_H
 #define LKL_STATEMENT_H
 

@@ -59,7 +59,7 @@ local function condition(estimates, why, o)
     reason = why and "InvalidTarget" or not first and "NoSamples" or surest < SURE and "FewSamples"
     or "Sampled",
     message = why or first and estimate.explain(estimates, o)
-      or "no node has reported what a pod of the target uses" }
+      or "no node has reported the usage of a pod of the target" }
 end
 
 -- Whether the status needs a write: an amount or the reason changed, or the message did and the last write is

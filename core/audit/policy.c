@@ -56,7 +56,7 @@ static kl_status check_keys(
     return KL_OK;
 }
 
-/* Checks a list of texts; each must be among `words`, if there are any. */
+/* Checks a list of strings; each must be among `words`, if there are any. */
 static kl_status check_list(const reader *r, const kl_value *o, const char *member, const char *where,
     const char *const *words, size_t n)
 {

@@ -172,10 +172,9 @@ static kl_status open_to_write(const char *path, int how, bool empties, int *fd,
     if (f < 0 && errno == ELOOP && !lstat(path, &st) && is_ours(st.st_uid))
         f = open(path, how, 0600);
     else if (f < 0 && errno == ELOOP)
-        return kl_fail(err, KL_EFORBIDDEN, "%s is a link of another user: choose another place", path);
+        return kl_fail(err, KL_EFORBIDDEN, "%s is a link of another user: choose another path", path);
     if (f < 0 && errno == ENXIO)
-        return kl_fail(
-            err, KL_EIO, "%s is a FIFO that nobody reads, or a socket: choose another place", path);
+        return kl_fail(err, KL_EIO, "%s is a socket, or a FIFO without a reader: choose another path", path);
     if (f < 0 || fstat(f, &st))
         goto failed;
     if (S_ISREG(st.st_mode) && (empties ? st.st_uid != geteuid() : !is_ours(st.st_uid))) {

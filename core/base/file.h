@@ -8,8 +8,8 @@
 #include "base/err.h"
 
 /* Appends the file's bytes to `out`, whose ceiling is the largest allowed size of `what` ("a script").
- * KL_ENOTFOUND: there is no such file; KL_EINVAL: it is not a regular file; KL_ETOOBIG; KL_EIO: errno's text.
- * The message begins with the path. */
+ * KL_ENOTFOUND: the file does not exist; KL_EINVAL: it is not a regular file; KL_ETOOBIG: it is larger;
+ * KL_EIO: it cannot be read, with errno's text. The message starts with the path. */
 KL_NODISCARD kl_status kl_file_read(const char *path, const char *what, kl_buf *out, kl_err *err);
 /* The same for a path from a command line, where a shell may put a pipe: `<(command)`, /dev/stdin. Such a
  * pipe is read to its end, once: KL_ETIMEOUT when nothing comes for KL_FILE_PATIENCE. A FIFO with a name is
@@ -20,12 +20,12 @@ KL_NODISCARD kl_status kl_file_read_given(const char *path, const char *what, kl
 /* Opens a file to write a secret into it: creates it if it is missing, empties it, and makes it readable by
  * its owner alone (0600), even if others could read it before. A file or a link of another user is refused
  * with KL_EFORBIDDEN: others who may write into the directory can neither get the secret nor redirect it.
- * Anything but a regular file, such as /dev/stdout, is opened as it is; a FIFO that nobody reads is KL_EIO.
+ * Anything but a regular file, such as /dev/stdout, is opened unchanged; a FIFO without a reader is KL_EIO.
  * The caller closes *fd. */
 KL_NODISCARD kl_status kl_file_open_private(const char *path, int *fd, kl_err *err);
 
 /* Opens a file to append to it, without waiting: creates it for its owner alone (0600) if it is missing. A
- * file of another user but root, a link of another user (KL_EFORBIDDEN) and a FIFO that nobody reads (KL_EIO)
+ * file of another user but root, a link of another user (KL_EFORBIDDEN) and a FIFO without a reader (KL_EIO)
  * are refused. Writes to a full pipe return EAGAIN. The caller closes *fd. */
 KL_NODISCARD kl_status kl_file_open_log(const char *path, int *fd, kl_err *err);
 

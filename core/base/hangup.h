@@ -1,4 +1,5 @@
-/* hangup.h - reports when the peer of a socket goes away while nobody reads from it. It also has one timer.
+/* hangup.h - reports when the peer of a socket goes away while no thread reads from it. It also has one
+ * timer.
  *
  * A watch that waits for events is a suspended connection, which its server does not poll. One thread waits
  * for the hang-ups of all of them. */

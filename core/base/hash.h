@@ -1,5 +1,5 @@
 /* hash.h - a quick hash for hot tables: multiply and fold, 16 bytes at a time. A third of the cost of
- * kl_hash, and seeded per process like it: nobody in a cluster can choose contents that collide. Any
+ * kl_hash, and seeded per process like it: contents of a cluster cannot be chosen to collide. Any
  * thread. */
 #ifndef KL_BASE_HASH_H
 #define KL_BASE_HASH_H

@@ -46,7 +46,7 @@ void kl__lock_wanted(const void *lock, const kl__lock_id *id)
             end(what, mine[i].place, "; base/locks.h has the order");
         }
     if (n_mine == MOST)
-        end("one lock more is taken", mine[0].place, "; nobody needs so many");
+        end("a lock is taken", mine[0].place, "; that exceeds the maximum number of held locks");
     mine[n_mine++] = h;
 }
 

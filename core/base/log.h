@@ -39,7 +39,7 @@ bool kl_log_detailed(void);
 void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields);
 /* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). A
  * record is one line, which a traceback may follow on indented lines; control characters are escaped. A
- * record is one write(2), so that nobody reads half of it. */
+ * record is one write(2), so that a reader never sees half of it. */
 kl_log_sink kl_log_file_sink;
 /* The same in lines of JSON: {"ts":"2026-01-02T15:04:05.000Z","level":"info","msg":"message","k":"v"}. A
  * line is valid JSON, whatever is in it; a traceback is in "stacktrace". */

@@ -26,7 +26,7 @@ void kl_poller_free(kl_poller *p);
 void kl_poller_watch(kl_poller *p, int fd, int what);
 /* before fd is closed: another file may get its number at once */
 void kl_poller_closing(kl_poller *p, int fd);
-/* Waits until monotonic `until` (KL_NEVER: for ever; a time in the past: only looks) and returns how many of
+/* Waits until monotonic `until` (KL_NEVER: forever; a time in the past: only looks) and returns how many of
  * out[max] were filled. A wake that came since the last call ends the wait at once, with no entry of its
  * own. */
 size_t kl_poller_wait(kl_poller *p, kl_time until, kl_ready *out, size_t max);

@@ -115,7 +115,7 @@ void kl_cond_fini(kl_cond *c);
 void kl_cond_signal(kl_cond *c);
 void kl_cond_broadcast(kl_cond *c);
 void kl_cond_wait(kl_cond *c, kl_mutex *m) KL_REQUIRES(*m);
-/* Waits until signalled or until monotonic `deadline` (KL_NEVER waits for ever). False when the deadline
+/* Waits until signalled or until monotonic `deadline` (KL_NEVER waits forever). False when the deadline
  * passed. */
 bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline) KL_REQUIRES(*m);
 
@@ -132,7 +132,7 @@ typedef struct kl_bell {
 } kl_bell;
 void kl_bell_init(kl_bell *b);
 unsigned kl_bell_look(kl_bell *b); /* owner */
-/* Owner: returns after a ring since `look`, or at `deadline` (KL_NEVER: for ever). Spurious returns are
+/* Owner: returns after a ring since `look`, or at `deadline` (KL_NEVER: forever). Spurious returns are
  * possible. */
 void kl_bell_wait(kl_bell *b, unsigned look, kl_time deadline);
 void kl_bell_ring(kl_bell *b); /* any thread; b must outlive the call */
@@ -145,7 +145,7 @@ kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
  * NULL: no badge. */
 void kl_thread_set_badge(const char *text);
 const char *kl_thread_badge(void);
-/* As kl_thread_start, for a thread that nobody joins: it ends by itself, or with the process. */
+/* As kl_thread_start, for a thread that is never joined: it ends by itself, or with the process. */
 void kl_thread_start_alone(const char *name, void (*fn)(void *arg), void *arg);
 void kl_thread_join(kl_thread *t); /* waits for the end and frees t; NULL is fine */
 /* Threads that a library starts for us inherit the starter's signal mask: block around the call, then

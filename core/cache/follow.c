@@ -572,7 +572,7 @@ void kl__follow_step(kl__follower *f, const kl_reflector_input *in)
     if (kl_reflector_counters(f->reflector)->fallbacks != fallbacks)
         log_fallback(f, in->err);
     else if (in->kind == KL_REFLECTOR_PAGE && a.what == KL_REFLECTOR_WAIT)
-        kl_warn("a list does not end", "resource=%s namespace=%s in=%.1fs error=%s", f->i->resource,
+        kl_warn("a list never ends", "resource=%s namespace=%s in=%.1fs error=%s", f->i->resource,
             f->ns ? f->ns : "", (double)(a.until - now) / (double)KL_SECONDS(1),
             kl_log_quoted(kl_reflector_message(f->reflector)));
     else if (in->err && in->err->status)

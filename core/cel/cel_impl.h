@@ -104,7 +104,7 @@ void kl__cel_time(kl__cval v, kl_buf *out);    /* RFC 3339 */
 void kl__cel_seconds(int64_t ns, kl_buf *out); /* "1.5s", as string(duration) */
 kl__cval kl__cel_format(kl__cev *e, const kl__cval *a, size_t n);
 /* Reads a clause of a format after its "%": its letter, and the precision or -1. Returns its length. *clause
- * 0: it is none, and `why` says why. */
+ * 0: it is invalid, and `why` has the reason. */
 #define KL__CLAUSE_WHY 256
 size_t kl__cel_clause(const char *s, size_t n, char *clause, int *precision, char why[KL__CLAUSE_WHY]);
 /* What a clause accepts, as messages say it. */

@@ -10,7 +10,7 @@
 #include "model/time.h"
 
 #define PRECISION_MAX 100
-#define DIGITS_SHOWN 100 /* of one that is no number */
+#define DIGITS_SHOWN 100 /* the most characters of an invalid precision in a message */
 #define DEPTH_MAX 50
 
 typedef struct form {

@@ -14,7 +14,7 @@ typedef enum kl__address_form {
 
 /* Complains about `text` unless it is an address of that form in canonical spelling. */
 void kl__check_address(kl__causes *c, const kl__place *at, const char *text, kl__address_form form);
-/* The family of a range: 4 or 6; 0: the text is no range. */
+/* The family of a range: 4 or 6; 0: the text is not a range. */
 int kl__network_family(const char *text);
 
 #endif

@@ -62,7 +62,7 @@ void kl__web_call_cancel(kl_web_call *x);
 #define KL__WEB_HEADERS 64 /* lines of a request's head, including the runtime's own four */
 /* *rule (may be NULL) is the rule that allows the URL. */
 KL_NODISCARD kl_status kl__web_check_url(char *const *rules, const char *url, const char **rule, kl_err *err);
-/* Whether an answer of this status is no failure: by the order's `expect`, or else 2xx or 304. */
+/* Whether this status is a success: in the order's `expect`, or without one 2xx or 304. */
 bool kl__web_expects(const kl_value *order, int code);
 /* Builds an answer from its parts, or returns KL_EREJECTED and the like for an error status. */
 KL_NODISCARD kl_status kl__web_answer(const kl_op *op, int status, const kl_value *headers, const char *body,

@@ -44,13 +44,14 @@ static kl_status check_header(const char *name, size_t n, const kl_value *v, kl_
     const char *text = kl_value_strn(v, &len);
     for (size_t i = 0; i < n; i++)
         if (!isalnum((unsigned char)name[i]) && !memchr("!#$%&'*+-.^_`|~", name[i], 15))
-            return kl_fail(err, KL_EINVAL, "a header's name has letters, digits and -, got \"%s\"", name);
+            return kl_fail(
+                err, KL_EINVAL, "a header's name must consist of letters, digits and -, got \"%s\"", name);
     if (!n || strlen(name) != n)
         return kl_fail(err, KL_EINVAL, "a header needs a name");
     if (is_ours(name))
         return kl_fail(err, KL_EINVAL, "the header %s cannot be set by a script", name);
     if (!text)
-        return kl_fail(err, KL_EINVAL, "the header %s must be a text", name);
+        return kl_fail(err, KL_EINVAL, "the header %s must be a string", name);
     for (size_t i = 0; i < len; i++)
         if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
             return kl_fail(err, KL_EINVAL, "the header %s has a control character in it", name);

@@ -208,7 +208,7 @@ static void answer_unknown(kl_control *c, kl_control_request *q, const char *met
     else if (meant)
         kl_control_refuse(q, 404, "there is no %s; did you mean %s?", path, meant);
     else
-        kl_control_refuse(q, 404, "there is no %s; GET /v1/ lists what there is", path);
+        kl_control_refuse(q, 404, "there is no %s; GET /v1/ lists the paths", path);
     kl_free(meant);
     kl_buf_fini(&methods);
 }

@@ -264,7 +264,7 @@ kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, 
     if (!d->loopback)
         kl_warn(d->token ? "the dashboard listens beyond this machine without TLS: its token and all it "
                            "shows cross the network in clear text; put a TLS proxy before it"
-                         : "the dashboard listens beyond this machine without TLS or authentication: anybody "
+                         : "the dashboard listens beyond this machine without TLS or authentication: anyone "
                            "who reaches it sees objects; put a TLS proxy before it",
             "listen=%s", o->listen);
     kl_info("serving the dashboard", "url=http://%s/ changes=%s", kl_httpd_address(d->httpd),

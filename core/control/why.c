@@ -342,7 +342,7 @@ static char *say_queued(
                 : "it runs now, and will run again: something changed since");
     } else if (!strcmp(state, "held")) {
         char *owed = kl_own_writes_why(l->own_writes, key);
-        text = kl_sprintf("it waits until the cache shows what it wrote: %s (for %s at most)",
+        text = kl_sprintf("it waits until the cache shows its writes: %s (for %s at most)",
             owed ? owed : "another key of its group wrote", in);
         kl_free(owed);
     } else if (!strcmp(state, "waiting for its group")) {

@@ -26,7 +26,7 @@ const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own);
  * list. On the loop. */
 void kl_why_kinds(struct kl_wiring *w, bool own, char ***kinds, size_t *n);
 void kl_why_kinds_free(char **kinds, size_t n);
-/* The end of a message that `asked` is none of the kinds: ": did you mean v1/Pod? (WHATv1/Pod, v1/Node)";
+/* The end of a message that `asked` is not one of the kinds: ": did you mean v1/Pod? (WHATv1/Pod, v1/Node)";
  * caller frees. */
 char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *what);
 /* Completes `key`: for a namespaced kind, a name without a namespace is in "default", as in kubectl. The

@@ -3,7 +3,7 @@
  *   staged --synced--> published --leading--> running --drain--> stopped
  *
  * A next generation is staged beside the running one and takes over when its caches are synced; queue,
- * backoff and workers stay. All functions run on the manager's loop unless said otherwise. */
+ * backoff and workers stay. All functions run on the manager's loop unless stated otherwise. */
 #ifndef KL_CONTROLLER_CONTROLLER_H
 #define KL_CONTROLLER_CONTROLLER_H
 

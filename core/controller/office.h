@@ -5,7 +5,7 @@
  *
  * Controllers of the manager's lease share one office, a controller with a lease of its own has one for
  * itself, and those that run in every replica have an office that is always open, or NULL. An office
- * campaigns while a controller is in it. Functions are called on the manager's loop unless said otherwise.
+ * campaigns while a controller is in it. Functions are called on the manager's loop unless stated otherwise.
  *
  * With options.shards most controllers share their keys with other replicas. Their office is open while this
  * replica is a member (sharding.h), and each controller has a gate. */

@@ -55,7 +55,7 @@ typedef struct kl_wiring_options {
     void *deleted_arg;
 } kl_wiring_options;
 
-/* All calls on the loop unless said otherwise. */
+/* All calls on the loop unless stated otherwise. */
 kl_wiring *kl_wiring_new(const kl_wiring_options *o);
 /* Connects the kinds that have become available. True when all kinds are connected and synced. kl_wiring_why
  * reports an invalid index. */

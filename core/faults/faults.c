@@ -116,7 +116,7 @@ static kl_status check_clock(const kl_faults *f, const fault_rule *r, kl_err *er
     if (!(r->effects.what & FAULT_LATENCY) || f->clock == kl_clock_real())
         return KL_OK;
     return kl_fail(err, KL_EINVAL,
-        "latency: time stands still on this server, so a request would wait for ever; lag delays the frames "
+        "latency: time stands still on this server, so a request would wait forever; lag delays the frames "
         "of watches");
 }
 

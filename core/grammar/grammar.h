@@ -45,7 +45,7 @@ unsigned kl_token_sign(const char *sign);
 
 /* Called for each mistake, in the order of discovery; `message` is borrowed. */
 typedef void kl_grammar_told(void *arg, size_t at, const char *message);
-#define KL_GRAMMAR_NOWHERE ((size_t)-1) /* the mistake has no place of its own */
+#define KL_GRAMMAR_NOWHERE ((size_t)-1) /* the mistake has no position */
 
 /* Reports all mistakes of `text`, n bytes, whose tokens end with KL_T_END. */
 void kl_grammar_mistakes(

@@ -1,5 +1,5 @@
-/* http_curl.h - libcurl's functions, loaded when the first client is made. A server that calls nobody starts
- * without libcurl and the thirty libraries behind it. Any thread. */
+/* http_curl.h - libcurl's functions, loaded when the first client is made. A server that sends no requests
+ * starts without libcurl and the thirty libraries behind it. Any thread. */
 #ifndef KL_HTTP_HTTP_CURL_H
 #define KL_HTTP_HTTP_CURL_H
 

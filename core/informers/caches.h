@@ -9,7 +9,7 @@
  * kind is missing or an informer is parked, and ends with the last cache. Where that watch is forbidden,
  * missing kinds are polled every 1 to 30 s.
  *
- * Everything here runs on the manager's loop unless said otherwise. */
+ * Everything here runs on the manager's loop unless stated otherwise. */
 #ifndef KL_INFORMERS_CACHES_H
 #define KL_INFORMERS_CACHES_H
 

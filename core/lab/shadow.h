@@ -5,9 +5,9 @@
  *   none --begin--> wiring (its caches fill; live runs wait for it) --> following
  *        --promote, end or another begin--> none
  *
- * The candidate has threads, states and queues of its own, one worker for each controller. A live run only
- * records references; when the candidate is too slow, runs are skipped and counted. On the manager's loop
- * unless said otherwise. */
+ * The candidate has its own threads, states and queues, with one worker for each controller. A live run only
+ * records references; when the candidate is too slow, runs are skipped and counted. Call these functions on
+ * the manager's loop, except those marked "any thread". */
 #ifndef KL_LAB_SHADOW_H
 #define KL_LAB_SHADOW_H
 
@@ -21,7 +21,7 @@ kl_shadow *kl_shadow_new(const kl_controller_env *env);
 kl_witness kl_shadow_witness(kl_shadow *s);
 
 typedef struct kl_shadow_options {
-    const char *path;   /* the candidate's file, for people; copied */
+    const char *path;   /* the candidate's file, for messages; copied */
     const char *script; /* the script that it shadows; copied */
     /* the names of its controllers that exist already; NULL-terminated, for the call */
     const char *const *live;
@@ -50,7 +50,7 @@ void kl_shadow_free(kl_shadow *s); /* after the last live worker. NULL is fine *
 const kl_value *kl_shadow_report(kl_shadow *s);
 /* Whether the present candidate satisfies promote_after. Any thread. */
 bool kl_shadow_clean(kl_shadow *s);
-/* The candidate's program, a new reference; NULL: there is none. Any thread. */
+/* The candidate's program, a new reference; NULL without a candidate. Any thread. */
 kl_program *kl_shadow_program(kl_shadow *s);
 
 #endif

@@ -54,9 +54,9 @@ typedef struct kl_manager_options { /* kl_manager_new copies the strings */
     /* the memory of the flight recorder; 0: KL_FLIGHT_BYTES, KL_FLIGHT_OFF: none */
     size_t flight_bytes;
     bool drop_managed_fields;
-    /* Nothing is written, neither by controllers nor for them; their writes are logged instead
-     * (lab/dryrun.h). There is no election, and webhooks are not registered. The result of a write is
-     * computed here, or by the server. */
+    /* Neither controllers nor the runtime write; writes of controllers are logged instead (lab/dryrun.h). The
+     * manager runs no leader election and registers no webhooks. The result of a write is computed locally,
+     * or by the server. */
     kl_dry dry_run;
     /* requests of a reconcile carry its trace, in a traceparent header */
     bool trace_requests;

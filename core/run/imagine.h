@@ -33,7 +33,7 @@ typedef struct kl_imagine_ops {
     void (*view_free)(kl_reader *view); /* NULL is fine */
 } kl_imagine_ops;
 
-/* Outlives the worker's owner, which refers to it. Any thread, unless said otherwise. */
+/* Outlives the worker's owner, which refers to it. Any thread, unless stated otherwise. */
 typedef struct kl_imagination {
     const kl_imagine_ops *ops;
     bool ask; /* the server computes the result */

@@ -12,7 +12,7 @@
  * informers release them: nothing polls. A name is a key, or a serial group ("=text"): a run of a group sees
  * the writes of the group's previous run, even if that run had another key.
  *
- * Any thread, unless said otherwise; nothing waits for I/O. */
+ * Any thread, unless stated otherwise; nothing waits for I/O. */
 #ifndef KL_RUN_OWN_WRITES_H
 #define KL_RUN_OWN_WRITES_H
 

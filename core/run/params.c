@@ -63,7 +63,7 @@ static const char *example_of(const char *type)
         : !strcmp(type, "object")   ? "a table of names"
         : !strcmp(type, "table")    ? "a list or a table of names"
         : !strcmp(type, "number")   ? "a number"
-                                    : "a text";
+                                    : "a string";
 }
 
 /* Whether a param is a secret, or its value came from a Secret. */

@@ -72,7 +72,7 @@ struct kl_program {
     const char *name; /* for people: "controllers/x.lua" */
     kl_controller_spec *specs;
     size_t n_specs;
-    kl_webhook_spec *hooks; /* `open` gets them under the numbers after the controllers' */
+    kl_webhook_spec *hooks; /* `open` numbers them after the controllers */
     size_t n_hooks;
     const kl_value *metrics; /* its metrics (metrics/custom.h), or NULL */
     const kl_value *crds;    /* its CustomResourceDefinitions, a list; or NULL */

@@ -72,7 +72,7 @@ static void log_failure(kl_run *r, kl_time next)
             r->outcome.traceback ? r->outcome.traceback : "");
 }
 
-/* A script that requeues its key at once, for ever, would use a core: the minimum is the base of client-go's
+/* A script that requeues its key at once, forever, would use a core: the minimum is the base of client-go's
  * backoff. */
 #define AGAIN_SOONEST KL_MILLISECONDS(5)
 

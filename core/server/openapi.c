@@ -2,7 +2,7 @@
  * client may cache it. core/openapi makes the documents.
  *
  * The index gives the URL of each document with a hash of its contents. A client that requests this hash may
- * cache the answer for ever; a request with an old hash is redirected to the new one. */
+ * cache the answer forever; a request with an old hash is redirected to the new one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

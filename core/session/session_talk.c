@@ -203,7 +203,7 @@ static kl_status send_end_of_input(kl_session *s, kl_err *err)
         return KL_OK;
     if (strcmp(s->talk.upgrade.protocol, KL__CHANNEL_V5))
         return kl_fail(err, KL_EREJECTED,
-            "%s cannot signal the end of standard input, so the command would wait for ever: v5 needs "
+            "%s cannot signal the end of standard input, so the command would wait forever: v5 needs "
             "Kubernetes 1.30; otherwise tell the command how much to read",
             s->talk.upgrade.protocol);
     return send_message(s, KL__CHANNEL_CLOSE, &input, 1, err);

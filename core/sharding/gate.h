@@ -5,7 +5,7 @@
  * A controller whose caches hold only some namespaces sets them (cover): keys of others do not run either,
  * even if the claims own them.
  *
- * Any thread unless said otherwise; never waits. */
+ * Any thread unless stated otherwise; never waits. */
 #ifndef KL_SHARDING_GATE_H
 #define KL_SHARDING_GATE_H
 

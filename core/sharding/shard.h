@@ -87,7 +87,7 @@ typedef struct kl_shard_request {
 } kl_shard_request;
 
 #define KL_SHARD_STARTED 1u /* we are a member: workers may start */
-#define KL_SHARD_STOPPED 2u /* we are no member any more: runs must end, then JOINED */
+#define KL_SHARD_STOPPED 2u /* this replica is not a member any more: runs must end, then JOINED */
 #define KL_SHARD_CHANGED                                                                                     \
     4u /* new claims: kl_shard_claims; when they are in force and no unwanted key runs: DRAINED */
 #define KL_SHARD_GONE 8u     /* after LEAVE: the lease was released, or could not be */

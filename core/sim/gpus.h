@@ -27,10 +27,10 @@ typedef struct kl_gpu_kind {
     uint64_t models; /* those that will do; 0: all */
     size_t n;        /* GPUs; 0: none */
     int milli;       /* of each: KL_GPU, or less of a single one */
-    double share;    /* of all pods: what the measure weighs it by */
+    double share;    /* of all pods: its weight in the measure */
 } kl_gpu_kind;
 
-/* What a node is for a kind. */
+/* How a node serves a kind. */
 typedef struct kl_gpu_fit {
     double fragments, after; /* of the node, in thousandths: now, and with the pod */
     int64_t gpu_left;        /* of all GPUs of the node, in thousandths */

@@ -8,7 +8,7 @@
  * leaves when its count falls to zero under the lock; the common count-down (from above one) takes no
  * lock. Dead containers wait on a stack of their own, so deep values need no deep C stack; of a giant only
  * a part goes at once, and later deaths take the rest along, so that no thread stops for it. Hashes are
- * seeded per process: nobody in a cluster can choose contents that collide. */
+ * seeded per process: contents of a cluster cannot be chosen to collide. */
 #include "value/intern.h"
 
 #include <assert.h>

@@ -25,8 +25,8 @@ bool kl_projection_equal(const kl_projection *a, const kl_projection *b); /* NUL
 /* Whether the value at these keys is kept. */
 bool kl_projection_keeps(const kl_projection *p, const char *const *keys, size_t n);
 
-/* The projection for the Status of a watch's ERROR event, which is no object of the kind: p when it keeps the
- * code, otherwise NULL, which keeps everything. */
+/* The projection for the Status of a watch's ERROR event, which is not an object of the kind: p when it keeps
+ * the code, otherwise NULL, which keeps everything. */
 const kl_projection *kl_projection_of_errors(const kl_projection *p);
 
 /* Whether p keeps all of v. */

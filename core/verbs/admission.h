@@ -9,7 +9,7 @@
  *
  * An answer is valid only for the same request: if the stored object changed meanwhile, the webhook is called
  * again, as in kube-apiserver's retries. The record also keeps the time, uid and name of the first run, so
- * that these stay the same. All functions under the server's lock unless said otherwise. */
+ * that these stay the same. All functions under the server's lock unless stated otherwise. */
 #ifndef KL_VERBS_ADMISSION_H
 #define KL_VERBS_ADMISSION_H
 

@@ -14,7 +14,7 @@ KL_NODISCARD kl_status kl_conversion_parse(const char *text, size_t n, const kl_
 /* The review that answers it. The decision: {"converted": [objects]}, or {"message": text} with the reason of
  * a failure. */
 void kl_conversion_reply(const kl_value *request, const kl_value *decision, kl_buf *out);
-/* The patch of the definition `name`: `where` is the clientConfig but for the CA, `ca` PEM text or NULL.
+/* The patch of the definition `name`: `where` is the clientConfig without the CA, `ca` PEM text or NULL.
  * where NULL: removes the conversion webhook. A new reference. */
 const kl_value *kl_conversion_config(const char *name, const kl_value *where, const char *ca);
 

@@ -41,7 +41,7 @@ size_t kl_webhook_kind_split(const char *word, const char **subresource);
 void kl_webhook_client(kl_builder *b, const kl_value *where, const char *ca);
 
 typedef kl_status kl_webhook_resolve_fn(void *arg, const char *kind, const kl_resource **out, kl_err *err);
-/* `where` is the clientConfig but for the CA; `ca` PEM text or NULL. A new reference. Fails when a kind
+/* `where` is the clientConfig without the CA; `ca` PEM text or NULL. A new reference. Fails when a kind
  * cannot be resolved. */
 KL_NODISCARD kl_status kl_webhook_config(const kl_webhook_spec *s, const kl_value *where, const char *ca,
     kl_webhook_resolve_fn *resolve, void *arg, const kl_value **out, kl_err *err);

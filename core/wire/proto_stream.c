@@ -162,7 +162,7 @@ static kl_status about(const kl__proto_stream *s, kl_status st, const char *p, s
     char who[600];
     if (st == KL_ESYNTAX) {
         describe(s, p, n, who, sizeof who);
-        kl_err_prefix(err, "%s, which begins at byte %llu", who, (unsigned long long)s->part_at);
+        kl_err_prefix(err, "%s, which starts at byte %llu", who, (unsigned long long)s->part_at);
     }
     return st;
 }

@@ -343,7 +343,7 @@ static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
     kl_value_unref(guide);
     if (st) {
         describe(s, p, n, who, sizeof who);
-        kl_err_prefix(err, "%s, which begins at byte %llu", who, (unsigned long long)s->part_at);
+        kl_err_prefix(err, "%s, which starts at byte %llu", who, (unsigned long long)s->part_at);
         return st;
     }
     if (s->list)

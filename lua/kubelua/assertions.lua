@@ -77,11 +77,11 @@ end
 function checks.matches(a)
   local pattern, text, init, exact = a[1], a[2], a[3], a[4]
   if type(text) ~= "string" then
-    return false, ("expected a text that matches %q, got %s"):format(pattern, plain.text(text)), ""
+    return false, ("expected a string that matches %q, got %s"):format(pattern, plain.text(text)), ""
   end
   return text:find(pattern, init or 1, exact) ~= nil,
-    ("expected a text that matches %q\n     got %q"):format(pattern, text),
-    ("expected a text that does not match %q\n     got %q"):format(pattern, text)
+    ("expected a string that matches %q\n     got %q"):format(pattern, text),
+    ("expected a string that does not match %q\n     got %q"):format(pattern, text)
 end
 checks.match = checks.matches
 

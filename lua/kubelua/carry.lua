@@ -60,7 +60,7 @@ local function text_of(self, fn, where)
     local last = token.type == "function" and token.line == info.linedefined and end_of(list, i)
     if last and last.line == info.lastlinedefined then
       if found then
-        self:fail("%s: two functions begin on line %d of %s; give each a line of its own", where,
+        self:fail("%s: two functions start on line %d of %s; give each its own line", where,
           info.linedefined, info.short_src)
       end
       local at, own = i + 1, false
@@ -115,7 +115,8 @@ function Carried:expression(x, where, path, seen)
   local at = path == "" and where or ("%s (%s)"):format(where, path)
   if kind == "function" then return self:fn(x, at) end
   if kind ~= "table" or getmetatable(x) ~= nil then
-    self:fail("%s is %s; only texts, numbers, booleans, tables of them, functions and modules can be copied",
+    self:fail("%s is %s; only strings, numbers, booleans, tables of them, functions and modules can be \z
+      copied",
       at, kind == "table" and "a table with a metatable" or "a " .. kind)
   end
   if seen[x] then self:fail("%s is a table inside itself", at) end

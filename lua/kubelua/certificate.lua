@@ -255,7 +255,7 @@ local function look(self)
   end
   if self.clock() - self.started >= ISSUED_WITHIN then
     local trouble = self.informer:stats().message
-    failed(self, problem(self, "timeout", "nobody approved and signed the request within %s%s",
+    failed(self, problem(self, "timeout", "the request was not approved and signed within %s%s",
       core.format_duration(ISSUED_WITHIN),
       trouble and "; watching it failed: " .. trouble or ""))
   end
@@ -301,7 +301,7 @@ function Manager:poll()
 end
 
 --- Takes each step when it is due, until the time is over or m:stop() was called.
----@param timeout kubelua.Duration?  for ever when absent
+---@param timeout kubelua.Duration?  forever when absent
 function Manager:run(timeout)
   local deadline = timeout and core.monotonic() + core.duration(timeout) or math.huge
   self.stopping = false

@@ -109,7 +109,7 @@ function M.http(self, x)
     end
     M.keys(self, where, rule, { "url", "reads" })
     local reads = type(rule.reads) == "string" and { rule.reads } or rule.reads or {}
-    local why = type(rule.url) ~= "string" and "its url must be a text, got " .. type(rule.url)
+    local why = type(rule.url) ~= "string" and "its url must be a string, got " .. type(rule.url)
       or rule.url:find " " and "a URL has no spaces" or core.http_rule_problem(rule.url)
     if why then fail(self, "%s: %s", where, why) end
     local words = { rule.url }

@@ -53,7 +53,7 @@ function M.problem(c)
     if not KEYS[key] then return ("unknown key '%s'%s"):format(tostring(key), suggest.hint(key, KEYS)) end
   end
   if type(c.type) ~= "string" then
-    return ("type must be a text such as \"Ready\", got %s"):format(type(c.type))
+    return ("type must be a string such as \"Ready\", got %s"):format(type(c.type))
   end
   if #c.type > TYPE_MAX or not is_type(c.type) then
     return ("type must be a word such as \"Ready\" or \"example.com/Synced\", got %q"):format(c.type)
@@ -73,7 +73,7 @@ function M.problem(c)
       as_reason(reason))
   end
   if c.message ~= nil and type(c.message) ~= "string" then
-    return ("message of %s must be a text, got %s"):format(c.type, type(c.message))
+    return ("message of %s must be a string, got %s"):format(c.type, type(c.message))
   end
   if c.message and #c.message > MESSAGE_MAX then
     return ("message of %s may have at most %d characters, got %d"):format(c.type, MESSAGE_MAX, #c.message)

@@ -97,7 +97,7 @@ end
 
 local function check_name(name)
   if type(name) ~= "string" then
-    core.blame(("kube.controller: name must be a text, got %s"):format(type(name)))
+    core.blame(("kube.controller: name must be a string, got %s"):format(type(name)))
   end
   if #name > 63 or not name:find "^[a-z0-9][-a-z0-9]*$" or name:find "-$" then
     core.blame(("controller %q: a name has lower case letters, digits and -, starts and ends with a \z
@@ -136,7 +136,7 @@ local function check_namespaces(self, where, list)
   checks.keys(self, where, list, {}, true)
   local out, seen = {}, {}
   for i, ns in ipairs(list) do
-    local why = type(ns) ~= "string" and "a name is a text, got " .. type(ns)
+    local why = type(ns) ~= "string" and "a name is a string, got " .. type(ns)
       or core.name_problem("dns1123_label", ns)
     if why then fail(self, "%s[%d]: %s", where, i, why) end
     if not seen[ns] then out[#out + 1] = ns end
@@ -211,7 +211,7 @@ local function check_when(self, where, when)
       out.fn = number(self, word)
       return out
     end
-    if type(word) ~= "string" then fail(self, "%s[%d] must be a text, got %s", where, i, type(word)) end
+    if type(word) ~= "string" then fail(self, "%s[%d] must be a string, got %s", where, i, type(word)) end
     local known = false
     for _, w in ipairs(WORDS) do known = known or w == word end
     if not known and not is_path(word) then
@@ -513,7 +513,7 @@ end
 -- ---------------------------------------------------------------- the whole
 
 local function check_finalizer(self, name)
-  local why = type(name) ~= "string" and "it must be a text, got " .. type(name) or not name:find "/"
+  local why = type(name) ~= "string" and "it must be a string, got " .. type(name) or not name:find "/"
     and "it must have a domain: \"example.com/" .. name .. "\""
     or core.name_problem("qualified", name)
   if why then fail(self, "finalizer: %s", why) end

@@ -20,7 +20,7 @@ local M = {}
 ---@field ignore_daemonsets boolean?     leave pods of daemon sets where they are: their controller would bring them back
 ---@field delete_emptydir_data boolean?  pods with emptyDir volumes, whose data is lost, too
 ---@field grace integer?                 seconds for each pod to end; its own when absent
----@field timeout kubelua.Duration?      of the whole; for ever when absent
+---@field timeout kubelua.Duration?      of the whole; forever when absent
 ---@field pod_labels kubelua.LabelSelector?  only these pods
 ---@field disable_eviction boolean?      delete, past all budgets
 ---@field skip_wait_for_delete integer?  do not wait for pods whose deletion began this many seconds ago

@@ -125,10 +125,10 @@ function M.extract(o, manager, subresource)
   if type(object) ~= "userdata" or not core.is_view(object) then
     core.blame(("kube.extract: expected an object, got %s"):format(type(o)))
   elseif type(manager) ~= "string" or manager == "" then
-    core.blame(("kube.extract: the field manager must be a text that is not empty, got %s"):format(
+    core.blame(("kube.extract: the field manager must be a string that is not empty, got %s"):format(
       manager == "" and '""' or type(manager)))
   elseif subresource ~= nil and type(subresource) ~= "string" then
-    core.blame(("kube.extract: the subresource must be a text such as \"status\", got %s"):format(
+    core.blame(("kube.extract: the subresource must be a string such as \"status\", got %s"):format(
       type(subresource)))
   end
   if type(object "metadata.name") ~= "string" then

@@ -58,7 +58,7 @@ local function bare(x) return core.unsealed(x) or x end
 
 local function scalar(what, where, x)
   if type(x) ~= "string" and type(x) ~= "number" and type(x) ~= "boolean" then
-    core.blame(("%s: %s must be a text, a number or a boolean, got %s"):format(what, where, type(x)))
+    core.blame(("%s: %s must be a string, a number or a boolean, got %s"):format(what, where, type(x)))
   end
   return tostring(x)
 end
@@ -170,7 +170,7 @@ function M.op(what, method, url, opts)
     core.blame(("%s: the method must be a word such as \"GET\", got %s"):format(what, tostring(method)))
   end
   if type(url) ~= "string" or url == "" then
-    core.blame(("%s: the URL must be a text such as \"https://dns.example.com/v1\", got %s"):format(what,
+    core.blame(("%s: the URL must be a string such as \"https://dns.example.com/v1\", got %s"):format(what,
       type(url)))
   end
   opts = check(what, opts)

@@ -366,7 +366,7 @@ end
 
 --- Waits until the stores hold what there is. false, and what is missing, when the time is over. Handlers
 --- do not run meanwhile.
----@param timeout kubelua.Duration?  for ever when absent
+---@param timeout kubelua.Duration?  forever when absent
 ---@return boolean synced, string? why
 function Informers:wait_synced(timeout)
   open(self, "f:wait_synced")
@@ -427,7 +427,7 @@ function Informers:poll()
 end
 
 --- Runs handlers when events arrive, until the time is over or a handler calls f:stop().
----@param timeout kubelua.Duration?  for ever when absent
+---@param timeout kubelua.Duration?  forever when absent
 function Informers:run(timeout)
   local deadline = timeout and core.monotonic() + core.duration(timeout) or math.huge
   open(self, "f:run")

@@ -200,7 +200,7 @@ local function safe_turn(self)
 end
 
 --- Runs the pending work of the program's own thread: handlers of its informers, and on_change. If there is
---- none, it waits for some, at most `timeout` (for ever when absent). Raises the errors of handlers.
+--- none, it waits for some, at most `timeout` (forever when absent). Raises the errors of handlers.
 ---@param timeout kubelua.Duration?
 ---@return integer count  how much there was; 0 when the time is over
 function Manager:step(timeout)
@@ -220,7 +220,7 @@ end
 function Manager:fd() return self.bell:fd() end
 
 --- Steps until the time is over, or a handler calls m:stop().
----@param timeout kubelua.Duration?  for ever when absent
+---@param timeout kubelua.Duration?  forever when absent
 function Manager:run(timeout)
   local deadline = timeout and core.monotonic() + core.duration(timeout) or math.huge
   while not self.stopped do

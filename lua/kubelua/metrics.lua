@@ -65,7 +65,7 @@ local function check_name(d)
   end
   for _, prefix in ipairs(OURS) do
     if d.name:sub(1, #prefix) == prefix then
-      fail(d, "names that begin with %s are reserved for kubelua", prefix)
+      fail(d, "names that start with %s are reserved for kubelua", prefix)
     end
   end
   if declared[d.name] and not program then
@@ -215,7 +215,7 @@ local function labels_of(d, method, labels)
     end
     local kind = type(value)
     if kind ~= "string" and kind ~= "number" and kind ~= "boolean" then
-      fail(d, "%s: the label %s must be a text, a number or a boolean, got %s", method, name, kind)
+      fail(d, "%s: the label %s must be a string, a number or a boolean, got %s", method, name, kind)
     end
     texts = texts or {}
     texts[name] = tostring(value)

@@ -26,7 +26,7 @@ local ALLOWS = {
 local A = {
   integer = "an integer", path = "a path, or false for none", index = "a name or a table { name = value }",
   value = "a string or a list of strings",
-  input = "a string or a function that returns strings", handler = "a function or a text",
+  input = "a string or a function that returns strings", handler = "a function or a string",
 }
 
 --- Checks `options` against `known`, which maps each name to a word of ALLOWS. nil passes as an empty table.

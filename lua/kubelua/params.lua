@@ -59,7 +59,7 @@ local function check_rule(self, where, rule)
     fail(self, "%s.enum must be a list of the values that it may have", where)
   end
   if rule.doc ~= nil and type(rule.doc) ~= "string" then
-    fail(self, "%s.doc must be a text, got %s", where, type(rule.doc))
+    fail(self, "%s.doc must be a string, got %s", where, type(rule.doc))
   end
   checks.boolean(self, where .. ".optional", rule.optional)
   if rule.type == "secret" and (rule.default ~= nil or rule.enum ~= nil) then

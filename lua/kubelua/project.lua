@@ -293,7 +293,7 @@ local BODIES = {
 function M.body(kind) return BODIES[kind] and ",\n      " .. BODIES[kind] or "" end
 
 local function commands(name, custom)
-  local lines = { { "check %s.lua", "what it does, or where it fails" }, { "test", "its tests" },
+  local lines = { { "check %s.lua", "its actions, or its failures" }, { "test", "its tests" },
     { custom and "dev %s.lua --crds crds" or "dev %s.lua",
       "runs it without a cluster; edit and save while it runs" },
     { "run %s.lua", "on the cluster of your kubeconfig" } }

@@ -322,7 +322,7 @@ function M.read_all(sources, resources, add, unknown, clock)
   local all = budget.within(function()
     for _, t in ipairs(sources) do
       local list, wrong = tree.of(t.text)
-      if not list then unknown(t.path, wrong, "this and the rest cannot be parsed") end
+      if not list then unknown(t.path, wrong, "the rest from here cannot be parsed") end
       texts[#texts + 1] = { path = t.path, list = list or {} }
     end
   end, clock)

@@ -50,14 +50,14 @@ local MATCH = { Exact = true, NotOlderThan = true }
 
 local function check_kind(what, kind)
   if type(kind) ~= "string" or kind == "" then
-    core.blame(("%s: the kind must be a text such as \"v1/Pod\" or \"apps/v1/Deployment\", got %s"):format(
+    core.blame(("%s: the kind must be a string such as \"v1/Pod\" or \"apps/v1/Deployment\", got %s"):format(
       what, type(kind)))
   end
 end
 
 local function check_name(what, word, name)
   if type(name) ~= "string" or name == "" then
-    core.blame(("%s: the %s must be a text that is not empty, got %s"):format(what, word,
+    core.blame(("%s: the %s must be a string that is not empty, got %s"):format(what, word,
       name == "" and "\"\"" or type(name)))
   end
 end
@@ -107,7 +107,8 @@ function M.fields(x)
   local terms = {}
   for field, value in pairs(x) do
     if type(field) ~= "string" or not PLAIN[type(value)] then
-      local why = [[a field selector has texts by path, such as { ["metadata.name"] = "a" }: '%s' is a %s]]
+      local why = [[a field selector maps paths to strings, such as { ["metadata.name"] = "a" }: ]]
+        .. "'%s' is a %s"
       core.blame(why:format(tostring(field), type(value)))
     end
     terms[#terms + 1] = field .. "=" .. tostring(value):gsub("[\\,=]", "\\%0")
@@ -116,7 +117,7 @@ function M.fields(x)
   if #terms > 0 then return table.concat(terms, ",") end
 end
 
-local TERM = "'%s' must be a text, a list of texts, true (any value), false (none) or { ne = ... }"
+local TERM = "'%s' must be a string, a list of strings, true (any value), false (none) or { ne = ... }"
 
 local function is_texts(x)
   if type(x) ~= "table" or #x == 0 then return false end

@@ -121,7 +121,7 @@ end
 
 local function text(t, key, what)
   if type(t[key]) ~= "string" or t[key] == "" then
-    error(("%s.%s must be a text, got %s"):format(what, key, type(t[key])), 0)
+    error(("%s.%s must be a string, got %s"):format(what, key, type(t[key])), 0)
   end
 end
 

@@ -29,7 +29,7 @@ function M.format(what, fmt, ...)
   local n = select("#", ...)
   if n == 0 then return tostring(fmt) end
   if type(fmt) ~= "string" then
-    core.blame(("%s: the format must be a text, got %s"):format(what, type(fmt)))
+    core.blame(("%s: the format must be a string, got %s"):format(what, type(fmt)))
   end
   local args = { ... }
   for i = 1, n do

@@ -80,13 +80,13 @@ local function check_cron(self, x)
   if x == nil then return end
   if type(x) == "string" then x = { x } end
   if type(x) ~= "table" or #x == 0 then
-    fail(self, "cron must be a text such as \"0 3 * * *\" or a list of them, got %s", type(x))
+    fail(self, "cron must be a string such as \"0 3 * * *\" or a list of them, got %s", type(x))
   end
   checks.keys(self, "cron", x, {}, true)
   self.cron = {}
   for i, text in ipairs(x) do
     if type(text) ~= "string" then
-      fail(self, "cron[%d] must be a text such as \"0 3 * * *\", got %s", i, type(text))
+      fail(self, "cron[%d] must be a string such as \"0 3 * * *\", got %s", i, type(text))
     end
     local why = core.cron_problem(text)
     if why then fail(self, "%s", why) end
@@ -98,7 +98,7 @@ local function check_leader(self, x)
   if x == nil then return end
   if x ~= true and x ~= false and x ~= "own" then
     fail(self, "leader must be true (runs where the process leads), false (runs in every replica) or \z
-      \"own\" (a lease of its own), got %s", tostring(x))
+      \"own\" (its own lease), got %s", tostring(x))
   end
   self.leader = x == true and "manager" or x == false and "none" or "own"
 end
@@ -200,7 +200,7 @@ end
 --- Their lines in the text of `kubelua check`; line(word, text).
 function M.describe_budgets(c, line)
   if c.cpu then line("cpu", ("%gs between two waits"):format(c.cpu)) end
-  if c.isolate then line("isolate", "in processes of its own") end
+  if c.isolate then line("isolate", "in its own processes") end
   if c.memory then line("memory", ("%d bytes per worker"):format(c.memory)) end
 end
 
@@ -224,7 +224,7 @@ function M.describe(c, line)
   for _, text in ipairs(c.cron or {}) do line("cron", text) end
   if c.leader then
     line("leader", ({ manager = "with the process", none = "runs in every replica",
-      own = "a lease of its own" })[c.leader])
+      own = "its own lease" })[c.leader])
   end
   if c.shard then
     line("shard", ({ key = "by key", namespace = "by namespace", never = "not sharded" })[c.shard]

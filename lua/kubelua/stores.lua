@@ -179,7 +179,7 @@ Indexer.__len = Store.len
 ---@param by string|fun(o: kubelua.view): ...
 function Indexer:add_index(name, by)
   if type(name) ~= "string" or name == "" then
-    core.blame("indexer:add_index: the name must be a text that is not empty")
+    core.blame("indexer:add_index: the name must be a string that is not empty")
   end
   local informer = self.informer
   if informer.paths[name] or informer.indexes[name] or name == "namespace" then

@@ -73,7 +73,7 @@ local HASH_LENGTH = 10
 -- Of the value as JSON: more than an object of the API server may be, and 0.5 s.
 local HASH_MOST = 4 * 1024 * 1024
 
---- A hash for use in names: ten letters and digits, the same for equal values on every machine and for ever.
+--- A hash for use in names: ten letters and digits, the same for equal values on every machine and forever.
 --- Other values almost certainly have another one. Not for secrets.
 ---@param x any
 ---@return string

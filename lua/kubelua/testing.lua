@@ -21,7 +21,7 @@ local suggest = require "kubelua.suggest"
 
 local M = {}
 
--- A Thursday. Tests that print dates print the same ones for ever.
+-- A Thursday. Tests that print dates print the same ones forever.
 local EPOCH = "2026-01-01T00:00:00Z"
 -- The test's own client: faults do not meet it.
 local AGENT = "kubelua-testing"
@@ -248,7 +248,7 @@ end
 
 local function missing(t)
   for _, c in ipairs(t.stage:controllers()) do
-    -- a stand-in for kinds that nobody has waits for ever
+    -- a stand-in for kinds that nobody has waits forever
     if c.state == "parked" and not c.name:find "^simulate%-" then
       local remedy = c.message:find "has no" and '; give its definition with crds = "DIR"' or ""
       core.blame(("kube.testing.start: controller %q waits: %s%s (parked = true if that is intended)"):format(

@@ -304,7 +304,7 @@ function Resource.__call(proxy, namespace)
     core.blame(("%s: %s is cluster-scoped and takes no namespace"):format(what, self.resource.kind))
   end
   if type(namespace) ~= "string" or namespace == "" then
-    core.blame(("%s: the namespace must be a text that is not empty, got %s"):format(what,
+    core.blame(("%s: the namespace must be a string that is not empty, got %s"):format(what,
       namespace == "" and '""' or type(namespace)))
   end
   return new_resource(with(self, { namespace = namespace }))
@@ -449,7 +449,7 @@ local function builder(library, group, what, type_name, resource)
     end
     for word, value in pairs { name = name or false, namespace = namespace } do
       if type(value) ~= "string" or value == "" then
-        core.blame(("%s: the %s must be a text that is not empty, got %s"):format(what, word,
+        core.blame(("%s: the %s must be a string that is not empty, got %s"):format(what, word,
           value == "" and '""' or tostring(value)))
       end
     end

@@ -81,7 +81,7 @@ end
 function M.bind(self, what, pod, node, opts)
   local namespace, name, _, o = target(what, "v1/Pod", pod)
   if type(node) ~= "string" or node == "" then
-    core.blame(("%s: the node must be a text that is not empty, got %s"):format(what, type(node)))
+    core.blame(("%s: the node must be a string that is not empty, got %s"):format(what, type(node)))
   end
   opts = options.check(what, opts, BIND)
   self.send {

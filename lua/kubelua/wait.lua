@@ -60,8 +60,8 @@ end
 function M.condition(what, condition)
   if type(condition) == "function" then return condition, "the function's condition" end
   if type(condition) ~= "string" or condition == "" then
-    core.blame(('%s: the condition must be a function or a text such as "Ready", "status.phase=Running" or \z
-      "deleted", got %s')
+    core.blame(('%s: the condition must be a function or a string such as "Ready", "status.phase=Running" \z
+      or "deleted", got %s')
       :format(what, type(condition) == "string" and '""' or type(condition)))
   end
   local word = condition:lower()

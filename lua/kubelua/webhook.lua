@@ -66,7 +66,7 @@ local fail = checks.fail
 
 local function check_name(name)
   if type(name) ~= "string" then
-    core.blame(("kube.webhook: name must be a text, got %s"):format(type(name)))
+    core.blame(("kube.webhook: name must be a string, got %s"):format(type(name)))
   end
   local why = core.name_problem("dns1123_subdomain", name)
   if why then
@@ -83,10 +83,10 @@ end
 
 local function texts(self, key, list)
   if list == nil then return nil end
-  if type(list) ~= "table" then fail(self, "%s must be a list of texts, got %s", key, type(list)) end
+  if type(list) ~= "table" then fail(self, "%s must be a list of strings, got %s", key, type(list)) end
   for i, x in pairs(list) do
     if math.type(i) ~= "integer" or type(x) ~= "string" then
-      fail(self, "%s must be a list of texts, got %s in it", key, tostring(x))
+      fail(self, "%s must be a list of strings, got %s in it", key, tostring(x))
     end
   end
   return list
@@ -195,7 +195,7 @@ local function check_conditions(self, list)
     if type(c) ~= "table" then fail(self, "%s must be { name, expression }, got %s", where, type(c)) end
     checks.keys(self, where, c, { "name", "expression" })
     if type(c.name) ~= "string" or type(c.expression) ~= "string" then
-      fail(self, "%s needs name and expression, both texts", where)
+      fail(self, "%s needs name and expression, both strings", where)
     end
   end
   return list

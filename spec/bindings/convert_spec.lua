@@ -132,7 +132,7 @@ describe("kube.array and kube.object", function()
   end)
 
   it("leave tables with a metatable alone", function()
-    assert.error_matches(function() kube.array(setmetatable({}, {})) end, "metatable of its own")
+    assert.error_matches(function() kube.array(setmetatable({}, {})) end, "has its own metatable")
   end)
 end)
 

@@ -157,7 +157,7 @@ local tries = {
     )
   end,
   ["locale"] = function() return os.setlocale "km_KH.UTF-8" end,
-  ["joined texts"] = function()
+  ["joined strings"] = function()
     local x = ("x"):rep(8e6)
     return x .. x .. x .. x .. x .. x
   end,
@@ -208,7 +208,7 @@ local EXPECTED = {
   ["bitwise operations"] = "", ["continuation bytes"] = "at its end",
   ["line of arithmetic"] = "attempt to perform arithmetic on a table value",
   ["line of a call"] = "attempt to call a nil value", locale = "setlocale",
-    ["joined texts"] = "not enough memory",
+    ["joined strings"] = "not enough memory",
   ["string as environment"] = "attempt to", ["many fields"] = "compiled",
   ["debug library"] = "debug",
 }
@@ -240,11 +240,11 @@ describe("a bug of the interpreter", function()
     { "coroutines that close", "closing", "wrapped closing" },
     { "an error of arithmetic", "line of arithmetic" },
     { "a corrupt binary chunk", "bytecode", "bytecode of a function" },
-    { "a comparison of texts", "locale", absent = "LC_ALL" },
+    { "a comparison of strings", "locale", absent = "LC_ALL" },
     { "a hook for calls", "plain" },
     { "an error of a call", "line of a call" },
     { "an error in a long chain", "chain", "indexed chain", "nested chain" },
-    { "the length of joined texts", "joined texts" },
+    { "the length of joined strings", "joined strings" },
     { "a coroutine that a hook yielded", "plain" },
     { "the lines of a stripped", "debug library" },
     { "the compiler copies", "plain" },
@@ -253,7 +253,7 @@ describe("a bug of the interpreter", function()
     { "an error in error handling may raise", "error in error handling" },
     { "closing a coroutine may", "message handler" },
     { "the collector frees a weak", "weak metatable", "weak metatable later" },
-    { "an error with a field of a text", "string as environment" },
+    { "an error with a field of a string", "string as environment" },
     { "a panic function", absent = "lua_atpanic" },
     { "a constructor of", "many fields" },
     { "the collector misses", "all weak" },

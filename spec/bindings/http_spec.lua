@@ -45,7 +45,7 @@ describe("kube.http", function()
   it("explains what is wrong with an invalid request", function()
     assert.error_matches(function() kube.http:get(web.url, { jsno = 1 }) end,
       "kube.http:get: unknown option 'jsno'; did you mean 'json'")
-    assert.error_matches(function() kube.http:get() end, "kube.http:get: the URL must be a text")
+    assert.error_matches(function() kube.http:get() end, "kube.http:get: the URL must be a string")
     for _, url in ipairs { "file:///etc/passwd", "http://a b/", web.url .. "/a/../b" } do
       local _, e = kube.try(kube.http.get, kube.http, url)
       assert.equal("invalid", e.kind, url)

@@ -52,7 +52,7 @@ describe("params of a script", function()
     [ [[{ a = { type = "number", min = 2, max = 1 } }]] ] = "params.a: min is 2, and max 1",
     [ [[{ a = { type = "string", enum = {} } }]] ] =
       "params.a.enum must be a list of the values that it may have",
-    [ [[{ a = { type = "string", doc = 1 } }]] ] = "params.a.doc must be a text, got number",
+    [ [[{ a = { type = "string", doc = 1 } }]] ] = "params.a.doc must be a string, got number",
     [ [[{ a = { type = "string", optional = 1 } }]] ] = "params.a.optional must be true or false, got number",
     [ [[{ a = { type = "string", optional = true, default = "x" } }]] ] =
       "params.a: a param with a default is already optional",

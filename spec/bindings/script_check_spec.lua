@@ -124,7 +124,7 @@ describe("kubelua check", function()
       "metadata    v1/Node", "kubelua.dev/x", "8388608 bytes",
       "every       600s", "cron        0 3 * * *", "priority    spec.priority", "serial      a function",
       "1s to 60s, jitter 0.1, gives up after 5 failures",
-      "not waited for", "a lease of its own", "by namespace; caches hold a replica's own namespaces",
+      "not waited for", "its own lease", "by namespace; caches hold a replica's own namespaces",
       "keys that failed run again" } do
       assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
     end
@@ -237,9 +237,9 @@ describe("a script that does not load", function()
     { "that adds to kubelua", 'local kube = require "kubelua"\nkube.mine = 1',
       { "script.lua:2:", "kube.mine: the kubelua table is shared" } },
     { "that reaches around kubelua for its core", 'local core = require "kubelua.core"',
-      { "script.lua:1:", "is not there for scripts" } },
+      { "script.lua:1:", "is not available to scripts" } },
     { "that reaches around kubelua for a client", 'local connect = require "kubelua.client".connect',
-      { "script.lua:1:", "is not there for scripts" } },
+      { "script.lua:1:", "is not available to scripts" } },
     { "that reads a misspelt kubelua", 'local kube = require "kubelua"\nreturn kube.controler {}',
       { "script.lua:2:", "controller" } },
     { "that requires what is not there", 'require "helper"',
@@ -447,7 +447,7 @@ describe("a spec", function()
     { "with an empty when", 'when = {}', { "when is empty" } },
     { "with a misspelt word in when", 'when = { "label" }',
       { "when: 'label' is neither a path", "did you mean 'labels'?" } },
-    { "with a number in when", 'when = { 1 }', { "when[1] must be a text, got number" } },
+    { "with a number in when", 'when = { 1 }', { "when[1] must be a string, got number" } },
     { "with a broken path in when", 'when = { "spec[" }', { "when: ", "spec[" } },
     { "with indexes as a list of paths", 'indexes = "spec.x"', { "indexes must be a table" } },
     { "with an index that is a number", 'indexes = { a = 1 }', { "index a must be a path", "got number" } },
@@ -587,7 +587,7 @@ describe("a spec", function()
     { "with every in milliseconds", 'every = "50ms"',
       { "every must be at least one second", "requeue_after" } },
     { "with a broken cron", 'cron = "0 25 * * *"', { "'25' is not a valid hour" } },
-    { "with a cron in a list that is a number", 'cron = { 3 }', { "cron[1] must be a text" } },
+    { "with a cron in a list that is a number", 'cron = { 3 }', { "cron[1] must be a string" } },
     { "with a priority beyond the most", 'priority = 50',
       { "priority must be a whole number from -49 to 49, got 50" } },
     { "with a priority of a broken path", 'priority = "spec["', { "priority: ", "spec[" } },
@@ -625,7 +625,7 @@ describe("a spec", function()
   local whole = {
     { "that is a text", 'kube.controller "x"', { "kube.controller takes a table, got string" } },
     { "without a name", 'kube.controller { resource = "v1/Pod", reconcile = print }',
-      { "name must be a text, got nil" } },
+      { "name must be a string, got nil" } },
     { "with a name in capitals", 'kube.controller { name = "Sync", resource = "v1/Pod", reconcile = print }',
       { 'controller "Sync": a name has lower case letters' } },
     { "with a name that ends in a dash",

@@ -89,7 +89,7 @@ describe("streams of a client of the embedded API server", function()
       { "option 'stdin' must be a boolean, got string", c.exec_stream, c, "p", { "a" }, { stdin = "x" } },
       { "a command must be a list of words", c.exec_stream, c, "p", "ls -l" },
       { "the pod has no metadata.name", c.attach, c, { metadata = {} } },
-      { "the name must be a text that is not empty", c.attach, c, "" },
+      { "the name must be a string that is not empty", c.attach, c, "" },
       { "a port must be a number from 1 to 65535", c.port_stream, c, "p", 0 },
       { "a port must be a number from 1 to 65535", c.port_stream, c, "p", 8.5 },
       { "unknown option 'adress'; did you mean 'address'", c.port_forward, c, "p", 80, { adress = "x" } },

@@ -167,7 +167,7 @@ describe("a case of moved pods", function()
     w, on = world()
     w.nodes[2].spec = { unschedulable = true }
     there = eviction.judge({ on[1] }, SETTINGS, w)
-    assert.same({ "room", "no other node takes it" }, { there[1].name, there[1].why })
+    assert.same({ "room", "no other node fits" }, { there[1].name, there[1].why })
   end)
 end)
 

@@ -170,7 +170,7 @@ describe("the demo's agents", function()
     assert.same(cluster.touch(metric, NOW, 7), cluster.touch(metric, NOW, 7))
   end)
 
-  it("report a node as the sum of its parts, never negative, for ever", function()
+  it("report a node as the sum of its parts, never negative, forever", function()
     for tick = 0, 2000, 97 do
       local status = cluster.touch(metric, NOW, tick)
       local sum = kube.qty(status.nodeMetric.systemUsage.resources.cpu):milli()

@@ -147,7 +147,7 @@ describe("a changed quota", function()
       return topology.update(w, object("leaf", "8", "20", leaf, { guaranteed = '{"cpu":2}' }))
     end
     assert.is_true(try(8))
-    refused("nothing above it guarantees", try(7))
+    refused("no ancestor guarantees", try(7))
   end)
 end)
 

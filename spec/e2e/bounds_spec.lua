@@ -49,7 +49,7 @@ local WAYS = {
   { "wide-recursion", "local function f(...) return f(1, ...) + 1 end f()", DEEP },
   { "bytes", "return LONG:rep(100):byte(1, -1)", "string slice too long", "string.byte" },
   { "codepoints", "return utf8.codepoint(LONG:rep(100), 1, -1)", "string slice too long" },
-  { "quoted", "return ('%q'):format(('\\1'):rep(2000000))", "a text that %q quotes has at most 1 MiB",
+  { "quoted", "return ('%q'):format(('\\1'):rep(2000000))", "a string quoted by %q may have at most 1 MiB",
     "string.format" },
   { "collisions", "local t, n = {}, (1 << 17) - 1 for i = 1, (1 << 16) + 1 do t[i * n] = i end", COLLIDE },
   { "collisions-of-floats", "local t = {} for i = 1, 1 << 16 do t[1.5 + i * 2^-51] = i end", COLLIDE },

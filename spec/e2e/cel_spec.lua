@@ -39,7 +39,7 @@ local SPEC = object({
         message = "ports stay" }) } },
   once = { type = "string", maxLength = 20, ["x-kubernetes-validations"] = rules(
     { rule = "!oldSelf.hasValue() || self == oldSelf.value()", optionalOldSelf = true,
-      message = "once is for ever" }) },
+      message = "once is forever" }) },
   ["a-b"] = INTEGER,
   old = { type = "string", maxLength = 20, ["x-kubernetes-validations"] = rules(
     { rule = "self.startsWith('new')", message = "old must begin with new" }) },
@@ -187,7 +187,7 @@ servers.each(function(name, start)
     it("compare an object with its old state: update, patch, apply and status", function()
       local function patch(spec) return api:patch("merge", path .. "/good", { spec = spec }) end
       refused(patch { secret = "t" }, "FieldValueForbidden spec.secret: Forbidden: secret is immutable")
-      refused(patch { once = "y" }, 'FieldValueInvalid spec.once: Invalid value: "string": once is for ever')
+      refused(patch { once = "y" }, 'FieldValueInvalid spec.once: Invalid value: "string": once is forever')
       refused(patch { ports = { { name = "b", port = 9 }, { name = "a", port = 2 } } },
         'FieldValueInvalid spec.ports[1]: Invalid value: "object": ports stay')
       local o = api:get(path .. "/good").body

@@ -91,7 +91,7 @@ describe("a file to load", function()
     { "a list that is cut in its first item", '{"kind":"List","apiVersion":"v1","items":[{"metadata"',
       ":%d+:%d+: " },
     { "a wrong item in the second document", ('%s\n---\n{"kind":"List","items":[%s,\n{"x":tru}]}'):format(
-      map("a", TYPE), map("b", TYPE)), ":3: list item 2, which begins at byte" },
+      map("a", TYPE), map("b", TYPE)), ":3: list item 2, which starts at byte" },
     { "wrong YAML behind JSON", map("a", TYPE) .. "\n\n---\n\nkind: x\n- y\n", ":6:1: " },
   }
   for _, fault in ipairs(FAULTS) do

@@ -72,9 +72,9 @@ describe("what a script counts", function()
       ["kube.counter()"] = 'kube.counter takes a table, { name = ..., help = ... }, got nothing',
       [C:format '"a-b"'] = 'counter "a-b": a metric\'s name has letters, digits and _, such as \z
         "dns_records_made_total"',
-      [C:format '"kubelua_x"'] = 'counter "kubelua_x": names that begin with kubelua_ are reserved for \z
+      [C:format '"kubelua_x"'] = 'counter "kubelua_x": names that start with kubelua_ are reserved for \z
         kubelua',
-      [C:format '"rest_client_x"'] = 'counter "rest_client_x": names that begin with rest_client_ are \z
+      [C:format '"rest_client_x"'] = 'counter "rest_client_x": names that start with rest_client_ are \z
         reserved for kubelua',
       [C:format '"x"' .. " " .. C:format '"x"'] =
         'counter "x": it is declared twice; declare it once, in a module that others require',
@@ -119,7 +119,7 @@ describe("what a script counts", function()
         ... })',
       ["c:inc(1, { zone = 'eu', zon = 1 })"] = 'counter "c": inc: there is no label zon; did you mean \z
         \'zone\'?',
-      ["c:inc(1, { zone = {} })"] = 'counter "c": inc: the label zone must be a text, a number or a \z
+      ["c:inc(1, { zone = {} })"] = 'counter "c": inc: the label zone must be a string, a number or a \z
         boolean, got table',
       ["c:inc(-1, { zone = 'eu' })"] =
         'counter "c": inc: a counter only grows, got -1; use kube.gauge for values that go up and down',

@@ -229,8 +229,8 @@ d.commit()
       end
       local from = word .. "/default/given"
       local run = controller.start(server, SCRIPT, "--namespace", "default", "--params", from)
-      run:wait_for_log(30, ("%s: region is %s; what a ConfigMap or a Secret holds are texts"):format(from,
-        type))
+      local why = "%s: region is %s; values of a ConfigMap or a Secret must be strings"
+      run:wait_for_log(30, why:format(from, type))
       controller.finish(run)
     end
     server:stop()

@@ -31,7 +31,8 @@ local REFUSALS = {
   { "raises", HEAD .. "local nothing\nreturn nothing.field\n", 3, "attempt to index a nil value" },
   { "has an unknown key", spec_of "onwer = 1", 2, "controller \"sound\": unknown key 'onwer'; " },
   { "reaches for files", HEAD .. "io.open 'x'\n", 2, "'io' is not available to scripts: scripts do no I/O" },
-  { "calls the API", HEAD .. "return require 'kubelua.client'\n", 2, "is not there for scripts" },
+  { "calls the API", HEAD .. "return require 'kubelua.client'\n", 2,
+    "module \"kubelua.client\" is not available to scripts" },
   { "spends the load's processor time", HEAD .. "while true do end\n", 2,
     "loading takes longer than 2s of processor time", dear = true },
   { "spends the load's memory", HEAD .. "local t, x = {}, ('x'):rep(1e3):rep(1e3) while true do t[#t + 1] \z

@@ -731,7 +731,7 @@ servers.each(function(server_name, start)
         status = "result.status must be a table of status fields, got number",
         apply = "result.apply[1] must be an object, got string",
         force = "result.apply is a list and cannot contain force",
-        kindless = "the object has no kind", delete = "result.delete[1].name must be a text",
+        kindless = "the object has no kind", delete = "result.delete[1].name must be a string",
         event = "result.events[1].type must be Normal or Warning, got Bad",
         object = "reconcile returned an object",
       }

@@ -72,12 +72,12 @@ describe("a secret param", function()
   it("is not a string, and the error says how to use it", function()
     for body, why in pairs {
       ["local _ = 'Bearer ' .. secret 'token'"] = "attempt to concatenate a kubelua.secret value",
-      ["secret('token'):format('%s %s', {})"] = "secret:format: %s number 2 must be a text or a secret, \z
+      ["secret('token'):format('%s %s', {})"] = "secret:format: %s number 2 must be a string or a secret, \z
         got table",
-      ["secret('token'):format('%s %s')"] = "secret:format: %s number 2 must be a text or a secret, got no \z
-        value",
+      ["secret('token'):format('%s %s')"] = "secret:format: %s number 2 must be a string or a secret, got \z
+        no value",
       ["secret('token'):format('x')"] = "secret:format: the text has no %s, where the secret goes",
-      ["secret('token'):format('%s', 'x')"] = "secret:format: more texts than %s",
+      ["secret('token'):format('%s', 'x')"] = "secret:format: more arguments than %s",
       ["secret('token'):format('%d')"] = "secret:format: %s stands for the secret, and %% for a %",
       ["secret('token'):format('100%')"] = "secret:format: %s stands for the secret, and %% for a %",
       ["secret('token').format('x', 'y')"] = "kubelua.secret expected, got string",

@@ -57,7 +57,7 @@ servers.each(function(name, start)
     it("reads, evaluates, prints", function()
       local prompt = ns .. "> $"
       play {
-        { "help\\(\\) tells.*" .. prompt, 'get("cm", "settings").data.colour\r' },
+        { "help\\(\\) lists.*" .. prompt, 'get("cm", "settings").data.colour\r' },
         { "\nblue\r\n.*" .. prompt, "_ .. '!'\r" },
         { "\nblue!\r\n.*" .. prompt, "#'h\u{e9}'\r" },
         { "\n3\r\n.*" .. prompt, 'local x = get("cm", "settings")\r' },

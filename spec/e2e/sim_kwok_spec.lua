@@ -139,7 +139,7 @@ describe("a recording of KWOK", function()
       [change(-1, "patch", "web", "{}")] = "4: durationNanosecond: expected nanoseconds since the first",
       [change(1, "patch", "web", "5")] = "4: template: expected an object",
       [change(1, "patch", "web", "[5]")] = "4: template: ",
-      [change(1, "patch", "gone", "{}")] = "4: there is no v1/Pod default/gone that could be patched",
+      [change(1, "patch", "gone", "{}")] = "4: there is no v1/Pod default/gone to patch",
       [change(1, "create", "p", pod)] = "4: target: expected v1/Pod default/q, which the template is",
       [change(1, "patch", "web", '{"metadata":{"name":"q"}}')] = "4: template: a patch keeps kind and name",
       [change(1, "patch", "web", '{"metadata":{"name":null}}')] = "4: metadata.name: expected a name",

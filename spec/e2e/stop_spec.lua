@@ -1,5 +1,5 @@
 -- stop_spec.lua - the end of `kubelua run`: running keys may finish, no new ones begin, probes fail, and
--- nothing blocks it for ever.
+-- nothing blocks it forever.
 
 local controller = require "support.controller"
 local process = require "support.process"

@@ -418,7 +418,7 @@ servers.each(function(name, start)
         ["c:evict: unknown option 'graze'; did you mean 'grace'"] = function()
           c:evict("a/b", { graze = 1 })
         end,
-        ["c:bind: the node must be a text"] = function() c:bind("a/b") end,
+        ["c:bind: the node must be a string"] = function() c:bind("a/b") end,
         ["c:token: option 'expiration' must be a duration"] = function()
           c:token("a/b", { expiration = true })
         end,

@@ -15,7 +15,7 @@
 #include "script/program.h"
 #include "script/stage.h"
 
-/* Keys that run before something else happens: programs that wake themselves go on for ever. */
+/* Keys that run before something else happens: programs that wake themselves go on forever. */
 #define TURNS 30
 /* What is under way for so long does not end; less than what makes a child hang. */
 #define LONGEST KL_SECONDS(40)

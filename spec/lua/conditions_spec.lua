@@ -109,7 +109,7 @@ describe("conditions", function()
 
   it("explain invalid arguments, with advice", function()
     local cases = {
-      ["type must be a text such as \"Ready\", got nil"] = { status = "True", reason = "A" },
+      ["type must be a string such as \"Ready\", got nil"] = { status = "True", reason = "A" },
       ["type must be a word such as \"Ready\" or \"example.com/Synced\", got \"not ready\""] = {
         type = "not ready", status = "True", reason = "A" },
       ["got \"Ready/\""] = { type = "Ready/", status = "True", reason = "A" },
@@ -127,7 +127,7 @@ describe("conditions", function()
         \"NotThereYet\"?"] = ready("True", "not there yet"),
       ["got \"\""] = ready("True", ""), ["got \"9Lives\""] = ready("True", "9Lives"),
       ["got \"Ends:\""] = ready("True", "Ends:"),
-      ["message of Ready must be a text, got table"] = ready("True", nil, { message = {} }),
+      ["message of Ready must be a string, got table"] = ready("True", nil, { message = {} }),
       ["message of Ready may have at most 32768 characters, got 32769"] = ready("True", nil,
         { message = ("x"):rep(32769) }),
       ["observedGeneration of Ready must be a whole number from 0 on, got -1"] = ready("True", nil,

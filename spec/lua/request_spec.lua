@@ -19,16 +19,16 @@ describe("keys", function()
   end)
 
   it("are rejected if invalid", function()
-    assert.error_matches(function() request.get("c:get", nil, "a") end, "c:get: the kind must be a text")
-    assert.error_matches(function() request.get("c:get", "v1/Pod") end, "the name must be a text")
+    assert.error_matches(function() request.get("c:get", nil, "a") end, "c:get: the kind must be a string")
+    assert.error_matches(function() request.get("c:get", "v1/Pod") end, "the name must be a string")
     assert.error_matches(function()
       request.get("c:get", "v1/Pod", "")
-    end, 'the name must be a text that is not empty, got ""')
+    end, 'the name must be a string that is not empty, got ""')
     assert.error_matches(function() request.get("c:get", "v1/Pod", "a/b/c") end, "neither a name nor")
     assert.error_matches(function() request.get("c:get", "v1/Pod", "a", 5) end, "expected %(kind, name%)")
     assert.error_matches(function()
       request.get("c:get", "v1/Pod", nil, "x")
-    end, "the namespace must be a text")
+    end, "the namespace must be a string")
     assert.error_matches(function() request.get("c:get", "v1/Pod", "a", { x = 1 }) end, "unknown option 'x'")
   end)
 end)
@@ -75,7 +75,7 @@ describe("lists", function()
     for _, odd in ipairs { { a = {} }, { a = print }, { "a=b" } } do
       local ok, why = pcall(request.fields, odd)
       assert.is_false(ok)
-      assert.matches("a field selector has texts by path, such as", why)
+      assert.matches("a field selector maps paths to strings, such as", why)
     end
   end)
 
@@ -86,8 +86,8 @@ describe("lists", function()
     table.sort(terms, function(s, t) return s[1] < t[1] end)
     assert.same({ { "a", "=", "x" }, { "b", "in", "x", "y" }, { "c", "exists" }, { "d", "!" },
       { "e", "!=", "x" }, { "f", "notin", "x" } }, terms)
-    local want = "ctx:list: index 'a' must be a text, a list of texts, true %(any value%), false %(none%) \z
-      or { ne = %.%.%. }, got "
+    local want = "ctx:list: index 'a' must be a string, a list of strings, true %(any value%), \z
+      false %(none%) or { ne = %.%.%. }, got "
     for _, x in ipairs { 5, {}, { 1 }, { "x", y = "z", ne = "x" }, { ne = 5 }, { ne = {} } } do
       assert.error_matches(function() request.terms("ctx:list", { a = x }) end, want .. type(x))
     end

@@ -118,7 +118,7 @@ describe("a result", function()
       ["result.apply[2]: the object has no name"] = { apply = { { name = "a" }, {} } },
       ["result.apply[1] is nil but [2] is not"] = { apply = { [2] = { name = "a" } } },
       ["result.apply must be a table, got boolean"] = { apply = true },
-      ["result.delete[1].name must be a text, got nil"] = { delete = { kind = "v1/Pod" } },
+      ["result.delete[1].name must be a string, got nil"] = { delete = { kind = "v1/Pod" } },
       ["result.delete[1]: unknown key 'nmae'; did you mean 'name'?"] = {
         delete = { kind = "v1/Pod", nmae = "x" } },
       ["result.status must be a table of status fields, got number"] = { status = 1 },
@@ -130,7 +130,7 @@ describe("a result", function()
       ["result.observed_generation must be true or false, got number"] = { observed_generation = 3 },
       ["result.events[1].type must be Normal or Warning, got Bad"] = {
         events = { { type = "Bad", reason = "R", message = "m" } } },
-      ["result.events[1].message must be a text, got nil"] = { events = { { reason = "R" } } },
+      ["result.events[1].message must be a string, got nil"] = { events = { { reason = "R" } } },
       ["result.events[2]: the reason must be one word in UpperCamelCase such as \"SourceMissing\", got not \z
         so"] = {
         events = { { reason = "R", message = "m" }, { reason = "not so", message = "m" } },

@@ -22,7 +22,7 @@ describe("a format of a script", function()
       mistake("%d of %s", "x", "y"))
     assert.equal('ctx.log:info("%s of %s"): argument 2 of the format is missing', mistake("%s of %s", "x"))
     assert.equal("ctx.log:info(\"%y\"): invalid conversion '%y'", mistake("%y", 1))
-    assert.equal("ctx.log:info: the format must be a text, got table", mistake({}, 1))
+    assert.equal("ctx.log:info: the format must be a string, got table", mistake({}, 1))
   end)
 end)
 

@@ -723,7 +723,7 @@ describe("a trace of openb's form", function()
       .. "openb-node-0000,64000,262144,2,P100\nopenb-node-0001,32000,131072,0,\n")
     process.write(dir .. "/openb_pod_list.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,"
       .. "pod_phase,creation_time,deletion_time,scheduled_time\n"
-      .. "openb-pod-0000,8000,30517,1,1000,,LS,Running,0,,0\n" -- for ever
+      .. "openb-pod-0000,8000,30517,1,1000,,LS,Running,0,,0\n" -- forever
       .. "openb-pod-0001,4000,8192,0,0,,LS,Succeeded,0,300,0\n" -- until 5 minutes
       .. "openb-pod-0002,2000,4096,0,0,,BE,Succeeded,120,300,120\n" -- a job of 3 minutes
       .. "openb-pod-0003,2000,4096,0,0,,BE,Failed,50,50,50\n" -- never there

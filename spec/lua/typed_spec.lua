@@ -119,7 +119,7 @@ describe("a typed client", function()
       function()
       cs.slo_v1alpha1.nodemetrics:get("ns", "n")
     end },
-    { "podgroups: the namespace must be a text that is not empty, got \"\"", function()
+    { "podgroups: the namespace must be a string that is not empty, got \"\"", function()
       cs.scheduling_v1alpha1.podgroups ""
     end },
     { "podgroups:get: this client is for namespace ns and takes the name alone, got \"x/y\"", function()
@@ -262,10 +262,10 @@ describe("a builder", function()
     end },
     { "NodeMetric: slo.koordinator.sh/v1alpha1/NodeMetric is cluster-scoped and takes no namespace",
       function() koord.slo_v1alpha1.NodeMetric "n" { metadata = { namespace = "ns" } } end },
-    { "Deployment: the name must be a text that is not empty, got \"\"", function()
+    { "Deployment: the name must be a string that is not empty, got \"\"", function()
       k8s.apps_v1.Deployment "" {}
     end },
-    { "Deployment: the name must be a text that is not empty, got false", function()
+    { "Deployment: the name must be a string that is not empty, got false", function()
       k8s.apps_v1.Deployment() {}
     end },
     { "Deployment: expected a table of its fields, got string", function()

@@ -28,7 +28,7 @@ typedef struct oracle_op {
     bool (*same)(const oracle_case *c, const kl_value *got);
 } oracle_op;
 
-/* ops ends with an empty one; both live for ever. */
+/* ops ends with an empty one; both live forever. */
 void oracle_register(const char *table, const oracle_op *ops);
 #define ORACLE_TABLE(table, ops)                                                                             \
     __attribute__((constructor)) static void oracle_register_ops(void) { oracle_register(table, ops); }

@@ -359,7 +359,7 @@ static kl_status play(script *s, kl_err *err)
                 cancelled = next_act(s, due, &acted);
             while (acted && !cancelled);
             if (!cancelled && due == KL_NEVER)
-                return kl_fail(err, KL_EAGAIN, "the election waits for ever");
+                return kl_fail(err, KL_EAGAIN, "the election waits forever");
             if (!cancelled)
                 w->now = due;
             a = step(w, cancelled ? KL_LEADER_CANCEL : s->led ? KL_LEADER_TIMER : KL_LEADER_CHANGED);

@@ -60,7 +60,7 @@ local function refusal(pod, results, moved, settings, world)
     return "node", usage_of(load, settings, world)
   end
   if moved[load.name] then return "order", "our pass moves " .. table.concat(moved[load.name], ", ") end
-  return "room", "no other node takes it"
+  return "room", "no other node fits"
 end
 
 --- theirs: the pods that the original has just decided to move; world: as for balance.all, but evictable(pod)

@@ -191,7 +191,7 @@ local function check_guarantee(world, q)
   repeat
     local parent = world.quotas[self.parent]
     if not parent or self.parent == quota.ROOT then
-      refuse("quota %s: nothing above it guarantees its minimum, up to %s", q.name, self.name)
+      refuse("quota %s: no ancestor guarantees its minimum, up to %s", q.name, self.name)
     end
     needed = lists.max(parent.min, lists.add(needed, sum(world, parent.name, "guaranteed", self.name)))
     self = parent

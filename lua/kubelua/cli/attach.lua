@@ -14,7 +14,7 @@ local M = {}
 M.no_cluster = true
 M.options = {
   { "--execute", "CODE", "run this and end (may be repeated)", type = "list", brief = "-e" },
-  { "--no-history", nil, "keep no history of what is typed", type = "flag" },
+  { "--no-history", nil, "keep no history of the input", type = "flag" },
   control.options[1], control.options[2],
 }
 
@@ -41,7 +41,7 @@ function Attached:prompt() return ("%d> "):format(self.about.pid) end
 function Attached:greeting()
   local scripts = {}
   for i, script in ipairs(self.about("scripts") or {}) do scripts[i] = script end
-  return ("kubelua %s, process %d: %s %s; help() tells what there is"):format(self.about.version,
+  return ("kubelua %s, process %d: %s %s; help() lists the functions"):format(self.about.version,
     self.about.pid, self.about("command") or "", table.concat(scripts, " "))
 end
 

@@ -16,7 +16,7 @@ M.options = {
   { "--all-namespaces", nil, "with --all or a selector: in every namespace", type = "flag", brief = "-A" },
   { "--wait", "false", "false: do not wait for the objects to disappear", type = "maybe",
     values = "true false" },
-  { "--timeout", "DURATION", "how long to wait (for ever)", type = "duration" },
+  { "--timeout", "DURATION", "how long to wait (no limit)", type = "duration" },
   { "--grace", "SECONDS", "the grace period of a pod; 0 deletes it at once", type = "count" },
   { "--cascade", "HOW", "propagation to dependents: background, foreground or orphan (background)",
     values = "background foreground orphan" },

@@ -67,8 +67,8 @@ function M.run(env)
   if not name then common.usage "give it a name: kubelua init NAME" end
   if env.words[2] then common.usage("one name is enough, got %s", table.concat(env.words, " ")) end
   if #name > 50 or not name:find "^%l[-%l%d]*$" or name:find "-$" then
-    common.usage("a name has lower case letters, digits and -, at most 50, and begins with a letter: not %q",
-      name)
+    common.usage("a name must consist of at most 50 lower case letters, digits and -, and start with a \z
+      letter: not %q", name)
   end
   local stage = core.stage(0)
   local client = connect(stage)

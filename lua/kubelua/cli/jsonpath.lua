@@ -2,7 +2,7 @@
 -- .items[*]}{.metadata.name}{"\n"}{end}, {.spec.containers[0].image}, {.metadata.labels.a\.b/c},
 -- {.metadata.labels['a.b/c']}, {.status.conditions[?(@.type=="Ready")].status}.
 --
--- A template is parsed into a list of texts and paths; a path is a list of steps, each of which turns a
+-- A template is parsed into a list of strings and paths; a path is a list of steps, each of which turns a
 -- list of values into another.
 
 local common = require "kubelua.cli.common"

@@ -11,7 +11,7 @@ local M = {}
 
 M.options = {
   { "--execute", "CODE", "run this and end (may be repeated)", type = "list", brief = "-e" },
-  { "--no-history", nil, "keep no history of what is typed", type = "flag" },
+  { "--no-history", nil, "keep no history of the input", type = "flag" },
 }
 
 local HELP = [[
@@ -352,7 +352,7 @@ function M.terminal(env, name, completer)
 end
 
 function Shell:greeting()
-  return ("kubelua %s on %s, namespace %s; help() tells what there is"):format(self.env.version,
+  return ("kubelua %s on %s, namespace %s; help() lists the functions"):format(self.env.version,
     self.c:server(), self.c:namespace())
 end
 

@@ -35,7 +35,7 @@ M.options = {
   { "--cut", "from=DURATION,nodes=N",
     "part of the trace or the recording: its start; of a trace the number of nodes, with the same share of \z
     pods" },
-  { "--load", "FILE|DIR", "objects that are applied before the scripts begin (may be repeated)",
+  { "--load", "FILE|DIR", "objects to apply before the scripts start (may be repeated)",
     type = "list" },
   { "--scenario", "FILE.lua", "events during the simulation, and expected results" },
   { "--scheduler", "SCRIPT.lua",
@@ -52,11 +52,11 @@ M.options = {
     keeps them, or exits with 1" },
   { "--goal", "MEASURE", "the gain that settings are ranked by (batch_used)" },
   { "--explain", "KEY", "instead of the table: why a node (NAME), a pod (also an evicted one) or an \z
-    ElasticQuota (NAMESPACE/NAME) is as it is: the last runs of that key, with what they calculated" },
+    ElasticQuota (NAMESPACE/NAME) is in its state: the last runs of that key, with their calculations" },
   { "--at", "DURATION", "with --explain: at which moment (the end)", type = "duration" },
   { "--export", "FORMAT:DIR", "instead of the table: the simulation for KWOK (kwok:DIR) or SimKube \z
     (simkube:DIR), to confirm it on a real API server" },
-  { "--output", "FORMAT", "plain, or json: results, or what --explain tells (plain)", brief = "-o",
+  { "--output", "FORMAT", "plain, or json: results or the explanation (plain)", brief = "-o",
     values = "plain json" },
   { "--predictors", nil,
     "without a script: compare how well predictors foresee the peaks of the next day (7d, or the recording)",
@@ -167,7 +167,7 @@ local function rest_of(what, past, from, asked)
   elseif rest < 1 then
     common.usage(("--cut: the %s is %s long"):format(what, common.span(past.ended - past.began)))
   elseif asked and asked > rest then
-    common.usage(("--for: the %s goes on for %s only"):format(what, common.span(rest)))
+    common.usage(("--for: the %s lasts only %s"):format(what, common.span(rest)))
   end
   return asked or rest
 end

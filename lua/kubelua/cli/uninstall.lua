@@ -65,7 +65,7 @@ local conversion = {
   end,
   theirs = function(found)
     return not keeps_conversion(found)
-      and ("stays as it is: kubelua did not set its conversion webhook (field manager %s)"):format(MANAGER)
+      and ("is unchanged: kubelua did not set its conversion webhook (field manager %s)"):format(MANAGER)
   end,
   take = function(c, w, found, dry_run)
     c:apply({ apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",

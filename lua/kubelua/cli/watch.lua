@@ -14,7 +14,7 @@ M.options = {
   { "--all-namespaces", nil, "in every namespace", type = "flag", brief = "-A" },
   { "--selector", "SELECTOR", "only objects with these labels: app=web,tier!=db", brief = "-l" },
   { "--field-selector", "SELECTOR", "only objects with these fields: spec.nodeName=n1" },
-  { "--initial", nil, "begin with a line for each object that exists", type = "flag" },
+  { "--initial", nil, "start with a line for each existing object", type = "flag" },
   { "--events", "N", "stop after this many lines", type = "count" },
   { "--output", "FORMAT", "plain, or json: one object per line (plain)", brief = "-o",
     values = "plain json" },

@@ -22,7 +22,7 @@ local function amount(v)
 end
 
 local READ = {
-  text = function(v) return type(v) == "string" and v or nil, "a text" end,
+  text = function(v) return type(v) == "string" and v or nil, "a string" end,
   count = function(v) return positive(v) and v or nil, "a whole number from 1 to 1000000" end,
   integer = function(v) return math.type(v) == "integer" and v or nil, "a whole number" end,
   cpu = function(v) return amount(v), "an amount of cpu such as 20 or 500m" end,

@@ -104,7 +104,7 @@ function M.first(a, b, progress)
 end
 
 local function said(name, d)
-  if not d then return { name .. " has come to its end" } end
+  if not d then return { name .. " has ended" } end
   local out = { ("%s: %s %s at %s ended with \"%s\"%s"):format(name, d.controller, d.key, d.at, d.result,
     d.message and ": " .. d.message or "") }
   for _, line in ipairs(d.wrote) do out[#out + 1] = "  wrote: " .. line end

@@ -16,8 +16,8 @@ local KINDS = { ["/pods"] = "v1/Pod", ["/nodes"] = "v1/Node",
 
 M.ASSUMED = {
   "of the recording of KWOK: it began at 2026-01-01T00:00:00Z",
-  "of the recording of KWOK: nodes, pods and NodeMetrics come and go as in it; other changes of objects are \z
-    left out",
+  "of the recording of KWOK: nodes, pods and NodeMetrics come and go as recorded; other changes of objects \z
+    are left out",
 }
 
 --- Whether a text is such a recording.
@@ -64,7 +64,7 @@ end
 
 function method.patch(r, at, kind, key, template)
   local have = r.now[kind .. " " .. key]
-  if not have then fail(r, ("there is no %s %s that could be patched"):format(kind, key)) end
+  if not have then fail(r, ("there is no %s %s to patch"):format(kind, key)) end
   local ok, object = pcall(core.patched, have, template)
   if not ok then fail(r, "template: " .. tostring(object)) end
   local its_kind, its_key = checked(r, object)

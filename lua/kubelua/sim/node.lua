@@ -183,8 +183,7 @@ M.NOT_MODELLED = {
   "koordlet's own evictions (off by default there) and cpu burst",
   "prediction of prod use by the node's agent, so mid resources stay 0",
   "reports of all nodes come at the same second; pods are ready as soon as they have a node",
-  "memory is 70 % of a prod pod's request (unless a trace says what it held) and all of a job's, at every \z
-    moment",
+  "memory is 70 % of a prod pod's request (unless a trace has its usage) and all of a job's, at every moment",
 }
 
 return M

@@ -222,11 +222,11 @@ local function teams(out, variant, told)
         colour = COLOURS[k] }
     end
   end
-  section(out, "Teams", ("Of %s, means in cores: a box is as wide as what the team may use (its quota's \z
-    runtime, else its max), and filled with what its pods request."):format(variant.label),
-    svg.icicle("teams by what they may use", "cores", boxes, told))
+  section(out, "Teams", ("Of %s, means in cores: a box is as wide as the team's limit (its quota's \z
+    runtime, else its max), and filled with its pods' requests."):format(variant.label),
+    svg.icicle("teams by their limits", "cores", boxes, told))
   section(out, "Teams over time",
-    "Cores that running pods request; the band is what the team may use beyond that.",
+    "Cores that running pods request; the band is the rest of the team's limit.",
     svg.bands("cores of teams", "cores", variant.first.seconds, lines))
 end
 
@@ -263,7 +263,7 @@ local function charts(out, report)
   local told = told_of(first)
   section(out, "Where the cpu goes",
     ("For %s; the line is the total capacity."):format(report.variants[1].label),
-    svg.stacked("cpu by who uses it", "cores", first.seconds, first.rows, {
+    svg.stacked("cpu by its users", "cores", first.seconds, first.rows, {
       { field = "system", label = "nodes themselves", colour = "--system" },
       { field = "prod", label = "prod pods", colour = "--prod" },
       { field = "batch", label = "batch jobs", colour = "--batch" },
@@ -274,7 +274,7 @@ local function charts(out, report)
     lent[k] = { rows = v.first.rows, low = k == 1 and "lent_p5" or nil, mid = "lent_p50", high = "lent_p95",
       label = v.label, colour = COLOURS[k] }
   end
-  section(out, "What a node lends to batch jobs",
+  section(out, "Resources that a node lends to batch jobs",
     "The median node, and of the first setting the nodes from the lowest to the highest twentieth.",
     svg.bands("batch cpu lent by nodes", "cores", first.seconds, lent))
   section(out, "How full nodes are", "The median node and the range without the outer twentieths.",

@@ -25,7 +25,7 @@ local POLICIES = {
     score = function(now, after) return after - now end },
   bestfit = { choice = "least", words = "the least left",
     score = function(_, _, cpu, gpus, asked, asked_gpus) return cpu - asked + gpus - asked_gpus end },
-  dotprod = { choice = "least", words = "the smallest product of what is free and what is asked for",
+  dotprod = { choice = "least", words = "the smallest product of free and requested resources",
     score = function(_, _, cpu, gpus, asked, asked_gpus) return cpu * asked + gpus * asked_gpus end },
   packing = { choice = "least", words = "the fewest free GPUs",
     score = function(_, _, _, _, _, _, free) return free end },

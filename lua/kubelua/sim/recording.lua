@@ -18,7 +18,7 @@ local OLDER_MAX = 16
 
 --- What is assumed of a recording.
 M.ASSUMED = {
-  "of the recording: nodes and pods come and go as in it, and use what it reports of them; other changes of \z
+  "of the recording: nodes and pods come and go as recorded, with the recorded usage; other changes of \z
     objects, such as those of the recorded controllers, are left out",
   "of the recording: objects have the fields that the recorded controllers kept",
 }

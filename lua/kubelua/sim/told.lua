@@ -86,8 +86,8 @@ local function teams(self)
     for _, fact in ipairs(explain.team_facts(q)) do
       lines[#lines + 1] = ("  %-38s %s"):format(fact[1], fact[2])
     end
-    lines[#lines + 1] = "runtime is what the team may use now: its min and, by its weight, a share of what \z
-      others leave, up to max"
+    lines[#lines + 1] = "runtime is the team's current limit: its min and, by its weight, a share of unused \z
+      resources, up to max"
     add(self, "team " .. name, table.concat(lines, "\n") .. "\n")
   end
 end

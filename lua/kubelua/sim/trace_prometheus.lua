@@ -27,10 +27,10 @@ M.QUERIES = {
 
 M.ASSUMED = {
   "of Prometheus: pods of priority class koord-batch, koord-free or koord-mid, or with requests of batch or \z
-    mid resources, are jobs that want all they request for as long as they were there; others are prod pods",
-  "of Prometheus: prod pods use what they used, and come on the node that they had; between two samples \z
-    they use what they used last, and those without samples follow the settings",
-  "of Prometheus: nodes are there from the beginning to the end; labels, taints and quotas are not recorded",
+    mid resources, are jobs that use all of their request while they exist; others are prod pods",
+  "of Prometheus: prod pods have their recorded usage and node; between two samples their usage is that \z
+    of the earlier one; pods without samples follow the settings",
+  "of Prometheus: nodes exist from the beginning to the end; labels, taints and quotas are not recorded",
 }
 
 --- The shell commands that fetch all of it.

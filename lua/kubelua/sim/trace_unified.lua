@@ -27,7 +27,7 @@ local USAGE = { "collect_timestamp", "node_name", "pod", "app_group", "pod_cpu_l
 M.ASSUMED = {
   "of the trace: an amount of 1 is the setting cpu or memory, as the trace does not say how its amounts \z
     were scaled; a cpu_request_util of 1 is the whole request",
-  "of the trace: pods of qos BE are batch jobs that run at full speed for as long as they have samples; \z
+  "of the trace: pods of qos BE are batch jobs that run at full speed while they have samples; \z
     all others are prod pods; pods without samples are left out",
   "of the trace: between two samples, a pod's usage is that of the earlier one",
 }

@@ -118,7 +118,7 @@ static void wakes_do_not_pile_up(void **state)
     kl_poller_free(p);
 }
 
-/* Two threads hand a number to and fro; each sleeps for ever unless it is woken. A lost wake would hang,
+/* Two threads hand a number to and fro; each sleeps forever unless it is woken. A lost wake would hang,
  * and the alarm says so. */
 typedef struct court {
     kl_poller *p[2];

@@ -225,7 +225,7 @@ static void suggests_the_nearest_name(void **state)
     assert_answer(
         t, "GET", "/v1/ecko", NULL, "404 {\"error\":\"there is no /v1/ecko; did you mean /v1/echo?\"}\n");
     assert_answer(t, "GET", "/elsewhere", NULL,
-        "404 {\"error\":\"there is no /elsewhere; GET /v1/ lists what there is\"}\n");
+        "404 {\"error\":\"there is no /elsewhere; GET /v1/ lists the paths\"}\n");
     assert_answer(t, "GET", "/v1/echo", NULL, "405 {\"error\":\"/v1/echo is for POST, not for GET\"}\n");
     char *got = ask_at(t, t->path, "POST", "/v1/echo", "{\"n\": ");
     assert_non_null(strstr(got, "400 {\"error\":\"the body is not JSON: "));

@@ -348,7 +348,7 @@ static void pardoned_keys_start_anew(void **state)
     }
 }
 
-/* --- no key waits for ever ---------------------------------------------------------------- */
+/* --- no key waits forever ---------------------------------------------------------------- */
 
 #define CROWD 60 /* keys in the queue at most */
 #define FLOWS 6

@@ -108,7 +108,7 @@ static void invalid_values_are_rejected_with_the_rules(void **state)
         {"{\"zones\":{}}", "param zones of dns must be a list, got {}", false},
         {"{\"limits\":null}", "param limits of dns must be a table of names, got null", false},
         {"{\"plain\":\"x\"}", "param plain of dns must be a number, got \"x\"", true},
-        {"{\"token\":7}", "param token of dns must be a text, got a number", false},
+        {"{\"token\":7}", "param token of dns must be a string, got a number", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         one o;

@@ -436,7 +436,7 @@ static void malformed_streams_say_where(void **state)
     kl_buf_clear(&b);
     kl_buf_add(&b, "\0\0\0\2\x0a\x7f", 6);
     assert_fails(run(false, &b, b.len, 0, NULL, &err), KL_ESYNTAX, &err,
-        "watch event 1, which begins at byte 0: the protobuf has a malformed field");
+        "watch event 1, which starts at byte 0: the protobuf has a malformed field");
     kl_buf_clear(&b);
     put_frame(&b, "ADDED", "", 0);
     assert_fails(run(false, &b, b.len, 0, NULL, &err), KL_ESYNTAX, &err, "does not begin with \"k8s\"");
@@ -448,7 +448,7 @@ static void malformed_streams_say_where(void **state)
     put_bytes(&raw, 2, pod.data, pod.len);
     kl_buf_clear(&b);
     put_unknown(&b, "v1", "PodList", raw.data, raw.len);
-    assert_fails(run(true, &b, b.len, 0, NULL, &err), KL_ESYNTAX, &err, "list item 1, which begins at byte");
+    assert_fails(run(true, &b, b.len, 0, NULL, &err), KL_ESYNTAX, &err, "list item 1, which starts at byte");
     raw.data[1]++; /* longer than the list */
     kl_buf_clear(&b);
     put_unknown(&b, "v1", "PodList", raw.data, raw.len);

@@ -176,7 +176,7 @@ static void refuses_garbage_and_says_where(void **state)
     assert_refused(true, "{\"items\":[7]}", 0, KL_ESYNTAX, "byte 10: `7]}` where a list item", 0);
     assert_refused(true, "{\"items\":[]} {}", 0, KL_ESYNTAX, "nothing more", 0);
     assert_refused(true, "{\"items\":[{\"metadata\":{\"namespace\":\"ns\",\"name\":\"web\"},\"a\":tru}]}", 0,
-        KL_ESYNTAX, "list item 1 (ns/web), which begins at byte 10: JSON is malformed", 0);
+        KL_ESYNTAX, "list item 1 (ns/web), which starts at byte 10: JSON is malformed", 0);
     assert_refused(true, "{\"items\":[{\"a\":1,\"a\":2}]}", 0, KL_ESYNTAX, "duplicate key", 0);
     assert_refused(true, "{\"items\":[],\"kind\"}", 0, KL_ESYNTAX, "envelope", 0);
     assert_refused(true, "{\"items\":[{]}", 0, KL_ESYNTAX, "']' where a key", 0);

@@ -1,4 +1,4 @@
--- A selector of fields that the server refuses, once with a table in it: its cache was retried for ever, and
+-- A selector of fields that the server refuses, once with a table in it: its cache was retried forever, and
 -- who waited for it (a test, the stage) waited for a minute and was not told why.
 local kube = require "kubelua"
 

@@ -83,7 +83,7 @@ describe("make dist", function()
     end
   end)
 
-  it("packs the same bytes again, whatever the times of files", function()
+  it("packs the same bytes again, whatever the files' times", function()
     local packed = {}
     for i, arch in ipairs(ARCHS) do
       packed[i] = arch == machine and "build/deb" or ("build/%s/deb"):format(arch)
@@ -145,7 +145,7 @@ describe("make dist", function()
     run:stop(30)
   end)
 
-  it("has programs that say, check, test and serve", function()
+  it("has programs that print, check, test and serve", function()
     for _, arch in ipairs(ARCHS) do
       local lib = tarballs[arch] .. "/lib/kubelua"
       local function kubelua(...)
@@ -233,7 +233,7 @@ describe("make dist", function()
     end
   end)
 
-  it("says what is in there", function()
+  it("lists its contents", function()
     for _, arch in ipairs(ARCHS) do
       local bill = json.decode(process.read(DIST .. name_of(arch) .. ".spdx.json"))
       assert.equal("SPDX-2.3", bill.spdxVersion)
@@ -271,7 +271,7 @@ describe("make dist", function()
 end)
 
 describe("deploy/release.sh", function()
-  it("says what it would do, without the network", function()
+  it("prints its plan, without the network", function()
     local out, code = process.run "deploy/release.sh"
     assert.equal(0, code, out)
     for _, said in ipairs { "+ make dist", "+ git tag -s v" .. version, "+ skopeo copy --all oci-archive:",
@@ -337,7 +337,7 @@ describe("deploy/release.sh", function()
       ('url = "git+https://github.com/Ada/kubelua.git", tag = "v%s"'):format(version), 1, true))
   end)
 
-  it("does nothing as long as something does not agree", function()
+  it("does nothing while versions disagree", function()
     if not process.read "CHANGELOG.md":find("## " .. version .. " - unreleased", 1, true) then return end
     local out, code = process.run "env -u REGISTRY -u GITHUB_REPOSITORY deploy/release.sh --do"
     assert.equal(1, code, out)

@@ -103,7 +103,7 @@ describe("links between pages", function()
   end
 
   for _, page in ipairs(pages) do
-    it("lead somewhere from " .. page, function()
+    it("are valid in " .. page, function()
       local dir = page:match "^(.*/)" or ""
       for target in read(page):gsub("```.-\n```", ""):gmatch "%]%(([^)%s]+)%)" do
         local file, anchor = target:match "^([^#]*)#?(.*)$"

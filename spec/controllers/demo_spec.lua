@@ -99,7 +99,7 @@ describe("the demo cluster", function()
     end
   end)
 
-  it("has promised no node more than it has", function()
+  it("overcommits no node", function()
     local asked = {}
     for _, pod in ipairs(by_kind.Pod) do
       if pod.spec.nodeName and pods.active(pod) then
@@ -112,7 +112,7 @@ describe("the demo cluster", function()
     end
   end)
 
-  it("is understood by the policy: all but the silent and the reserve node offer something", function()
+  it("works with the policy: every node offers resources except the silent and the reserve node", function()
     local known, refused = settings.sync(settings.new(), by_kind.ConfigMap[1])
     assert.same({}, refused)
     local metrics, topologies, on = named "NodeMetric", named "NodeResourceTopology", {}
@@ -160,7 +160,7 @@ describe("the demo's agents", function()
   local function cpu(status) return kube.qty(status.nodeMetric.nodeUsage.resources.cpu):milli() end
   local metric = by_kind.NodeMetric[1]
 
-  it("report what was loaded at tick 0, and something else later", function()
+  it("report the loaded values at tick 0, and others later", function()
     assert.equal(cpu(metric.status), cpu(cluster.touch(metric, NOW, 0)))
     assert.not_equal(cpu(metric.status), cpu(cluster.touch(metric, NOW, 4)))
     assert.equal(NOW, cluster.touch(metric, NOW, 4).updateTime)
@@ -184,7 +184,7 @@ describe("the demo's agents", function()
     end
   end)
 
-  it("keep what they do not measure", function()
+  it("keep fields that they do not measure", function()
     local host
     for _, m in ipairs(by_kind.NodeMetric) do
       if m.status.hostApplicationMetric then host = m end
@@ -220,12 +220,12 @@ describe("the demo's agent of a node", function()
     assert.is_nil(written)
   end)
 
-  it("is silent where it is told to be", function()
+  it("is silent if told to be", function()
     assert.is_nil(agent.reconcile(metric_at("2026-01-01T00:00:00Z", { [cluster.SILENT] = "silent" }), ctx))
     assert.is_nil(written)
   end)
 
-  it("swings about what it saw first, however often it reports", function()
+  it("varies around the first value, however often it reports", function()
     local first = metric_at "2026-01-01T00:00:00Z"
     agent.reconcile(first, ctx)
     local later = fields.copy(first)
@@ -263,7 +263,7 @@ describe("the demo's table", function()
       "" }, "\n"), text)
   end)
 
-  it("shows a dash for what is not known, and only the present without a before", function()
+  it("shows a dash for unknown values, and only current ones without earlier ones", function()
     local text = cluster.format(nil, cluster.rows({ { metadata = { name = "x" } } }, {}))
     assert.matches("\nx +%- +%- +%- +%- +%- +%-\n$", text)
   end)

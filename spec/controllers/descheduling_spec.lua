@@ -60,7 +60,7 @@ describe("fragmentation", function()
     return fragmentation.pass(input)
   end
 
-  it("is the deviation of what is asked of each resource", function()
+  it("is the deviation among the requested resources", function()
     local function imbalance(...) return fragmentation.imbalance(...) end
     local there = { cpu = 10, memory = 100 }
     assert.equal(0.0, imbalance({ cpu = 5, memory = 50 }, there, { "cpu", "memory" }))
@@ -69,7 +69,7 @@ describe("fragmentation", function()
     assert.equal(0.0, imbalance({ cpu = 10 }, {}, { "cpu" }))
   end)
 
-  it("makes the pod go that evens out most, when it fits elsewhere", function()
+  it("evicts the pod whose move balances most, if it fits elsewhere", function()
     local nodes, list = { node "n", node "free" }, { pod("cpu", "5", "0"), pod("more", "2", "1Gi"),
       pod("memory", "0", "1Gi") }
     local moves = pass(nodes, { n = list })
@@ -89,7 +89,7 @@ describe("fragmentation", function()
     assert.equal("", names(pass(nodes, { n = list }, { nodeFit = false })))
   end)
 
-  it("comes to rest, and each move makes its node more even", function()
+  it("settles, and each move balances its node", function()
     seeds.each(500, function()
       local nodes, pods_on = cluster()
       local rounds, moves = 0
@@ -121,7 +121,7 @@ describe("whole nodes to empty", function()
   end
   local WEB = { app = "web" }
 
-  it("are first those with little else, then those with few pods; of these the big ones", function()
+  it("are those with few other requests, then few pods, then the largest", function()
     local pods_on = {
       a = { pod("a1", "1", "1Gi", WEB), pod("a2", "1", "1Gi") },
       b = { pod("b1", "1", "1Gi", WEB), pod("b2", "2", "1Gi", WEB) },
@@ -140,7 +140,7 @@ describe("whole nodes to empty", function()
     assert.same({ 1, "b1" }, { #skipped, skipped[1].metadata.name })
   end)
 
-  it("leave out a pod that must stay, also where it is the only one of its node", function()
+  it("exclude a pod that must stay, even if it is its node's only one", function()
     local pods_on = { a = { pod("a1", "1", "1Gi", WEB) }, b = { pod("b1", "1", "1Gi", WEB) } }
     local kept, skipped = rank({ node "a", node "b" }, pods_on, { evictable = function(one)
       return one.metadata.name ~= "a1"
@@ -149,7 +149,7 @@ describe("whole nodes to empty", function()
     assert.same({ 1, "a1" }, { #skipped, skipped[1].metadata.name })
   end)
 
-  it("each pod has one place, nodes are never mixed, and others on the node make it later", function()
+  it("give each pod one place, keep nodes apart, and come later with other pods", function()
     seeds.each(500, function()
       local nodes, pods_on = cluster()
       local ranked = rank(nodes, pods_on, { target = function(one)
@@ -173,7 +173,7 @@ describe("whole nodes to empty", function()
   end)
 end)
 
-describe("dear nodes to leave", function()
+describe("expensive nodes to drain", function()
   local function level(name) return { name = name, nodeSelector = { matchLabels = { kind = name } } } end
 
   local function pass(nodes, pods_on, more)
@@ -188,7 +188,7 @@ describe("dear nodes to leave", function()
       { dear = { pod("big", "6", "1Gi"), pod("small", "3", "1Gi") }, cheap = { pod("there", "5", "1Gi") } }
   end
 
-  it("give the small pods first, as far as there is room for all of them", function()
+  it("move the small pods first, as far as there is room for them", function()
     local nodes, pods_on = two()
     local moves = pass(nodes, pods_on)
     assert.equal("small", names(moves))
@@ -201,7 +201,7 @@ describe("dear nodes to leave", function()
     assert.equal("", names(pass(nodes, pods_on, { evictionOrder = { level "k3", level "k2" } })))
   end)
 
-  it("are drained as a whole or not at all, where that is asked for", function()
+  it("are drained completely or not at all, if configured", function()
     local nodes, pods_on = two()
     local moves, cordons = pass(nodes, pods_on, { mode = "DrainNode", autoCordon = true })
     assert.same({ 0, 0 }, { #moves, #cordons })
@@ -215,7 +215,7 @@ describe("dear nodes to leave", function()
     assert.equal("middle small", names((pass(nodes, pods_on, { mode = "DrainNode", nodeFit = false }))))
   end)
 
-  it("nothing leaves the cheapest kind, nobody goes up, and what goes has room below", function()
+  it("keep pods of the cheapest type, and move others to cheaper nodes with room", function()
     local moved = 0
     seeds.each(1000, function()
       local nodes, pods_on = cluster()

@@ -164,7 +164,7 @@ describe("a hint", function()
       selector = { matchLabels = { speed = "high" } } }, { devices = devices }))
   end)
 
-  it("is refused when it cannot be read", function()
+  it("is rejected if it is invalid", function()
     for said, why in pairs {
       ["{"] = "invalid DeviceAllocateHint annotation, err: not valid JSON",
       ['{"gpu":{"selector":1}}'] =
@@ -193,7 +193,7 @@ describe("virtual functions", function()
     return devices
   end
 
-  it("are given by their bus id, each to one pod", function()
+  it("are assigned by bus id, each to one pod", function()
     local asks = hint { rdma = { vfSelector = { matchLabels = { kind = "fast" } } } }
     local text, result = given(pod("p", { [RDMA] = "10" }, asks), { devices = with_vfs() })
     assert.equal("rdma 0", text)
@@ -216,7 +216,7 @@ describe("virtual functions", function()
     assert.equal("Insufficient rdma devices", after("09:0", "09:1", "10:0", "10:1"))
   end)
 
-  it("must be of a card that has some", function()
+  it("must belong to a card that has them", function()
     assert.equal("Insufficient rdma VirtualFunctions", (given(pod("p", { [RDMA] = "10" },
       hint { rdma = { vfSelector = {} } }))))
     assert.equal("Insufficient rdma devices", (given(pod("p", { [RDMA] = "10" },
@@ -260,7 +260,7 @@ describe("partitions of GPUs", function()
       { minors = { 4, 6 }, ringBusBandwidth = "400Gi", allocationScore = 2 } },
     ["4"] = { { minors = { 0, 1, 2, 3 }, allocationScore = 1 } } } } }
 
-  it("are taken whole, those that leave more of the others whole first", function()
+  it("are used whole, first those that keep more of the others whole", function()
     local H100 = { [NODE .. "gpu-model"] = "H100" }
     rows({
       { "gpu 0 2", 2, PAIRS },
@@ -276,7 +276,7 @@ describe("partitions of GPUs", function()
     end)
   end)
 
-  it("bind a pod that asks for one, and all pods of a node that honors them", function()
+  it("apply to a pod that asks for one, and to all pods of a node that honors them", function()
     local FULL, NONE = "Insufficient Partitioned GPU Devices", "node(s) missing GPU Partition Table"
     local function asking(n, spec, o)
       return (given(pod("p", whole(n), { [SPEC] = kube.encode(kube.object(spec)) }), o))
@@ -297,7 +297,7 @@ describe("partitions of GPUs", function()
 end)
 
 describe("shared GPUs", function()
-  it("are only where the provider of isolation is, and of models that can be shared", function()
+  it("need a node with the isolation provider, and a model that can be shared", function()
     local LABEL = "koordinator.sh/gpu-isolation-provider"
     local function isolated(requests, labels)
       return (given(pod("p", requests, nil, { [LABEL] = "HAMi-core" }), { labels = labels }))
@@ -342,7 +342,7 @@ describe("NUMA nodes and devices", function()
     return out
   end
 
-  it("are the same under a policy", function()
+  it("match under a policy", function()
     rows({
       { "gpu 0 1 in 0", "SingleNUMANode", 2, whole(2) },
       { "gpu 4 5 in 1", "SingleNUMANode", 2, whole(2), { taken(0, 8) }, why = "cpu is on node 1 only" },
@@ -366,7 +366,7 @@ describe("NUMA nodes and devices", function()
     assert.equal("gpu 0 1 2 3 4 5 6 7 in 0", aligned("SingleNUMANode", 2, whole(8), { args = args }))
   end)
 
-  it("leave out devices whose place is not known", function()
+  it("exclude devices whose place is unknown", function()
     assert.equal("Insufficient gpu devices",
       aligned("Restricted", 2, whole(1), { devices = { gpu(0), gpu(1) } }))
     assert.equal("gpu 0 in 0", aligned("Restricted", 2, whole(1), { devices = { gpu(0, place(-1, "s")) } }))
@@ -400,7 +400,7 @@ describe("masks of NUMA nodes", function()
 end)
 
 describe("a Reservation of devices", function()
-  it("gives its pods its own GPUs first, near each other or not", function()
+  it("offers its pods its own GPUs first, close together or not", function()
     local room = { metadata = { name = "r", uid = "r", annotations = {
         [DOMAIN .. "device-allocated"] = kube.encode { gpu = { { minor = 5, resources = { [CORE] = "100",
           [RATIO] = "100" } }, { minor = 6, resources = { [CORE] = "100", [RATIO] = "100" } } } } } },

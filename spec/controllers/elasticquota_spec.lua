@@ -57,7 +57,7 @@ describe("resource lists", function()
     assert.equal("cpu:2,memory:1k", lists.show { cpu = 2000, memory = 1000 })
   end)
 
-  it("compare only what both name, and take zero for absent when they are the same", function()
+  it("compare only resources in both, and treat zero as absent for equality", function()
     assert.same({ false, { "cpu" } }, { lists.within({ cpu = 2, memory = 9 }, { cpu = 1 }) })
     assert.is_true(lists.within({ memory = 9 }, { cpu = 1 }))
     assert.is_true(lists.same({ cpu = 0 }, {}))
@@ -90,7 +90,7 @@ describe("muldiv", function()
 end)
 
 describe("sharing one resource", function()
-  it("gives the units that whole shares leave to the largest remainders", function()
+  it("gives leftover units to the largest remainders", function()
     local nodes = { node("c", 1, 100), node("a", 1, 100), node("b", 1, 100) }
     assert.same({ a = 27, b = 27, c = 27 }, share.redistribute(81, nodes, "main"))
     assert.same({ a = 28, b = 27, c = 27 }, share.redistribute(82, nodes, "main"))
@@ -103,31 +103,31 @@ describe("sharing one resource", function()
     assert.same({ a = 28, b = 28, c = 28 }, share.redistribute(83, nodes, "v1.8.0"))
   end)
 
-  it("gives back what is more than was asked for, round by round", function()
+  it("returns shares above the request, round by round", function()
     assert.same({ a = 10, b = 45, c = 45 }, share.redistribute(100,
       { node("a", 5, 10), node("b", 1, 90), node("c", 1, 90) }, "main"))
   end)
 
-  it("keeps the minimum of those who do not lend, and of those who are guaranteed", function()
+  it("keeps the minimum of quotas that do not lend or are guaranteed", function()
     assert.same({ a = 30, b = 70 }, share.redistribute(100,
       { node("a", 1, 0, 30, { lends = false }), node("b", 1, 100) }, "main"))
     assert.same({ a = 40, b = 60 }, share.redistribute(100,
       { node("a", 0, 90, 10, { guarantee = 40 }), node("b", 1, 100) }, "main"))
   end)
 
-  it("gives those without weight their minimum and no more", function()
+  it("gives quotas without weight their minimum and no more", function()
     assert.same({ a = 5 }, share.redistribute(100, { node("a", 0, 50, 5) }, "main"))
   end)
 
-  it("survives weights of which the sum is not an integer", function()
+  it("copes with weights whose sum is not an integer", function()
     local huge = math.maxinteger
     local nodes = { node("a", huge // 2, 90), node("b", huge // 2, 90), node("c", huge, 90) }
     assert.same({ a = 25, b = 25, c = 50 }, share.redistribute(100, nodes, "main"))
   end)
 end)
 
-describe("minima that exceed what there is", function()
-  it("shrink alike, those that may", function()
+describe("minima that exceed the total", function()
+  it("shrink in proportion, if they may shrink", function()
     local children = { { name = "firm", min = { cpu = 50 }, scales = false },
       { name = "a", min = { cpu = 60 }, scales = true },
       { name = "b", min = { cpu = 30 }, scales = true } }
@@ -136,14 +136,14 @@ describe("minima that exceed what there is", function()
     assert.same({ a = { cpu = 60 }, b = { cpu = 30 } }, share.scaled_min({ cpu = 140 }, children, "main"))
   end)
 
-  it("stay where the parent's list does not name the resource", function()
+  it("stay if the parent's list does not name the resource", function()
     assert.same({ a = { gpu = 4 } }, share.scaled_min({ cpu = 1 },
       { { name = "a", min = { gpu = 4 }, scales = true } }, "main"))
   end)
 end)
 
 describe("an ElasticQuota", function()
-  it("means what its labels say, and the usual where they say nothing", function()
+  it("uses its labels, and the defaults without them", function()
     local q = quota.read(object("q", { cpu = "1" }, { cpu = "2" }))
     assert.same({ quota.ROOT, "", false, true }, { q.parent, q.tree, q.is_parent, q.lends })
     assert.same({ cpu = 2000 }, q.weight)
@@ -155,7 +155,7 @@ describe("an ElasticQuota", function()
     assert.same({ "x", "y" }, q.namespaces)
   end)
 
-  it("weighs as much as its maximum when its weight is nothing or does not read", function()
+  it("has its maximum as weight if its weight is empty or invalid", function()
     for _, text in ipairs { '{"cpu":0}', "{", '{"cpu":"many"}', "" } do
       assert.same({ cpu = 2000 }, quota.read(object("q", nil, { cpu = "2" }, nil,
         { ["shared-weight"] = text })).weight, text)
@@ -167,7 +167,7 @@ describe("the members of quotas", function()
   local index = members.index { quota.read(object("team", nil, {})), quota.read(object("ns", nil, {})),
     quota.read(object("other", nil, {}, nil, { namespaces = '["far"]' })) }
 
-  it("are found by label, by their namespace's own quota, by annotation, or are the default's", function()
+  it("are found by label, by namespace, by annotation, or belong to the default quota", function()
     assert.equal("team", members.of_pod(index, "team", "ns"))
     assert.equal(quota.DEFAULT, members.of_pod(index, "unknown", "ns"))
     assert.equal("ns", members.of_pod(index, nil, "ns"))
@@ -175,7 +175,7 @@ describe("the members of quotas", function()
     assert.equal(quota.DEFAULT, members.of_pod(index, nil, "elsewhere"))
   end)
 
-  it("use what they ask for once they have a node, and count no more when they ended", function()
+  it("use their requests once they have a node, until they end", function()
     local waiting = pod("w", { cpu = "1" }, { name = "team" })
     waiting.spec.nodeName = nil
     local over = pod("o", { cpu = "4" }, { name = "team" })
@@ -187,7 +187,7 @@ describe("the members of quotas", function()
       non_preemptible_used = { cpu = 2000 } }, members.sums(index, list).team)
   end)
 
-  it("have no quota without a default one, but that of their label", function()
+  it("have only the quota of their label if there is no default one", function()
     local strict = members.index(index.list, { disable_default_quota = true })
     assert.equal("team", members.of_pod(strict, "team", "ns"))
     for _, label in ipairs { "unknown", "" } do assert.is_nil(members.of_pod(strict, label, "ns")) end
@@ -223,7 +223,7 @@ describe("the members of quotas", function()
     assert.is_false((members.counts(read, { ignore_terminating_pod_immediately = true }, over - 60)))
   end)
 
-  it("of trees with totals of their own leave the cluster the rest", function()
+  it("of trees with their own totals leave the cluster the rest", function()
     local function rooted(name, more, annotations)
       more["is-root"] = "true"
       return quota.read(object(name, nil, {}, more, annotations))
@@ -251,7 +251,7 @@ describe("a tree", function()
     return tree.calculate(input)
   end
 
-  it("leaves the tree what the system and default quotas do not use", function()
+  it("gets the total minus the use of the system and default quotas", function()
     local infos = calculate({ object("a", nil, { cpu = "10" }) },
       { a = { request = { cpu = 9000 } }, [quota.SYSTEM] = { used = { cpu = 2000 } },
         [quota.DEFAULT] = { used = { cpu = 1000 } } },
@@ -261,14 +261,14 @@ describe("a tree", function()
     assert.same({ cpu = 3000 }, infos[quota.ROOT].used)
   end)
 
-  it("does not count what a quota's max does not name", function()
+  it("ignores resources that a quota's max does not name", function()
     local infos = calculate({ object("a", nil, { cpu = "10" }) },
       { a = { request = { cpu = 1, memory = 5 } } }, { cpu = 10, memory = 10 })
     assert.same({ cpu = 1 }, infos.a.request)
     assert.same({ cpu = 1 }, infos.a.runtime)
   end)
 
-  it("gives nothing to quotas whose parents lead nowhere, or round in a ring", function()
+  it("gives nothing to quotas without a path to the root", function()
     local infos = calculate({ object("lost", nil, { cpu = "1" }, { parent = "gone" }),
       object("x", nil, { cpu = "1" }, { parent = "y" }),
       object("y", nil, { cpu = "1" }, { parent = "x" }), object("a", nil, { cpu = "1" }) },
@@ -296,7 +296,7 @@ describe("admission", function()
     return admission.check(input)
   end
 
-  it("takes a pod that fits the runtime, and refuses one that does not, in the scheduler's words", function()
+  it("admits a pod that fits the runtime, and rejects others in the scheduler's words", function()
     assert.is_true(check "2")
     local ok, why = check "2001m"
     assert.is_false(ok)
@@ -309,7 +309,7 @@ describe("admission", function()
     assert.is_false(check("6", { runtime_quota = false }))
   end)
 
-  it("keeps what cannot be preempted within min", function()
+  it("keeps non-preemptible pods within min", function()
     assert.is_true(check("1", nil, { preemptible = "false" }))
     local ok, why = check("1500m", nil, { preemptible = "false" })
     assert.is_false(ok)
@@ -317,7 +317,7 @@ describe("admission", function()
       nonPreemptibleUsed: cpu:1,", why, 1, true)
   end)
 
-  it("asks the parents too, where it is told to", function()
+  it("checks the parents too, if configured", function()
     assert.is_true(check "2")
     local ok, why = check("2", { check_parents = true })
     assert.is_false(ok)
@@ -333,7 +333,7 @@ describe("admission by annotation", function()
       pod("x", { cpu = cpu, memory = "9Ti" }))
   end
 
-  it("holds what is asked for and the pod to the annotation, or to max where it is empty", function()
+  it("limits requests to the annotation, or to max if that is empty", function()
     local asked = '{"cpu":3,"memory":"1Gi"}'
     assert.same({ true, nil, { cpu = 8000, memory = 1 << 30 } },
       { evaluate("5", { ["child-request"] = asked }) })
@@ -346,7 +346,8 @@ describe("admission by annotation", function()
 end)
 
 describe("revoking", function()
-  it("begins when a quota was over for longer than the delay, and begins anew afterwards", function()
+  it("starts once a quota is over its runtime for longer than the delay, and starts over \z
+    afterwards", function()
     local over, within = { cpu = 2 }, { cpu = 1 }
     assert.same({ 100, false }, { revoke.watch(nil, over, within, 100, 10) })
     assert.same({ 100, false }, { revoke.watch(100, over, within, 110, 10) })
@@ -361,19 +362,19 @@ describe("revoking", function()
     return out
   end
 
-  it("takes the least important, and of equals who started last", function()
+  it("takes the least important pod, and of equals the newest", function()
     assert.same({ "low" }, names({ pod("high", { cpu = "1" }, { priority = 9 }),
       pod("low", { cpu = "1" }, { priority = 1 }) }, { cpu = 1000 }))
     assert.same({ "young" }, names({ pod("old", { cpu = "1" }, { startTime = "2026-01-01T00:00:00Z" }),
       pod("young", { cpu = "1" }, { startTime = "2026-01-01T00:00:01Z" }) }, { cpu = 1000 }))
   end)
 
-  it("leaves alone what must not be preempted, even when too much stays", function()
+  it("spares non-preemptible pods, even if the quota stays over", function()
     assert.same({ "b" }, names({ pod("a", { cpu = "5" }, { preemptible = "false" }),
       pod("b", { cpu = "1" }) }, { cpu = 1000 }))
   end)
 
-  it("looks, as Koordinator does, only at what the last pod set aside asked for", function()
+  it("checks, as Koordinator does, only the resources of the last spared pod", function()
     -- Without "low", which has only cpu, memory is no longer compared, so no pod is revoked for it.
     local pods = { pod("low", { cpu = "1" }, { priority = 1 }),
       pod("high", { cpu = "1", memory = "9" }, { priority = 9 }) }
@@ -386,7 +387,7 @@ describe("what is written on a quota", function()
     allocated = {},
     non_preemptible_request = { cpu = 0 }, non_preemptible_used = {}, used = { cpu = 500 } }
 
-  it("is what differs by value", function()
+  it("contains only changed values", function()
     local o = object("q", nil, {}, nil, { runtime = '{"cpu":"1000m"}' })
     assert.same({ annotations = { [PREFIX .. "request"] = '{"cpu":"2"}' }, used = { cpu = "500m" } },
       status.changes(o, info))
@@ -395,7 +396,7 @@ describe("what is written on a quota", function()
     assert.is_nil(status.changes(o, info))
   end)
 
-  it("is not a runtime for the reserved quotas", function()
+  it("has no runtime for the reserved quotas", function()
     assert.is_nil(status.changes(object(quota.DEFAULT, nil, {}), info).annotations[PREFIX .. "runtime"])
   end)
 end)
@@ -452,7 +453,7 @@ describe("over random trees", function()
     end)
   end
 
-  it("no level hands out more than it has", function()
+  it("no level distributes more than it has", function()
     each_case(false, function(input, infos)
       assert.is_true((lists.within(handed_out(input, infos, quota.ROOT), input.total)))
       for _, q in ipairs(input.quotas) do
@@ -461,7 +462,7 @@ describe("over random trees", function()
     end)
   end)
 
-  it("nobody gets more than he asks for, or than his max, and nobody less than his part of the minimum",
+  it("no quota gets more than its request or max, or less than its part of the minimum",
     function()
     each_case(false, function(input, infos)
       for _, q in ipairs(input.quotas) do
@@ -476,7 +477,7 @@ describe("over random trees", function()
     end)
   end)
 
-  it("nothing is left over while somebody with a weight still wants it", function()
+  it("nothing is left while a quota with a weight wants more", function()
     each_case(false, function(input, infos)
       local out = handed_out(input, infos, quota.ROOT)
       for _, key in ipairs(KEYS) do
@@ -505,7 +506,7 @@ describe("over random trees", function()
   -- a whole none.
   local SLACK = 13
 
-  it("with more to divide nobody gets less, but for rounding, and the level never", function()
+  it("a larger total gives no quota less, except for rounding", function()
     each_case(true, function(input, infos)
       local before = handed_out(input, infos, quota.ROOT)
       input.total = lists.add(input.total, amounts())
@@ -521,7 +522,7 @@ describe("over random trees", function()
     end)
   end)
 
-  it("who asks for more gets no less, and nobody beside him more, but for rounding", function()
+  it("a larger request gives the quota no less and its siblings no more, except for rounding", function()
     each_case(true, function(input, infos)
       local top = below(input, quota.ROOT)
       local chosen = top[math.random(#top)]
@@ -537,7 +538,7 @@ describe("over random trees", function()
     end)
   end)
 
-  it("of v1.8.0 a level misses what it has by less than a unit for each quota and round", function()
+  it("a level of v1.8.0 misses its total by less than a unit per quota and round", function()
     each_case(false, function(input)
       input.upstream = "v1.8.0"
       local infos = tree.calculate(input)

@@ -105,12 +105,12 @@ describe("the fixture runner", function()
     assert.equal(0, (run(case:format '{"zones": {"node-0": {"kubernetes.io/batch-cpu": 1}}}')))
   end)
 
-  it("names a calculation that no policy knows, without failing", function()
+  it("names an unknown calculation, without failing", function()
     local passed, failed, unknown = run '{"calc": "tea_leaves", "cases": [{}]}'
     assert.same({ 0, 0, "tea_leaves" }, { passed, failed, unknown })
   end)
 
-  it("says what a file lacks", function()
+  it("names missing fields of a file", function()
     for text, want in pairs {
       ["{]"] = "not valid JSON", ['"x"'] = "not a JSON object", ["{}"] = 'has no "calc"',
       ['{"calc": "midresource"}'] = 'has no "cases"',
@@ -128,7 +128,7 @@ describe("the fixture runner", function()
     end
   end)
 
-  it("takes a person's own directory, and goes on after a bad file", function()
+  it("takes any directory, and continues after a bad file", function()
     local ok, said = run_directory(directory { ["a.json"] = "{", ["b.json"] = VALID:format("b", "true"),
       ["notes.txt"] = "{" })
     assert.is_false(ok)
@@ -136,7 +136,7 @@ describe("the fixture runner", function()
     assert.matches("\n1 passed, 1 failed$", said)
   end)
 
-  it("fails on a directory without cases, and on one that is not there", function()
+  it("fails on a missing directory, and on one without cases", function()
     for _, dir in ipairs { directory {}, "/nowhere/it's gone" } do
       local ok, said = run_directory(dir)
       assert.is_false(ok)

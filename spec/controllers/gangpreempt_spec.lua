@@ -55,21 +55,21 @@ describe("preemption for a gang", function()
     assert.equal("b", found.nodes["ns/g3"].metadata.name)
   end)
 
-  it("takes none while one of the gang fits nowhere", function()
+  it("preempts none while a pod of the gang fits nowhere", function()
     local on = { a = { pod("x1", 1, 4) }, b = { pod("y1", 9, 4) } }
     assert.equal("x1", names(find(gang(2, 9, 2), two, on)))
     assert.is_nil(find(gang(3, 9, 2), two, on))
     assert.is_nil(find(gang(1, 9, 5), two, on))
   end)
 
-  it("leaves who has a room without it, and gives rooms to all", function()
+  it("uses free room first, and places the whole gang", function()
     local found = find(gang(2, 9, 4), two, { a = { pod("x1", 1, 1) }, b = {} })
     assert.equal("x1", names(found))
     assert.same({ "a", "b" }, { found.nodes["ns/g2"].metadata.name, found.nodes["ns/g1"].metadata.name })
     assert.is_nil(find(gang(2, 9, 4), two, { a = {}, b = {} }))
   end)
 
-  it("takes none where each has a room in the end, the first because of the second", function()
+  it("preempts none if all fit in the end, the first because of the second", function()
     local list, zoned = gang(2, 9, 1), node("a", 4)
     local beside = { topologyKey = "zone", labelSelector = { matchLabels = { app = "db" } } }
     list[1].spec.affinity = { podAffinity = { requiredDuringSchedulingIgnoredDuringExecution = { beside } } }
@@ -78,7 +78,7 @@ describe("preemption for a gang", function()
     assert.is_nil(find(list, { zoned }, { a = { pod("x1", 1, 1) } }))
   end)
 
-  it("spares pods that say so, and a gang that says so takes none", function()
+  it("spares pods that opt out, and a gang that opts out preempts none", function()
     for label, value in pairs { ["quota.scheduling.koordinator.sh/preemptible"] = "false",
       ["scheduling.koordinator.sh/disable-preemptible"] = "true" } do
       local on = { a = { pod("x1", 1, 4, { labels = { [label] = value } }) }, b = { pod("y1", 1, 4) } }
@@ -96,7 +96,7 @@ describe("preemption for a gang", function()
     assert.equal("y1 y2", names(find(gang(1, 9, 4), two, on)))
   end)
 
-  it("keeps the rooms while somebody is to go, and looks again when all are gone", function()
+  it("keeps the room while victims end, and tries again when all are gone", function()
     local on = { a = { pod("x1", 1, 4) }, b = { pod("y1", 1, 4) } }
     local list, args, known = gang(2, 9, 4), cycle.args(), {}
     local function rooms(pods_on)
@@ -120,7 +120,7 @@ end)
 describe("laws of preemption for a gang:", function()
   local CASES = sizes.of { short = 200, long = 4000 }
 
-  it("it fits when they are gone, each of them is needed, and the state is as it was", function()
+  it("the gang fits without its victims, needs each of them, and the state is unchanged", function()
     seeds.each(CASES, function()
       local nodes, state, args = {}, { now = 0, pods_on = {} }, cycle.args()
       for i = 1, math.random(1, 4) do nodes[i] = node("n" .. i, math.random(2, 10)) end

@@ -845,7 +845,7 @@ local function knows(calc)
   return not out:find("no such calculation", 1, true)
 end
 
-describe("what Koordinator's own functions calculate, our policies do", function()
+describe("our policies agree with Koordinator's own functions", function()
   if not (GO and knows "devices") then
     local why = "Koordinator's functions are built by Go, of these sources: `make versions`"
     if os.getenv "CI" == "true" then

@@ -75,7 +75,7 @@ local function batch_cpu(input) return batch(input).resources["kubernetes.io/bat
 -- ---------------------------------------------------------------- staleness
 
 describe("a NodeMetric", function()
-  it("is trusted until its time is over, that very second included", function()
+  it("is valid up to and including its last second", function()
     local metric = metric_of(usage("0", "0"))
     assert.is_false(nodemetric.stale(metric, 15, NOW))
     assert.is_true(nodemetric.stale(metric, 15, NOW + 1))
@@ -120,12 +120,12 @@ describe("a colocation strategy", function()
     assert.equal(20, percent(cfg(narrow, broad)))
   end)
 
-  it("comes from no entry without a selector, and from one with an empty selector always", function()
+  it("ignores entries without a selector, and uses those with an empty one", function()
     assert.equal(60, percent(cfg(entry(10, nil))))
     assert.equal(10, percent(cfg(entry(10, {}))))
   end)
 
-  it("understands expressions, and takes a malformed one as selecting nothing", function()
+  it("supports expressions; a malformed one selects nothing", function()
     local function expr(...)
       return { matchExpressions = { { key = "pool", operator = (...), values = select(2, ...) } } }
     end
@@ -138,7 +138,7 @@ describe("a colocation strategy", function()
     assert.equal(60, percent(cfg(entry(10, expr("Like", { "a" })))))
   end)
 
-  it("takes percentages from labels, cut and not rounded", function()
+  it("truncates percentages from labels", function()
     for text, want in pairs { ["0.29"] = 28, ["0.7"] = 70, ["1.5"] = 150, ["0"] = 0, ["-0.1"] = 60,
       ["much"] = 60, [" 0.5"] = 60, ["0x1"] = 60 } do
       local labelled = node_of(res("1", "1Gi"), { labels = {
@@ -147,7 +147,7 @@ describe("a colocation strategy", function()
     end
   end)
 
-  it("lets labels win over the annotation, and the annotation over the ConfigMap", function()
+  it("prefers labels to the annotation, and the annotation to the ConfigMap", function()
     local own = node_of(res("1", "1Gi"), {
       labels = { ["node.koordinator.sh/memory-reclaim-ratio"] = "0.3" },
       annotations = { ["node.koordinator.sh/colocation-strategy"] = '{"cpuReclaimThresholdPercent": 11, \z
@@ -158,7 +158,7 @@ describe("a colocation strategy", function()
     assert.equal(30, strategy.memoryReclaimThresholdPercent)
   end)
 
-  it("ignores an annotation that does not read", function()
+  it("ignores an invalid annotation", function()
     for _, text in ipairs { "{]", "[]x", '{"cpuReclaimThresholdPercent": "11"}',
       '{"cpuReclaimThresholdPercent": 1.5}', "7" } do
       local own = node_of(res("1", "1Gi"), { annotations = {
@@ -167,7 +167,7 @@ describe("a colocation strategy", function()
     end
   end)
 
-  it("is not changed by looking at a node", function()
+  it("is not changed by reading it for a node", function()
     local c = cfg(entry(10, {}))
     local before = fields.copy(c)
     colocation.strategy(c, node)
@@ -195,14 +195,14 @@ describe("the ConfigMap", function()
   local function map(data) return { metadata = { name = "slo-controller-config" }, data = data } end
   local good = map { ["colocation-config"] = '{"enable": true, "unheard": 1}' }
 
-  it("that never was good leaves nothing available", function()
+  it("that was never valid leaves no resources available", function()
     local known, refused = settings.sync(settings.new(), map { ["colocation-config"] = "{" })
     assert.is_false(known.colocation.available)
     assert.equal(1, #refused)
     assert.matches("^colocation%-config: ", refused[1])
   end)
 
-  it("that turns bad leaves the last good one, and says why", function()
+  it("that becomes invalid keeps the last good one, and says why", function()
     local known = settings.sync(settings.new(), good)
     for _, text in ipairs { "{", '{"enable": "yes"}', '{"degradeTimeMinutes": 0}',
       '{"nodeConfigs": {"a": 1}, "enable": 1}', '{"nodeConfigs": [1]}' } do
@@ -213,18 +213,18 @@ describe("the ConfigMap", function()
     end
   end)
 
-  it("loses fields that nobody knows", function()
+  it("loses unknown fields", function()
     assert.is_nil(settings.sync(settings.new(), good).colocation.cfg.unheard)
   end)
 
-  it("that is gone means defaults: colocation off", function()
+  it("that is deleted means defaults: colocation off", function()
     local known = settings.sync(settings.sync(settings.new(), good), nil)
     assert.same(colocation.defaults(), known.colocation.cfg)
     assert.is_true(known.colocation.available)
     assert.is_true(known.colocation.errorStatus)
   end)
 
-  it("keeps each of its parts by itself", function()
+  it("keeps the last good value of each part", function()
     local known, refused = settings.sync(settings.new(), map {
       ["colocation-config"] = '{"enable": true}',
       ["cpu-normalization-config"] = '{"enable": true, "ratioModel": {"m": {"baseRatio": "fast"}}}',
@@ -277,13 +277,13 @@ describe("a pod", function()
     return { resources = { requests = { cpu = cpu } }, restartPolicy = policy }
   end
 
-  it("asks for its containers or for its widest moment of initialisation", function()
+  it("requests the sum of its containers or the peak of initialization", function()
     assert.equal(300, request({ containers = { c "100m", c "200m" }, initContainers = { c "250m" } }).cpu)
     assert.equal(900, request({ containers = { c "100m", c "200m" },
       initContainers = { c "900m", c "50m" } }).cpu)
   end)
 
-  it("keeps its sidecars all along", function()
+  it("keeps its sidecars throughout", function()
     assert.equal(400, request({ containers = { c "300m" },
       initContainers = { c("100m", "Always"), c "200m" } }).cpu)
     assert.equal(600, request({ containers = { c "300m" },
@@ -299,7 +299,7 @@ describe("a pod", function()
     assert.equal(0, request({ containers = { {} } }).cpu)
   end)
 
-  it("has the class of its label, else of its priority, else of its QoS", function()
+  it("takes its class from its label, else its priority, else its QoS", function()
     local function class(labels, priority, requests)
       return pods.class { metadata = { name = "p", labels = labels },
         spec = { priority = priority, containers = { { resources = { requests = requests } } } } }
@@ -313,7 +313,7 @@ describe("a pod", function()
     assert.equal("koord-prod", class(nil, nil, { cpu = "1" }))
   end)
 
-  it("has the QoS of its label, else what Kubernetes says, else what follows from its containers", function()
+  it("takes its QoS from its label, else its status, else its containers", function()
     local function qos(pod) return pods.qos(pod) end
     local full = { requests = res("1", "1Gi"), limits = res("1000m", "1024Mi") }
     local function of(resources, status, more)
@@ -332,7 +332,7 @@ describe("a pod", function()
       spec = { containers = { {} } } })
   end)
 
-  it("spreads over the zones it was given, over all when none of them exists", function()
+  it("spreads over its assigned zones, or over all if none exists", function()
     local function spread(text, n)
       local pod = { metadata = { name = "p", annotations = {
         ["scheduling.koordinator.sh/resource-status"] = text } } }
@@ -352,7 +352,7 @@ end)
 -- ---------------------------------------------------------------- batch
 
 describe("batch resources", function()
-  it("count a pod that ended and is still reported like one that nobody knows", function()
+  it("count a reported pod that ended as unknown", function()
     local done = pod_of("done", "LS", res("1", "1Gi"), { status = { phase = "Succeeded" } })
     assert.equal(7000, batch_cpu { pods = { done }, nodeMetric = metric_of(usage("0", "0"),
       { report("done", "3", "0") }) })
@@ -362,12 +362,12 @@ describe("batch resources", function()
       { report("gone", "3", "0", "koord-mid") }) })
   end)
 
-  it("never fall below nothing", function()
+  it("never fall below 0", function()
     local left = batch { pods = { pod_of("a", "LS", res("20", "20Gi")) } }
     assert.same({ ["kubernetes.io/batch-cpu"] = 0, ["kubernetes.io/batch-memory"] = 0 }, left.resources)
   end)
 
-  it("start from capacity and not from what is allocatable", function()
+  it("start from capacity, not from allocatable", function()
     local node = node_of(res("10", "10Gi"))
     node.status.allocatable = res("9", "10Gi")
     assert.equal(9000, batch_cpu { node = node })
@@ -419,14 +419,14 @@ describe("batch resources", function()
     assert.is_nil(batch({}).zones)
   end)
 
-  it("cannot be told without their inputs", function()
+  it("are absent without their inputs", function()
     local result, why = batchresource.calculate { strategy = STRATEGY, node = node_of(res("1", "1Gi")),
       pods = {}, now = NOW }
     assert.is_nil(result)
     assert.matches("NodeMetric", why)
   end)
 
-  it("are stopped by a threshold of capacity, and say so", function()
+  it("are capped by a threshold of capacity, and say so", function()
     local strategy = fields.copy(STRATEGY)
     strategy.batchCPUThresholdPercent, strategy.batchMemoryThresholdPercent = 29, 0
     local result = batch { strategy = strategy }
@@ -437,7 +437,7 @@ describe("batch resources", function()
 end)
 
 describe("an amount", function()
-  it("is shown and counted rounded away from zero", function()
+  it("is rounded away from zero", function()
     assert.equal(2, amounts.giga(1500000000000))
     assert.equal(-2, amounts.giga(-1500000000000))
     assert.equal(2, amounts.bytes(1001))
@@ -450,7 +450,7 @@ describe("an amount", function()
     assert.equal(3000, amounts.scale_memory(6001, 0.5))
   end)
 
-  it("shows a ratio in as few digits as it has", function()
+  it("shows a ratio in its shortest form", function()
     assert.equal("0.29", amounts.ratio(29 / 100.0))
     assert.equal("1", amounts.ratio(1.0))
     assert.equal("0.07", amounts.ratio(7 / 100.0))
@@ -477,7 +477,7 @@ describe("a reservation", function()
     assert.same({ cpu = 8000, memory = 0 }, reserved '{"resources": {"cpu": "8"}, "reservedCPUs": ""}')
   end)
 
-  it("reserves nothing when it does not read", function()
+  it("reserves nothing if it is invalid", function()
     for _, text in ipairs { "{]", '{"resources": {"cpu": "many"}}', '{"reservedCPUs": "x"}',
       '{"reservedCPUs": 3}', "7" } do
       assert.same({ cpu = 0, memory = 0 }, reserved(text), text)
@@ -500,13 +500,13 @@ describe("mid resources", function()
       hostApplicationMetric = app and { app } })
   end
 
-  it("are what can be reclaimed, as far as it is idle", function()
+  it("are reclaimable resources, as far as they are idle", function()
     assert.equal(4000, mid { nodeMetric = metric("4", "5") })
     assert.equal(1000, mid { nodeMetric = metric("4", "9") })
     assert.equal(0, mid { nodeMetric = metric("4", "12") })
   end)
 
-  it("add their part of what nobody asked for", function()
+  it("include their part of unrequested resources", function()
     local strategy = fields.copy(STRATEGY)
     strategy.midUnallocatedPercent = 50
     local list = { pod_of("a", "LS", res("4", "0")), pod_of("b", "BE", res("4", "0")) }
@@ -518,7 +518,7 @@ describe("mid resources", function()
     assert.equal(4000, mid { strategy = strategy, pods = list, nodeMetric = metric("1", "0", app) })
   end)
 
-  it("cannot be told of a node that has no allocatable resources", function()
+  it("are absent on a node without allocatable resources", function()
     assert.is_nil(midresource.calculate { strategy = STRATEGY, node = { status = {} }, pods = {},
       nodeMetric = metric("1", "0"), now = NOW })
   end)
@@ -538,7 +538,7 @@ describe("the cpu normalization ratio", function()
   end
   local LABEL = "node.koordinator.sh/cpu-normalization-enabled"
 
-  it("is as the node's label says, whatever the configuration", function()
+  it("comes from the node's label, whatever the configuration", function()
     assert.equal("1.00", calculate({ enable = true, defaultRatio = 2 }, { [LABEL] = "False" },
       '{"cpuModel": "m"}'))
     assert.equal("2.00", calculate({ enable = false, defaultRatio = 2 }, { [LABEL] = "1" },
@@ -619,7 +619,7 @@ describe("preparing a node", function()
     assert.is_false(desired.resources["kubernetes.io/mid-cpu"])
   end)
 
-  it("keeps what others noted in the origin annotation", function()
+  it("keeps entries of others in the origin annotation", function()
     local node = node_of(res("1", "1"), { annotations = {
       [ORIGIN] = '{"resources":{"example.com/gpu":"3","kubernetes.io/batch-cpu":"9"}}' } })
     local desired = prepare.prepare(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 2 * GIB } })
@@ -627,7 +627,7 @@ describe("preparing a node", function()
       "kubernetes.io/batch-memory":"2Gi"}}', desired.annotations[ORIGIN])
   end)
 
-  it("leaves nothing when third parties took more than there is, and ignores those of another class",
+  it("leaves nothing if third parties took more than the total, and ignores other classes",
     function()
     local node = node_of(res("1", "1"), { annotations = {
       [THIRD] = '{"allocations":[{"name":"a","priority":"koord-batch","resources":'
@@ -639,7 +639,7 @@ describe("preparing a node", function()
     assert.equal(7, desired.resources[BATCH_MEMORY])
   end)
 
-  it("takes nothing away for an annotation that does not read", function()
+  it("subtracts nothing for an invalid annotation", function()
     for _, text in ipairs { "{]", '{"allocations": 3}',
       '{"allocations":[{"priority":"koord-batch","resources":{"kubernetes.io/batch-cpu":"x"}}]}',
       '{"allocations":[3]}' } do
@@ -649,7 +649,7 @@ describe("preparing a node", function()
     end
   end)
 
-  it("does not rewrite a value that is right in other words", function()
+  it("does not rewrite an equal value", function()
     local node = { metadata = { annotations = {} }, status = { capacity = { [BATCH_CPU] = "5000" },
       allocatable = { [BATCH_CPU] = "5000" } } }
     prepare.write_resources(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 3 * GIB // 2 } })
@@ -657,7 +657,7 @@ describe("preparing a node", function()
     assert.same(node.status.capacity, node.status.allocatable)
   end)
 
-  it("is worth a write when a value moved by more than the threshold, or came or went", function()
+  it("is written when a value changed by more than the threshold, appeared or disappeared", function()
     assert.is_false(prepare.differs("100", "110", 0.1))
     assert.is_true(prepare.differs("100", "110001m", 0.1))
     assert.is_false(prepare.differs("0", 0, 0.1))
@@ -683,7 +683,7 @@ describe("zones", function()
       ["kubernetes.io/batch-memory"] = memory } } }
   end
 
-  it("get what is missing, sorted by name, and keep the rest", function()
+  it("get missing resources, sorted by name, and keep the rest", function()
     local out = zones.changes(list(resource("memory", "1Gi"), resource("cpu", "4")), wanted(2000, 1024), 0.1)
     local names = {}
     for i, info in ipairs(out[1]) do names[i] = info.name end
@@ -704,7 +704,7 @@ describe("zones", function()
     assert.equal("3k", zones.changes(list(resource("cpu", "4")), decided, 0.1)[1][2].capacity)
   end)
 
-  it("offer nothing when the node offers nothing, and are not touched if they never did", function()
+  it("offer nothing if the node offers nothing, and stay untouched if they never did", function()
     local reset = plan.reset "off"
     assert.equal("0", zones.changes(list(resource("kubernetes.io/batch-cpu", "2k")), reset,
       0.1)[1][1].available)
@@ -720,7 +720,7 @@ describe("the plan of a node", function()
   local request = pods.request
   after_each(function() pods.request = request end)
 
-  it("is what its calculations say one by one, and reads each pod that counts once", function()
+  it("equals its single calculations, and reads each pod once", function()
     local function zone(name)
       return { name = name, resources = { { name = "cpu", allocatable = "5" },
         { name = "memory", allocatable = "5Gi" } } }

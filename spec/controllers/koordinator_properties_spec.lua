@@ -62,7 +62,7 @@ local function offered(module, input)
   return kube.qty(r[module.CPU]):value(), kube.qty(r[module.MEMORY]):value()
 end
 
-describe("whatever a node, its pods and its metric are", function()
+describe("over random nodes, pods and metrics", function()
   local function each(check)
     math.randomseed(SEED)
     for i = 1, CASES do check(random_input(), "case " .. i) end
@@ -72,7 +72,7 @@ describe("whatever a node, its pods and its metric are", function()
     return math.max(left.cpu, 0), math.max(amounts.bytes(left.memory), 0)
   end
 
-  it("batch resources are at least nothing and at most capacity minus what is reserved", function()
+  it("batch resources are between 0 and capacity minus the reserved part", function()
     each(function(input, label)
       local most_cpu, most_memory = limits(input)
       local c, m = offered(batchresource, input)
@@ -81,7 +81,7 @@ describe("whatever a node, its pods and its metric are", function()
     end)
   end)
 
-  it("mid resources are at least nothing and at most their part of the capacity", function()
+  it("mid resources are between 0 and their part of the capacity", function()
     each(function(input, label)
       local capacity, strategy = amounts.of(input.node.status.capacity), input.strategy
       local c, m = offered(midresource, input)

@@ -69,7 +69,7 @@ describe("suppression", function()
       { web = { "2" }, job = { "1" }, gone = { "500m" } }, more))
   end
 
-  it("leaves what is below the threshold, less what others and the system use", function()
+  it("allows the threshold minus the use of others and the system", function()
     -- 6500 - 2000 of web - 500 of one that is gone - (5000 - 3500) of the system
     assert.equal(2500, allowed {})
     assert.equal(1000, allowed({}, { annotations = {
@@ -78,7 +78,7 @@ describe("suppression", function()
     assert.equal(2000, allowed({ cpuSuppressMinPercent = 20 }, { cpu = "8" }))
   end)
 
-  it("counts applications of the host, those that are not among BE pods", function()
+  it("counts host applications that are not BE", function()
     local apps = { { name = "a", usage = { resources = { cpu = "1" } } } }
     local hosts = { { name = "a", qos = "LS" } }
     assert.equal(2500, allowed({}, { apps = apps, hosts = hosts }))
@@ -94,7 +94,7 @@ describe("suppression", function()
     assert.equal(4, suppress.cpus(9000, 2, 16))
   end)
 
-  it("sets quotas: not below 2 ms, not for a trifle, a tenth of the node at a time", function()
+  it("sets quotas: not below 2 ms, not for small changes, a tenth of the node at a time", function()
     assert.equal(250000, suppress.quota(2500, suppress.UNSET, 10))
     assert.equal(2000, suppress.quota(-5, 1000000, 10))
     assert.equal(250000, suppress.quota(2509, 250000, 10))
@@ -102,7 +102,7 @@ describe("suppression", function()
     assert.equal(100000, suppress.quota(1000, 900000, 10))
   end)
 
-  it("is told when BE pods use all that they get, and not when the strategy is off", function()
+  it("is reported when BE pods use all they get, and not when the strategy is off", function()
     local node = known({ cpuSuppressThresholdPercent = 65 }, { pod("job", { qos = "BE" }) },
       { job = { "4" } })
     assert.same({ allowed = 5500, used = 4000, pods = 1, limit = 6000, policy = "cpuset",
@@ -127,7 +127,8 @@ describe("eviction", function()
     return out, broken, tasks
   end
 
-  it("of BE pods for memory takes the lowest priority, then who uses most, down to the lower mark", function()
+  it("of BE pods for memory takes the lowest priority, then the highest use, down to the lower \z
+    mark", function()
     local list = { pod("a", { qos = "BE", priority = 5500 }), pod("b", { qos = "BE", priority = 5000 }),
       pod("c", { qos = "BE", priority = 5000 }), pod("web", { qos = "LS" }) }
     local used = { a = { "0", "4Gi" }, b = { "0", "1Gi" }, c = { "0", "2Gi" }, web = { "0", "1Gi" } }
@@ -144,7 +145,7 @@ describe("eviction", function()
       gates))
   end)
 
-  it("of any pod needs its consent, a measurement, and a priority that is low enough", function()
+  it("of any pod needs an opt-in, a measurement, and a low enough priority", function()
     local list = { pod("no", { priority = 5000, evictable = false }), pod("prod", { priority = 9000 }),
       pod("done", { priority = 5000, phase = "Succeeded" }), pod("unseen", { priority = 5000 }),
       pod("other", { priority = 5000,
@@ -156,7 +157,7 @@ describe("eviction", function()
     assert.same({ "CPUEvict: yes ..." }, decide(node, { CPUEvict = true }))
   end)
 
-  it("goes by its own priority first, which v1.8.0 does not know", function()
+  it("uses the eviction priority first, which v1.8.0 lacks", function()
     local first = { annotations = { ["koordinator.sh/eviction-priority"] = "-1" }, priority = 5900 }
     local node = known({ cpuEvictThresholdPercent = 70, evictEnabledPriorityThreshold = 5999 },
       { pod("first", first), pod("low", { priority = 5000 }) }, { first = { "3" }, low = { "3" } },
@@ -165,14 +166,14 @@ describe("eviction", function()
     assert.same({ "CPUEvict: low" }, decide(node, { CPUEvict = true }, "v1.8.0"))
   end)
 
-  it("takes one pod for memory of any class, as Koordinator counts it a thousandfold", function()
+  it("takes one pod for memory of any class, because Koordinator counts its memory times 1000", function()
     local node = known({ memoryEvictThresholdPercent = 70, evictEnabledPriorityThreshold = 5999 },
       { pod("a", { priority = 5000 }), pod("b", { priority = 5000 }) },
       { a = { "0", "100Mi" }, b = { "0", "50Mi" } }, { memory = "9Gi" })
     assert.same({ "MemoryEvict: a" }, decide(node, { MemoryEvict = true }))
   end)
 
-  it("by allocatable compares what batch pods ask for with what there is for them", function()
+  it("by allocatable compares requests of batch pods with batch resources", function()
     local batch = { ["kubernetes.io/batch-cpu"] = "3000" }
     local more = { qos = "BE", class = "koord-batch", requests = batch }
     local node = known({ cpuAllocatableEvictThresholdPercent = 110, cpuAllocatableEvictLowerPercent = 100,
@@ -188,7 +189,7 @@ describe("eviction", function()
     assert.same({ "CPUAllocatableEvict: a b c" }, decide(node, { CPUAllocatableEvict = true }))
   end)
 
-  it("of BE pods for cpu happens when they get too little, and use all of that", function()
+  it("of BE pods for cpu needs a low supply that they use up", function()
     local function job(name, priority)
       return pod(name, { qos = "BE", priority = priority,
         requests = { ["kubernetes.io/batch-cpu"] = "4000" } })
@@ -210,7 +211,7 @@ describe("eviction", function()
     assert.same({ "ns/c", "ns/b", "ns/a" }, { task.evicted[1].key, task.evicted[2].key, task.evicted[3].key })
   end)
 
-  it("counts what a pod gives for one reaction for the others, and who goes already", function()
+  it("counts resources freed by other reactions, and pods that are ending", function()
     local more = { qos = "BE", priority = 5000 }
     local node = known({ memoryEvictThresholdPercent = 70, memoryEvictLowerPercent = 60,
       evictEnabledPriorityThreshold = 5999 }, { pod("a", more), pod("b", more) },
@@ -221,7 +222,7 @@ describe("eviction", function()
     assert.same({ "BEMemoryEvict: " }, decide(node, { BEMemoryEvict = true }))
   end)
 
-  it("is off without its threshold, and says which settings contradict each other", function()
+  it("is off without its threshold, and names contradictory settings", function()
     local tasks, broken = decide(known({ evictEnabledPriorityThreshold = 5999 }, {}), all_gates())
     assert.same({ {}, {} }, { tasks, broken })
     local threshold = { memoryEvictThresholdPercent = 70, memoryEvictLowerPercent = 70,
@@ -266,7 +267,7 @@ describe("a burst", function()
     assert.equal(STRATEGY, burst.config(own, STRATEGY))
   end)
 
-  it("grows by a fifth while there is room, and shrinks by a fifth when there is none", function()
+  it("grows by a fifth while there is room, and shrinks by a fifth otherwise", function()
     local bounds = { base = 100, ceiling = 300 }
     assert.same({ 240, 200, 160, 160, 100, 300 }, {
       burst.next_quota(bounds, 200, "idle", true, true),
@@ -321,7 +322,7 @@ describe("over random nodes", function()
 
   local function going(one) return one.pod.metadata.deletionTimestamp ~= nil end
 
-  it("nobody is evicted twice, without consent, without need, or above the priority that is allowed",
+  it("no pod is evicted twice, without opt-in, without need, or above the allowed priority",
     function()
     local seen = {}
     seeds.each(CASES, function()
@@ -348,7 +349,7 @@ describe("over random nodes", function()
     for name in pairs(all_gates()) do assert.is_true(seen[name], name .. " never happened") end
   end)
 
-  it("one reaction alone evicts no pod more than it takes", function()
+  it("one reaction evicts no more pods than needed", function()
     seeds.each(CASES, function()
       local node = random_node()
       for name in pairs { BEMemoryEvict = 1, CPUEvict = 1 } do

@@ -29,7 +29,7 @@ local function pod(name, more)
 end
 
 describe("a pod may be moved", function()
-  it("unless nothing would recreate it, or it belongs where it is", function()
+  it("unless nothing would recreate it, or it is bound to its node", function()
     assert.is_true(victims.evictable(pod "a"))
     local bare, daemon, mirror, going = pod "b", pod "d", pod "m", pod "g"
     bare.metadata.ownerReferences = nil
@@ -44,7 +44,7 @@ describe("a pod may be moved", function()
     assert.is_true(victims.evictable(bare))
   end)
 
-  it("when the settings take its namespace and its labels", function()
+  it("when the settings select its namespace and labels", function()
     local p = pod "a"
     p.metadata.labels.tier = "batch"
     local function chosen(settings) return victims.chosen(p, settings) end
@@ -56,8 +56,8 @@ describe("a pod may be moved", function()
   end)
 end)
 
-describe("the first bin with room", function()
-  it("is the one that a look at each would find, over random bins", function()
+describe("the search for the first bin with room", function()
+  it("agrees with a linear search, over random bins", function()
     seeds.each(300, function()
       local rooms = {}
       for i = 1, math.random(20) do rooms[i] = { cpu = math.random(-2, 8), memory = math.random(0, 8) } end
@@ -80,13 +80,13 @@ describe("the first bin with room", function()
     end)
   end)
 
-  it("is none of no bins", function() assert.is_nil(firstfit.new({}):next(1, {})) end)
+  it("finds none among no bins", function() assert.is_nil(firstfit.new({}):next(1, {})) end)
 end)
 
 describe("a pod fits a node", function()
   local function fits(p, n, on) return victims.fits(p, { node = n, pods = on or {} }) end
 
-  it("that its selector and affinity want", function()
+  it("that its selector and affinity select", function()
     local n = node "n"
     n.metadata.labels = { zone = "a", size = "8" }
     assert.is_true(fits(pod("p", { nodeSelector = { zone = "a" } }), n))
@@ -107,7 +107,7 @@ describe("a pod fits a node", function()
     assert.is_false(fits(wanting {}, n))
   end)
 
-  it("that lets it in, and has room", function()
+  it("whose taints it tolerates, and that has room", function()
     assert.is_false(fits(pod "p", node("n", { unschedulable = true })))
     local tainted = node("n", { taints = { { key = "a", value = "b", effect = "NoSchedule" } } })
     assert.is_false(fits(pod "p", tainted))
@@ -142,7 +142,7 @@ describe("the first to go", function()
     assert.same({ "free", "big", "small", "costly", "urgent", "prod" }, names)
   end)
 
-  it("has a cost that Kubernetes reads, or none", function()
+  it("has a cost that Kubernetes accepts, or none", function()
     local p = pod "p"
     for text, cost in pairs { ["5"] = 5, ["-5"] = -5, ["0"] = 0, ["+5"] = 0, ["05"] = 0, ["5.0"] = 0, x = 0,
       [""] = 0,
@@ -156,7 +156,7 @@ end)
 describe("an anomaly", function()
   local condition = { timeout = "1m", consecutiveAbnormalities = 2, consecutiveNormalities = 1 }
 
-  it("begins with one bad look in a row more than the condition says", function()
+  it("starts with one bad check more in a row than the condition says", function()
     local entry = {}
     assert.is_false(anomaly.mark(entry, false, 0, condition))
     assert.is_false(anomaly.mark(entry, false, 1, condition))
@@ -168,7 +168,7 @@ describe("an anomaly", function()
     assert.is_false(anomaly.mark(entry, false, 3, condition))
   end)
 
-  it("ends by time, and by good looks", function()
+  it("ends by time, and by good checks", function()
     local entry = {}
     for now = 0, 2 do anomaly.mark(entry, false, now, condition) end
     assert.is_true(anomaly.mark(entry, false, 62, condition))
@@ -179,7 +179,7 @@ describe("an anomaly", function()
     assert.is_false(anomaly.mark(entry, true, 4, condition))
   end)
 
-  it("is not waited for without a condition", function()
+  it("needs no wait without a condition", function()
     local loads = { { name = "n" } }
     assert.same(loads, anomaly.filter(loads, {}, 0, nil))
     assert.same({}, anomaly.filter(loads, {}, 0, condition))
@@ -187,7 +187,7 @@ describe("an anomaly", function()
 end)
 
 describe("thresholds", function()
-  it("that are left out never matter, but for memory's limit of all there is", function()
+  it("that are absent have no effect, except that memory's is 100 %", function()
     local t = measure.thresholds { lowThresholds = { cpu = 30 }, highThresholds = { cpu = 50 } }
     assert.same({ cpu = 30, memory = 100 }, t.lowThresholds)
     assert.same({ cpu = 100, memory = 100 }, t.prodHighThresholds)
@@ -213,7 +213,7 @@ describe("the pools of LowNodeLoadArgs", function()
     assert.same({ cpu = 3, memory = 1 }, list[3].resourceWeights)
   end)
 
-  it("share what they saw of a node, under the condition of its first look", function()
+  it("share the state of a node, under the condition of its first check", function()
     local entry = {}
     local once = { timeout = "1m", consecutiveAbnormalities = 2, consecutiveNormalities = 1 }
     local later = { timeout = "1m", consecutiveAbnormalities = 9, consecutiveNormalities = 1 }
@@ -296,7 +296,7 @@ describe("over random clusters", function()
     seeds.each(CASES, function() fn(cluster()) end)
   end
 
-  it("pods leave only nodes that are used too much, and no longer than these are", function()
+  it("pods leave only overloaded nodes, and only while these are overloaded", function()
     each_case(function(c)
       local high, taken, result = {}, {}, pass(c)
       for _, load in ipairs(measure.classify(result.loads).high) do high[load.name] = true end
@@ -325,7 +325,7 @@ describe("over random clusters", function()
     end)
   end)
 
-  it("passes come to rest, and never make a node be used too much that was not", function()
+  it("passes settle, and overload no other node", function()
     each_case(function(c)
       local rounds = 0
       repeat
@@ -341,7 +341,7 @@ describe("over random clusters", function()
     end)
   end)
 
-  it("a pass changes nothing that it was given, and says the same again", function()
+  it("a pass does not change its input, and is repeatable", function()
     each_case(function(c)
       local a, b = {}, {}
       for i, move in ipairs(pass(c).moves) do a[i] = move.node .. " " .. move.pod.metadata.name end

@@ -169,7 +169,7 @@ describe("the node resource controller", function()
     assert.matches('"kubernetes.io/batch-cpu":"0"', node.metadata.annotations[ORIGIN], 1, true)
   end)
 
-  it("withdraws when there is no metric", function()
+  it("withdraws without a metric", function()
     reconcile()
     world.objects[NODE_METRIC] = {}
     reconcile()
@@ -185,7 +185,7 @@ describe("the node resource controller", function()
     assert.equal("1.00", node.metadata.annotations[RATIO])
   end)
 
-  it("keeps the last good configuration, and says once why the new one is refused", function()
+  it("keeps the last good configuration, and reports once why the new one is rejected", function()
     reconcile()
     local map = world.objects["v1/ConfigMap"]["koordinator-system/slo-controller-config"]
     map.metadata.resourceVersion, map.data["colocation-config"] = "2", '{"enable": 1}'
@@ -198,7 +198,7 @@ describe("the node resource controller", function()
     assert.matches("enable: expected boolean", world.logged[1], 1, true)
   end)
 
-  it("touches nothing while no configuration was ever good", function()
+  it("touches nothing before the first good configuration", function()
     world.objects["v1/ConfigMap"]["koordinator-system/slo-controller-config"].data["colocation-config"] = "{"
     assert.is_nil(reconcile())
     assert.same({}, writes())
@@ -272,7 +272,7 @@ describe("the node resource controller", function()
     assert.equal("A100", node.metadata.labels["node.koordinator.sh/gpu-model"])
   end)
 
-  it("gives NPUs by their own names, and shared GPUs where it is told to", function()
+  it("offers NPUs by their own names, and shared GPUs if configured", function()
     ctx.params = { sync_gpu_shared = true }
     local npu = { type = "gpu", health = true,
       resources = { ["huawei.com/npu-core"] = "20", ["huawei.com/npu-dvpp"] = "100" } }
@@ -284,7 +284,7 @@ describe("the node resource controller", function()
     assert.is_nil(offered "koordinator.sh/gpu")
   end)
 
-  it("is woken for every node by its ConfigMap, and by no other", function()
+  it("runs every node when its ConfigMap changes, and no other", function()
     local map
     for _, watch in ipairs(script.watches) do
       if watch.kind == "v1/ConfigMap" then map = script.functions[watch.fn] end

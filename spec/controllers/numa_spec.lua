@@ -82,7 +82,7 @@ describe("lists of processors", function()
 end)
 
 describe("a NodeResourceTopology", function()
-  it("keeps back what the kubelet, its pods, the node and the system reserve", function()
+  it("subtracts reservations of the kubelet, its pods, the node and the system", function()
     local read = topology.read(machine { nodes = 2, cores = 4, annotations = {
       ["kubelet.koordinator.sh/cpu-manager-policy"] =
         '{"policy":"static","options":{"full-pcpus-only":"true"},"reservedCPUs":"0"}',
@@ -97,7 +97,7 @@ describe("a NodeResourceTopology", function()
     assert.same({ 16, 2, 8, 8 }, { read.n_cpus, read.per_core, read.per_node, read.per_socket })
   end)
 
-  it("that does not read is one that says nothing", function()
+  it("that is invalid counts as empty", function()
     local read = topology.read { metadata = { annotations = { [NODE .. "cpu-topology"] = "{",
       [NODE .. "pod-cpu-allocs"] = '[{"uid":"u","cpuset":"x","managedByKubelet":true}]' } } }
     assert.same({ 0, {}, {} }, { read.n_cpus, read.zones, read.reserved })
@@ -107,7 +107,7 @@ end)
 describe("a pod of its own processors", function()
   local two = machine { nodes = 2, cores = 4 }
 
-  it("gets whole cores, of the NUMA node where most are free", function()
+  it("gets whole cores, from the NUMA node with the most free ones", function()
     assert.equal("0-3", given(pod("p", "4"), { cpu = "16", topology = two }))
     local busy = { pod("q", "2", { annotations = has "0-1" }) }
     assert.equal("8-11", given(pod("p", "4"), { cpu = "16", topology = two, pods = busy }))
@@ -127,7 +127,7 @@ describe("a pod of its own processors", function()
       given(pod("p", "3", { annotations = asks "FullPCPUs" }), o))
   end)
 
-  it("keeps off cores and NUMA nodes of other exclusive pods, while there are others", function()
+  it("avoids cores and NUMA nodes of other exclusive pods, if possible", function()
     local function exclusive(policy, text)
       local annotations = asks(nil, "SpreadByPCPUs", policy)
       if text then annotations[SCHEDULING .. "resource-status"] = has(text)[SCHEDULING
@@ -160,7 +160,7 @@ describe("a pod of its own processors", function()
     assert.equal("the requested CPUs must be integer", given(pod("p", "1500m", { qos = "LS" }), o))
   end)
 
-  it("counts for more on a node whose cpu is amplified", function()
+  it("counts for more on a node with amplified cpu", function()
     local o = { cpu = "32", topology = two, annotations = { [topology.RATIOS] = '{"cpu":2.0}' },
       pods = { pod("q", "12", { annotations = has "0-11" }) } }
     assert.equal("12-15", given(pod("p", "4"), o))
@@ -170,7 +170,7 @@ describe("a pod of its own processors", function()
     assert.equal("node(s) invalid CPU amplification ratio", given(pod("p", "1"), o))
   end)
 
-  it("says what it has, and the policy that it was given", function()
+  it("reports its processors and its policy", function()
     local numa = require "scheduler.numa"
     local result = cycle.run(pod("p", "2"), { node { cpu = "16" } }, state { topology = two })
     assert.same({ '{"cpuset":"0-1"}', '{"preferredCPUBindPolicy":"FullPCPUs"}' },
@@ -220,7 +220,7 @@ describe("a NUMA policy", function()
       where(ls("p", "5", "8Gi"), "Restricted", taken))
   end)
 
-  it("BestEffort takes one NUMA node where there is one, and any where not", function()
+  it("BestEffort prefers one NUMA node, and takes any", function()
     assert.same({ { 0, 2000, 2 } }, where(ls("p", "2", "2Gi"), "BestEffort"))
     assert.same({ { 0, 3000, 1 }, { 1, 3000, 1 } }, where(ls("p", "6", "2Gi"), "BestEffort"))
   end)
@@ -273,7 +273,7 @@ describe("laws of NUMA nodes:", function()
       qos = pick { "LSR", "LSE", "LS" }, memory = math.random(1, 4) .. "Gi" })
   end
 
-  it("no processor is given twice or when reserved, and no NUMA node gives more than it has", function()
+  it("no processor is assigned twice or while reserved, and no NUMA node is overcommitted", function()
     seeds.each(CASES, function()
       local o = { nodes = math.random(1, 4), cores = math.random(1, 4), per_socket = math.random(1, 2),
         annotations = { [NODE .. "reservation"] = '{"reservedCPUs":"0"}' } }
@@ -310,7 +310,7 @@ describe("laws of NUMA nodes:", function()
     end)
   end)
 
-  it("what a pod gets is what it asked for, and its policy holds", function()
+  it("a pod gets its request under its policy", function()
     seeds.each(CASES * 5, function()
       local read = topology.read(machine { nodes = math.random(1, 3), cores = math.random(1, 4) })
       local placed, set = {}, {}
@@ -342,7 +342,7 @@ describe("laws of NUMA nodes:", function()
     end)
   end)
 
-  it("a merged mask is one that every resource can have, unless it is all of them", function()
+  it("a merged mask suits every resource, unless it is the full mask", function()
     seeds.each(CASES * 5, function()
       local all, hints = (1 << math.random(1, 4)) - 1, {}
       for _, name in ipairs { "cpu", "memory" } do

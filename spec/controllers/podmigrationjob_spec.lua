@@ -53,8 +53,8 @@ local function world(list, replicas, kind)
   }
 end
 
-describe("how many pods of a workload may be away", function()
-  it("is what is asked for, or goes by its size, and never more than it has", function()
+describe("the number of pods of a workload that may be unavailable", function()
+  it("is the configured one, or depends on its size, and never exceeds it", function()
     local function most(...) return limits.most(...) end
     assert.same({ 1, 1, 2, 2, 1, 2, 10 },
       { most(1), most(3), most(4), most(10), most(11), most(20), most(100) })
@@ -64,7 +64,7 @@ describe("how many pods of a workload may be away", function()
 end)
 
 describe("a bucket of tokens", function()
-  it("is full at first, and says how long it takes to have one again", function()
+  it("is full at first, and reports the wait for the next token", function()
     assert.equal(0, limits.wait(nil, 0))
     local b = limits.take(nil, 0, 2, 300, 1)
     assert.equal(150, limits.wait(b, 0))
@@ -74,7 +74,7 @@ describe("a bucket of tokens", function()
     assert.equal(0, limits.wait(b, 450))
   end)
 
-  it("never lets more through than it holds and what comes in", function()
+  it("never lets more through than its size and its rate", function()
     seeds.each(1000, function()
       local most, window, burst = math.random(1, 5), math.random(10, 300), 1
       local b, now, times = nil, 0, {}
@@ -93,7 +93,7 @@ describe("a bucket of tokens", function()
     end)
   end)
 
-  it("is there for all evictions, for workloads and for namespaces that have a limit", function()
+  it("exists for all evictions, for workloads and for limited namespaces", function()
     local settings = { evictQPS = 10, evictBurst = 2, objectLimiters = { workload = { duration = "5m" },
       namespace = { duration = "1m", maxMigrating = 3 } } }
     local load = { uid = "u", replicas = 20 }
@@ -116,7 +116,7 @@ describe("arbitration", function()
     return out
   end
 
-  it("refuses for good what may not move", function()
+  it("rejects jobs of immovable pods", function()
     local p = pod "p"
     local function why(settings, replicas)
       return arbitrate.forbidden(p, settings or {}, world({ p }, replicas or 5))
@@ -143,7 +143,7 @@ describe("arbitration", function()
     assert.is_nil(why { evictLocalStoragePods = true })
   end)
 
-  it("holds pods of a workload that it does not know, or that is gone", function()
+  it("holds pods of an unknown or deleted workload", function()
     local p = pod "p"
     assert.same({ "j failed" }, verdicts({ job("j", "p") }, {}, { p }, 5, "batch/v1/Job"))
   end)
@@ -273,7 +273,7 @@ describe("arbitration", function()
 end)
 
 describe("the Reservation of a job", function()
-  it("wants what the pod wants, on another node, once, for as long as the job lasts", function()
+  it("requests what the pod requests, on another node, once, while the job lasts", function()
     local p = pod("p", { labels = { app = "web" }, resourceVersion = "7" })
     p.spec.affinity = { nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution = {
       nodeSelectorTerms = { { matchExpressions = { { key = "zone", operator = "Exists" } } }, {} } } } }
@@ -298,7 +298,7 @@ describe("the Reservation of a job", function()
       .nodeSelectorTerms[1].matchFields)
   end)
 
-  it("is for the pod itself while that has no node", function()
+  it("is for the pod itself if that has no node", function()
     local p = pod "p"
     p.spec.nodeName = nil
     p.status = { phase = "Pending", conditions = { { type = "PodScheduled", status = "False" } } }
@@ -308,7 +308,7 @@ describe("the Reservation of a job", function()
     assert.is_nil(r.spec.template.spec.affinity)
   end)
 
-  it("keeps what the job's template says", function()
+  it("keeps the job's template", function()
     local j = job("j", "p")
     j.spec.reservationOptions = { template = { metadata = { name = "mine" }, spec = { ttl = "1h",
       owners = { { labelSelector = { matchLabels = { a = "b" } } } },
@@ -368,7 +368,7 @@ describe("a step of a job", function()
     fails("InvalidPodRef", j, { pod = pod "p" })
   end)
 
-  it("is none when the job is paused or over", function()
+  it("does not exist when the job is paused or over", function()
     for _, phase in ipairs { "Succeeded", "Failed", "Aborted" } do
       local j = running()
       j.status.phase = phase
@@ -379,7 +379,7 @@ describe("a step of a job", function()
     assert.is_nil(take(j))
   end)
 
-  it("ends the job when its time is over, and says when that will be", function()
+  it("ends the job at its timeout, and reports when that is", function()
     local j = running()
     j.spec.ttl = "1m"
     assert.equal(50, take(j, { pod = pod "p", reservation = reservation() }).after)
@@ -406,7 +406,7 @@ describe("a step of a job", function()
     fails("MissingPod", running(), { reservation = scheduled "b" })
   end)
 
-  it("tells why there is no room yet", function()
+  it("reports why there is no room yet", function()
     local out = take(running(), { pod = pod "p", reservation = reservation { phase = "Pending",
       conditions = { { type = "Scheduled", status = "False", reason = "Unschedulable",
         message = "full" } } } })
@@ -507,7 +507,7 @@ describe("a step of a job", function()
     return j.status.phase, j.status.reason
   end
 
-  it("in whatever happens, evicts the pod once at most, with room elsewhere, and ends for a reason",
+  it("in any order of events evicts the pod at most once, with room elsewhere, and ends with a reason",
     function()
     local ends = {}
     seeds.each(1000, function()
@@ -530,7 +530,7 @@ describe("a Reservation", function()
     return p
   end
 
-  it("has the pods that use it, and is over with the first when it is for one", function()
+  it("lists the pods that use it, and ends with the first if it is for one", function()
     local r = scheduled "b"
     assert.is_nil(lifecycle.status(r, { user("x", "1", "another") }, true, NOW))
     local status = lifecycle.status(r, { user("y", "1"), user("x", "500m") }, true, NOW)
@@ -558,7 +558,7 @@ describe("a Reservation", function()
     assert.is_nil(lifecycle.status(pending, {}, true, NOW + 999))
   end)
 
-  it("is looked at when it could expire, and deleted a day after its end", function()
+  it("is checked when it could expire, and deleted a day after its end", function()
     local r = scheduled "b"
     assert.is_nil(lifecycle.next_look(r, NOW))
     r.spec.ttl = "1m"
@@ -572,7 +572,7 @@ describe("a Reservation", function()
     assert.equal(0, lifecycle.until_deleted(r, false, NOW + 100))
   end)
 
-  it("rests after each change, and comes never back from its end", function()
+  it("settles after each change, and never leaves its final state", function()
     seeds.each(1000, function()
       local r, now = scheduled "b", NOW
       r.spec.allocateOnce, r.spec.ttl = math.random(2) == 1, math.random(2) == 1 and "5m" or nil

@@ -66,7 +66,7 @@ describe("preemption on a node", function()
       (victims(pod("p", 100, 2), { n }, { pods_on = { n = { young, pod("old", 5, 2) } } })))
   end)
 
-  it("takes nobody of the same or a higher priority, nobody in vain, and none for a pod that asks for none",
+  it("takes no pod of the same or a higher priority, none in vain, and none for a pod without preemption",
     function()
     assert.is_nil(victims(pod("p", 10, 2), { n }, { pods_on = { n = { pod("a", 10, 2), pod("b", 20, 2) } } }))
     assert.is_nil(victims(pod("p", 100, 5), { n }, { pods_on = { n = { pod("a", 10, 4) } } }))
@@ -76,7 +76,7 @@ describe("preemption on a node", function()
       { pods_on = { n = { pod("a", 1, 4) } } }))
   end)
 
-  it("spares those whose budget allows no more, as long as others do", function()
+  it("spares pods whose budget is used up, if others suffice", function()
     local web = { labels = { app = "web" } }
     local on = { pods_on = { n = { pod("a", 5, 2, web), pod("b", 50, 2) } },
       budgets = { budget(0, { app = "web" }) } }
@@ -89,7 +89,7 @@ describe("preemption on a node", function()
     end
   end)
 
-  it("leaves the state as it was, and counts what it found when it is told to", function()
+  it("leaves the state unchanged, and counts its result if told to", function()
     local on = { pods_on = { n = { pod("a", 5, 4) } } }
     local p = pod("p", 100, 3)
     local _, _, found = victims(p, { n }, on)
@@ -100,7 +100,7 @@ describe("preemption on a node", function()
     assert.is_nil(cycle.run(pod("q", 0, 2), { n }, on).node)
   end)
 
-  it("waits while those of before are going", function()
+  it("waits while earlier victims are ending", function()
     local p = pod("p", 100, 2, { nominated = "n" })
     local going, on = pod("a", 5, 4), { pods_on = {} }
     on.pods_on.n = { going }
@@ -129,7 +129,7 @@ describe("of several nodes preemption takes", function()
     assert.equal("two", chosen({ pod("a", 5, 2), pod("b", 4, 2) }, { pod("c", 5, 2), pod("d", 3, 2) }))
   end)
 
-  it("the one whose victims came last, then the first by name", function()
+  it("the one whose victims are newest, then the first by name", function()
     local late = { started = "2025-12-31T12:00:00Z" }
     assert.equal("two", chosen({ pod("a", 5, 4) }, { pod("b", 5, 4, late) }))
     assert.equal("one", chosen({ pod("a", 5, 4) }, { pod("b", 5, 4) }))
@@ -167,7 +167,7 @@ describe("preemption within a quota", function()
     assert.is_nil(victims(pod("p", 100, 2, in_quota "red"), { n }, s))
   end)
 
-  it("takes none that says it is not preemptible, and none of the default quota", function()
+  it("takes no non-preemptible pod, and none of the default quota", function()
     local n = node("n", 20)
     assert.is_nil(victims(pod("p", 100, 2, in_quota "red"), { n },
       state { pod("a", 5, 4, in_quota("red", { preemptible = "false" })) }))
@@ -186,7 +186,7 @@ describe("laws of preemption:", function()
       started = ("2025-12-31T%02d:00:00Z"):format(math.random(0, 23)) })
   end
 
-  it("the pod fits when they are gone and not before any of them is, and the state is as it was", function()
+  it("the pod fits without its victims, needs each of them, and the state is unchanged", function()
     seeds.each(CASES, function()
       local nodes, state = {}, { now = NOW, pods_on = {},
         budgets = { budget(math.random(0, 2), { app = "web" }) } }

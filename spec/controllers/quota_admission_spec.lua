@@ -60,7 +60,7 @@ describe("a new quota", function()
       object("b", nil, "1", nil, { namespaces = '["y","x"]' })))
   end)
 
-  it("is in order by itself", function()
+  it("is valid by itself", function()
     refused("spec.max is below 0 in cpu", topology.create(world(), object("b", nil, "-1")))
     refused("spec.min is below 0 in cpu", topology.create(world(), object("b", "-1", "1")))
     refused("spec.min of cpu is 3, more than spec.max, 2", topology.create(world(), object("b", "3", "2")))
@@ -71,14 +71,14 @@ describe("a new quota", function()
       { ["shared-weight"] = '{"cpu":-1}' })))
   end)
 
-  it("has a parent that is there, is one, and is of its tree", function()
+  it("has an existing parent quota of the same tree", function()
     refused("parent gone does not exist", topology.create(world(), object("b", nil, "20", below "gone")))
     refused("not labelled is-parent", topology.create(world(), object("b", nil, "20", below "a")))
     refused('tree id "t" is not that of its parent org', topology.create(world(), object("b", nil, "20",
       below("org", { ["tree-id"] = "t" }))))
   end)
 
-  it("names the resources of its parent, or some of them where the gate says so", function()
+  it("names the resources of its parent, or some of them under the feature gate", function()
     local o = object("b", nil, nil, below "org")
     refused("does not name the same resources", topology.create(world(), o))
     assert.is_true(topology.create(world { update_resource_key = true }, o))
@@ -89,7 +89,7 @@ describe("a new quota", function()
 end)
 
 describe("a changed quota", function()
-  it("is looked at only when something changed that counts", function()
+  it("is checked only when a relevant field changed", function()
     local before = object("a", "6", "20", below "org", { runtime = '{"cpu":1}' })
     assert.is_false(topology.matters(before, object("a", "6000m", "20", below "org",
       { runtime = '{"cpu":2}' })))
@@ -98,7 +98,7 @@ describe("a changed quota", function()
     assert.is_true(topology.matters(before, object("a", "6", "20")))
   end)
 
-  it("keeps what its children have, and what its parent can give", function()
+  it("stays above its children's minima, and within its parent's", function()
     assert.is_true(topology.update(world(), object("org", "6", "20", PARENT)))
     refused("minima of its children are cpu:6, more than its cpu:5",
       topology.update(world(), object("org", "5", "20", PARENT)))
@@ -109,7 +109,7 @@ describe("a changed quota", function()
       topology.update(world(), object("a", "11", "20", below "org")))
   end)
 
-  it("keeps its tree, and stays a parent while it has children or none while it has pods", function()
+  it("keeps its tree, stays a parent while it has children, and a leaf while it has pods", function()
     refused("tree id must not change", topology.update(world(),
       object("a", "6", "20", below("org", { ["tree-id"] = "t" }))))
     refused("has children", topology.update(world(), object("org", "10", "20")))
@@ -118,13 +118,13 @@ describe("a changed quota", function()
     assert.is_true(topology.update(world(), object("a", "6", "20", below("org", PARENT))))
   end)
 
-  it("is not put below itself", function()
+  it("is not its own ancestor", function()
     refused("its parent a is below it", topology.update(world(nil,
       object("a", "6", "20", below("org", PARENT))),
       object("org", "10", "20", below("a", PARENT))))
   end)
 
-  it("keeps a maximum above what is used, for the resources that ask for it", function()
+  it("keeps its maximum above the use of the resources that require it", function()
     local o = object("a", "6", "8", below "org", { ["max-strict-check-resource-keys"] = '["cpu"]' })
     o.status = { used = { cpu = "9" } }
     refused("spec.max of cpu is 8, less than the 9 in use", topology.update(world(), o))
@@ -137,7 +137,7 @@ describe("a changed quota", function()
     refused("must not be changed", topology.update(world(), object(quota.ROOT, nil, "1")))
   end)
 
-  it("has a minimum that something above guarantees, where usage is guaranteed", function()
+  it("has a minimum guaranteed by an ancestor, if usage is guaranteed", function()
     local function try(has)
       local top = object("top", "8", "20", { ["tree-id"] = "t", ["is-parent"] = "true" },
         { guaranteed = ('{"cpu":%d}'):format(has) })
@@ -175,7 +175,7 @@ describe("defaults", function()
     refused("parent gone does not exist", fill(object("b", nil, "20", below "gone")))
   end)
 
-  it("make a weight name what the maximum names", function()
+  it("give a weight the resources of the maximum", function()
     local function weight(text) return fill(object("b", nil, "20", nil, { ["shared-weight"] = text })) end
     assert.equal('{"cpu":"20"}', weight('{"memory":3}').annotations[PREFIX .. "shared-weight"])
     assert.equal('{"cpu": 7}', weight('{"cpu": 7}').annotations[PREFIX .. "shared-weight"])
@@ -184,7 +184,7 @@ describe("defaults", function()
 end)
 
 describe("a pod", function()
-  it("belongs to no quota of quotas, and keeps its label preemptible", function()
+  it("belongs to no parent quota, and keeps its label preemptible", function()
     local pod = { metadata = { name = "p", labels = {} } }
     assert.is_true(topology.pod(nil, pod))
     assert.is_true(topology.pod({ name = "a" }, pod))
@@ -193,7 +193,7 @@ describe("a pod", function()
       { metadata = { labels = { [PREFIX .. "preemptible"] = "false" } } }))
   end)
 
-  it("of a tree with nodes of its own must land there, in each of its terms", function()
+  it("of a tree with its own nodes must land there, in each of its terms", function()
     local selector = { matchLabels = { b = "2", a = "1" },
       matchExpressions = { { key = "c", operator = "Exists" } } }
     local added = { { key = "a", operator = "In", values = { "1" } },
@@ -230,7 +230,7 @@ describe("the root quota of a profile", function()
     assert.equal("12638123428881205758", root.tree_id("", "")) -- FNV-1a of "/", beyond int64
   end)
 
-  it("selects nothing without a selector, and says when the selector is malformed", function()
+  it("selects nothing without a selector, and reports a malformed one", function()
     assert.same({}, root.selected(profile {}, { node("1") }))
     assert.equal(1, #root.selected(profile { nodeSelector = {} }, { node("1") }))
     assert.is_nil(root.problem(profile { nodeSelector = {} }))
@@ -238,7 +238,7 @@ describe("the root quota of a profile", function()
       key = "a", operator = "Near" } } } }), 1, true)
   end)
 
-  it("counts the resources that the annotation names, and cpu and memory when it does not read", function()
+  it("counts the resources of the annotation, or cpu and memory if it is invalid", function()
     local all = { nodeSelector = {} }
     local two = root.desired(profile(all, { [PREFIX .. "resource-keys"] = '["cpu","pods"]' }), { node("2") })
     assert.same({ cpu = 2000, pods = 0 }, two.min)
@@ -247,7 +247,7 @@ describe("the root quota of a profile", function()
       { node("2") }).min)
   end)
 
-  it("takes a ratio above 0 and at most 1, and cuts what is not whole", function()
+  it("takes a ratio above 0 and at most 1, and truncates", function()
     local function total(ratio)
       return root.desired(profile { nodeSelector = {}, resourceRatio = ratio }, { node("1001m") }).total.cpu
     end
@@ -255,7 +255,7 @@ describe("the root quota of a profile", function()
     for _, ratio in ipairs { "1.5", "0", "-1", "much" } do assert.equal(1001, total(ratio), ratio) end
   end)
 
-  it("is left alone when it says so already, in whatever words", function()
+  it("is left alone if it is equal, in any notation", function()
     local desired = root.desired(profile { nodeSelector = {}, quotaLabels = { team = "x" } }, { node("2") })
     local o = { metadata = { labels = { mine = "y" }, annotations = {} }, spec = {} }
     assert.is_false(root.holds(o, desired))

@@ -51,7 +51,7 @@ local CHANGES = {
 }
 
 describe("over random changes of quotas", function()
-  it("what is kept says the same as a calculation from the beginning", function()
+  it("the kept state equals a new calculation", function()
     seeds.each(CASES, function()
       local w = { quotas = {}, pods = {}, total = amounts(600),
         params = { upstream = "main", multi_quota_tree = true, enable_min_quota_scale = true } }
@@ -67,7 +67,7 @@ describe("over random changes of quotas", function()
     end)
   end)
 
-  it("what did not change is the same table, and what changed another", function()
+  it("an unchanged entry keeps its table, and a changed one gets a new one", function()
     local quotas, pods = {}, {}
     for i, parent in ipairs { quota.ROOT, quota.ROOT, "a", "b" } do
       local max = { cpu = 100 }

@@ -37,7 +37,7 @@ local function random_values(n)
 end
 
 describe("a histogram", function()
-  it("finds the bucket of a value between where it begins and where it ends", function()
+  it("finds the bucket that contains a value", function()
     assert.equal(0, histogram.bucket(SHAPE, 0))
     assert.equal(SHAPE.last, histogram.bucket(SHAPE, 1e12))
     seeds.each(1000, function()
@@ -48,7 +48,7 @@ describe("a histogram", function()
     end)
   end)
 
-  it("answers a percentile from above, and off by a bucket at most", function()
+  it("rounds a percentile up, by one bucket at most", function()
     seeds.each(300, function()
       local values, part = random_values(math.random(1, 60)), math.random()
       local h = filled(values)
@@ -70,7 +70,7 @@ describe("a histogram", function()
     assert.is_true(histogram.percentile(h, 0.5) > 900)
   end)
 
-  it("goes on when its reference is long ago, and forgets what has faded away", function()
+  it("shifts an old reference time, and drops samples that have decayed", function()
     local h = filled({ 100 }, 0)
     for day = 1, 2000, 50 do histogram.add(h, 1000, 1.0, day * DAY) end
     assert.is_true(h.reference > 1000 * DAY)
@@ -78,7 +78,7 @@ describe("a histogram", function()
     assert.is_true(histogram.percentile(h, 0) > 900)
   end)
 
-  it("is the same without what was added and taken back, and after it was stored", function()
+  it("is unchanged by adding and subtracting, and by saving and loading", function()
     seeds.each(200, function()
       local values = random_values(20)
       local h, same = filled(values), filled(values)
@@ -93,7 +93,7 @@ describe("a histogram", function()
     end)
   end)
 
-  it("takes nothing from what does not read as one", function()
+  it("ignores an invalid saved state", function()
     for _, saved in ipairs { "x", {}, { reference = 1 }, { reference = 1, weights = { a = 1, ["-1"] = 2,
       ["100000"] = 1, ["3"] = "x" } } } do
       assert.is_true(histogram.is_empty(histogram.load(SHAPE, DAY, saved)))
@@ -112,8 +112,8 @@ local function pod(uid, containers, more)
     priority = more.priority }, status = { phase = "Running" } }
 end
 
-describe("what a pod used", function()
-  it("is shared by the containers that run together, as they ask for it, and none is lost", function()
+describe("the usage of a pod", function()
+  it("is divided among its containers by their requests, without loss", function()
     local one = pod("p", { container("a", "3", "1Gi"), container("b", "1", "1Gi") }, { init = {
       { name = "once" }, { name = "side", restartPolicy = "Always" } } })
     assert.same({ { name = "side", request = 0, cpu = 0.0, memory = 0.0 },
@@ -135,14 +135,14 @@ end)
 describe("the history of a target", function()
   local one = pod("p", { container("c", "1", "1Gi") })
 
-  it("takes a report once", function()
+  it("counts a report once", function()
     local known = history.new()
     assert.is_true(history.sample(known, one, { cpu = 500, memory = GI }, START))
     assert.is_false(history.sample(known, one, { cpu = 900, memory = GI }, START))
     assert.equal(1, known.containers.c.samples)
   end)
 
-  it("counts the peak of a pod's day, and that once", function()
+  it("counts the daily peak of a pod once", function()
     local known = history.new()
     for hour = 0, 47 do
       history.sample(known, one, { cpu = 500, memory = hour == 20 and 4 * GI or GI }, START + hour * 3600)
@@ -156,7 +156,7 @@ describe("the history of a target", function()
     about(4 * GI, histogram.percentile(h, 0.9))
   end)
 
-  it("goes on after it was stored, and does not take the last report again", function()
+  it("continues after saving and loading, and skips the last report", function()
     seeds.each(50, function()
       local known = history.new()
       for i = 1, 200 do
@@ -170,7 +170,7 @@ describe("the history of a target", function()
     assert.same(history.new(), history.load "nothing")
   end)
 
-  it("forgets pods that are gone, and keeps what they used", function()
+  it("forgets deleted pods, and keeps their usage", function()
     local known = history.new()
     history.sample(known, one, { cpu = 500, memory = GI }, START)
     history.prune(known, {})
@@ -188,7 +188,7 @@ describe("a recommendation", function()
     return estimate.containers(known, OPTIONS)[1]
   end
 
-  it("lies between its bounds, which close in as it gets older", function()
+  it("lies between its bounds, which narrow with age", function()
     seeds.each(30, function()
       local last_width = math.huge
       local most = math.random(100, 4000)
@@ -204,7 +204,7 @@ describe("a recommendation", function()
     end)
   end)
 
-  it("never falls when more is used", function()
+  it("never falls when usage rises", function()
     seeds.each(50, function()
       local base, more = math.random(10, 2000), math.random(0, 2000)
       local less = learned(1, function(m) return { cpu = base + m % 100, memory = GI } end)
@@ -214,7 +214,7 @@ describe("a recommendation", function()
     end)
   end)
 
-  it("is not below the floor of a pod, which its containers share", function()
+  it("is not below the minimum of a pod, which its containers share", function()
     local known = history.new()
     history.sample(known, pod("p", { container("a"), container("b") }), { cpu = 0, memory = 0 }, START)
     local found = estimate.containers(known, OPTIONS)
@@ -224,7 +224,7 @@ describe("a recommendation", function()
     assert.is_nil(found[1].cpu.upper)
   end)
 
-  it("is the percentile with its margin, and says so", function()
+  it("is the percentile with its margin, and explains it", function()
     local e = learned(2, function() return { cpu = 1000, memory = GI } end)
     local bucket = histogram.start(SHAPE, histogram.bucket(SHAPE, 1000) + 1)
     assert.equal(math.ceil(bucket * 1.15), e.cpu.target)
@@ -271,7 +271,7 @@ describe("a target", function()
     assert.equal("d", names { type = "podSelector", podSelector = {} })
   end)
 
-  it("says what it lacks", function()
+  it("names what is missing", function()
     assert.matches("target.workload is absent", names { type = "workload" })
     assert.matches("target.podSelector is absent", names { type = "podSelector" })
     assert.matches('target.type is "x"', names { type = "x" })
@@ -301,7 +301,7 @@ describe("the predictor of an agent", function()
     return predict.predict(state, node, NOW, O), state, node, metric
   end
 
-  it("gives what prod pods ask for above their peaks, the smaller of two ways", function()
+  it("offers the requests of prod pods above their peaks, the smaller of two estimates", function()
     local out = predicted({ pod("web", { container("c", "8", "8Gi") }, { created = OLD, priority = 9500 }) },
       { web = { cpu = "2", memory = "2Gi" } })
     local p = out.parts.cpu
@@ -311,7 +311,7 @@ describe("the predictor of an agent", function()
     assert.equal(p.by_classes, out.reclaimable.cpu)
   end)
 
-  it("gives nothing of pods that are cold, going, or of a lower class", function()
+  it("offers nothing of pods that are new, ending, or of a lower class", function()
     for _, more in ipairs { { created = NEW }, { created = OLD, priority = 5500 } } do
       local out = predicted({ pod("web", { container("c", "8", "8Gi") }, more) },
         { web = { cpu = "2", memory = "2Gi" } })
@@ -323,7 +323,7 @@ describe("the predictor of an agent", function()
     assert.equal(0, predicted({ going }, { web = { cpu = "2" } }).reclaimable.cpu)
   end)
 
-  it("counts with what the node had before amplification", function()
+  it("uses the node's resources before amplification", function()
     local list = { pod("web", { container("c", "18", "8Gi") }, { created = OLD }) }
     local used = { web = { cpu = "1", memory = "1Gi" } }
     local whole = predicted(list, used).reclaimable.cpu
@@ -332,7 +332,7 @@ describe("the predictor of an agent", function()
     assert.is_true(whole > 15000 and raw.reclaimable.cpu < 9000)
   end)
 
-  it("takes a report once, forgets who is gone, and goes on after it was stored", function()
+  it("counts a report once, forgets deleted pods, and continues after saving and loading", function()
     local out, state, node, metric = predicted({ pod("web", { container("c", "8", "8Gi") },
       { created = OLD }) },
       { web = { cpu = "2", memory = "2Gi" } })
@@ -344,7 +344,7 @@ describe("the predictor of an agent", function()
     assert.same(predict.new(), predict.load { models = "x" })
   end)
 
-  it("never gives more than is asked for or allocatable, nor more when more is used", function()
+  it("never offers more than requested or allocatable, nor more when usage rises", function()
     seeds.each(200, function()
       local list, used, more = {}, {}, {}
       for i = 1, math.random(1, 6) do

@@ -103,7 +103,7 @@ end
 describe("a Reservation of processors", function()
   local m = machine(4)
 
-  it("is given them as its pod would be, and says so as a pod does", function()
+  it("gets processors as its pod would, and records them as a pod does", function()
     local waits = room("r", { cpu = "4" })
     waits.status = {}
     local all = state(m)
@@ -118,7 +118,7 @@ describe("a Reservation of processors", function()
     assert.is_nil(waits.metadata.annotations[SCHEDULING .. "resource-status"])
   end)
 
-  it("keeps from others what its pods do not have yet", function()
+  it("keeps its free part from other pods", function()
     local rooms = { room("r", { cpu = "8" }, has "0-7") }
     assert.equal("8-15", processors(pod("p", { cpu = "8" }), m, rooms))
     assert.equal("Insufficient cpu", processors(pod("p", { cpu = "10" }), m, rooms))
@@ -131,7 +131,7 @@ describe("a Reservation of processors", function()
     assert.same({ "4-15" }, { processors(pod("p", { cpu = "12" }), m, rooms, there) })
   end)
 
-  it("that is Restricted gives no others", function()
+  it("that is Restricted uses only its own", function()
     local rooms = { room("r", { cpu = "8", memory = "1Gi" }, has "0-7", { allocatePolicy = "Restricted" }) }
     rooms[1].metadata.annotations[OTHERS] = '{"resources":["memory"]}'
     local there = { web("q", { cpu = "4" }, using("r", has "0-3")) }
@@ -142,7 +142,7 @@ describe("a Reservation of processors", function()
       { processors(web("p", { cpu = "6" }), m, rooms, there, { upstream = "v1.8.0" }) })
   end)
 
-  it("is passed over by a pod that wants a Reservation and could not have its processors there", function()
+  it("is skipped by a pod whose processors it cannot provide", function()
     local required = kube.merge({ [SCHEDULING .. "resource-spec"] = '{"requiredCPUBindPolicy":"FullPCPUs"}' },
       { [SCHEDULING .. "reservation-affinity"] = "{}" })
     local odd = room("a", { cpu = "4", memory = "1Gi" }, has "0,2,4,6", { allocatePolicy = "Restricted" })
@@ -175,7 +175,7 @@ describe("a Reservation of devices", function()
   local m = machine(8, 4)
   local function asks(percent) return { [CORE] = tostring(percent), [RATIO] = tostring(percent) } end
 
-  it("is given them as its pod would be, and keeps them from others", function()
+  it("gets devices as its pod would, and keeps them from others", function()
     local waits = room("r", asks(200))
     waits.status = {}
     local all = state(m)
@@ -188,7 +188,7 @@ describe("a Reservation of devices", function()
     assert.is_nil(cycle.run(pod("p", asks(300)), { m.node }, all).node)
   end)
 
-  it("gives what it has left first, then what the node has", function()
+  it("offers its own free devices first, then the node's", function()
     local rooms = { room("r", asks(200), with_gpus({ 2, 100 }, { 3, 100 })) }
     assert.same({ { 2 }, "r" }, { minors(web("p", asks(100)), m, rooms) })
     local there = { web("q", asks(60), using("r", with_gpus { 2, 60 })) }
@@ -201,7 +201,7 @@ describe("a Reservation of devices", function()
       minors(pod("p", asks(300)), m, rooms, there))
   end)
 
-  it("that is Restricted gives no others, and is passed over by pods that ask for more", function()
+  it("that is Restricted uses only its own, and is skipped by larger pods", function()
     local rooms = { room("r", asks(200), with_gpus({ 2, 100 }, { 3, 100 }),
       { allocatePolicy = "Restricted" }) }
     rooms[1].metadata.annotations[OTHERS] = '{"resources":["pods"]}'
@@ -240,7 +240,7 @@ describe("a Reservation that pre-allocates", function()
     return result.node and names or result.message:match "available: 1? ?(.*)%.$", result, all
   end
 
-  it("takes what a pod that it is for has already, and keeps the rest", function()
+  it("takes over the resources of a matching pod, and keeps the rest", function()
     local pods = { there("q", { cpu = "12" }, has "0-11"), there("o", { cpu = "2" }, has "12-13", "other") }
     local object = waits({ cpu = "14" })
     local names, result, all = place_it(object, pods)
@@ -254,7 +254,7 @@ describe("a Reservation that pre-allocates", function()
     assert.equal("14-15", cpus.text(cycle.run(web("p", { cpu = "2" }), { m.node }, all).numa.cpus))
   end)
 
-  it("is placed without such pods where there is room, unless it must have one", function()
+  it("is placed without such pods if there is room, unless it needs one", function()
     assert.same({}, (place_it(waits { cpu = "14" }, {})))
     assert.equal("node(s) no pod(s) to meet the pre-allocation requirements",
       (place_it(waits({ cpu = "2" }, nil, { [LABEL] = "true" }),
@@ -269,7 +269,7 @@ describe("a Reservation that pre-allocates", function()
       (place_it(waits { cpu = "10" }, { there("q", { cpu = "8" }, using("s", has "0-7")) }, { used })))
   end)
 
-  it("takes the pod that fills it most, or several where its policy says so", function()
+  it("takes the pod that fills it most, or several if its policy says so", function()
     local pods = { there("a", { cpu = "4" }, has "0-3"), there("b", { cpu = "6" }, has "4-9") }
     assert.same({ "b" }, (place_it(waits { cpu = "8" }, pods)))
     assert.equal("Insufficient cpu", (place_it(waits { cpu = "14" }, pods)))
@@ -314,7 +314,7 @@ describe("a Reservation that pre-allocates", function()
     assert.equal("Insufficient cpu", cluster("7", { there("q", { cpu = "16" }) }), "owners do not matter")
   end)
 
-  it("takes no pods where there is room without them, if the args prefer that", function()
+  it("takes no pods if there is room without them and the args prefer that", function()
     local pods, prefer = { there("q", { cpu = "4" }, has "0-3") }, { preferNoPreAllocatedPods = true }
     assert.same({ "q" }, (place_it(waits { cpu = "8" }, pods)))
     assert.same({}, (place_it(waits { cpu = "8" }, pods, nil, prefer)))
@@ -354,7 +354,7 @@ describe("laws of rooms:", function()
     end
   end
 
-  it("no processor is had or kept twice, and no GPU gives and keeps more than it has", function()
+  it("no processor is used or reserved twice, and no GPU is overcommitted", function()
     local preallocated = 0
     seeds.each(CASES, function()
       local m = machine(math.random(1, 4), math.random(1, 3))

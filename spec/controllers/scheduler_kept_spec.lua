@@ -193,7 +193,7 @@ local function decide(state, nodes, waiting, args)
 end
 
 describe("over random changes of a cluster", function()
-  it("what was kept says the same as what is read anew", function()
+  it("the kept state equals a new reading", function()
     seeds.each(CASES, function()
       local world, args, kept = new_world(), cycle.args { percentage = 0 }, cluster.reader()
       world:put(cluster.NAMESPACE, namespace "a")
@@ -222,7 +222,7 @@ describe("over random changes of a cluster", function()
     end)
   end)
 
-  it("labels of namespaces, and taints that would rather have no pods, count as they are now", function()
+  it("labels of namespaces and PreferNoSchedule taints count as they are now", function()
     local world, args, kept = new_world(), cycle.args(), cluster.reader()
     local shy = pod "shy"
     shy.metadata.labels, shy.spec.nodeSelector, shy.spec.affinity = { app = "shy" }, nil, nil

@@ -48,7 +48,7 @@ local function run(p, nodes, o)
 end
 
 describe("a pod fits a node", function()
-  it("that has all it asks for, batch resources and devices too, and a place for one more pod", function()
+  it("that has its requests, batch resources and devices included, and a free pod slot", function()
     local n = node "n"
     n.status.allocatable["kubernetes.io/batch-cpu"] = "1000"
     local batch = pod("p", { ["kubernetes.io/batch-cpu"] = "600" })
@@ -66,7 +66,7 @@ describe("a pod fits a node", function()
     assert.equal(n, run(pod "p", { n }, { pods_on = { n = ten } }).node)
   end)
 
-  it("that its selector wants and whose taints it tolerates; each node says its first reason", function()
+  it("that its selector selects and whose taints it tolerates; each node reports its first reason", function()
     local a, b, c = node "a", node("b", { taints = { { key = "k", value = "v", effect = "NoSchedule" } } }),
       node("c", { unschedulable = true })
     a.metadata.labels.zone = "x"
@@ -101,14 +101,14 @@ describe("a pod fits a node", function()
     assert.is_truthy(place(pod "a", listening("b", 80)).node)
   end)
 
-  it("names everything that is missing, and counts nodes by it", function()
+  it("names everything that is missing, with the number of nodes", function()
     local result = run(pod("p", { cpu = "11", memory = "11Gi" }), { node "a", node "b" })
     assert.equal("0/2 nodes are available: 2 Insufficient cpu, 2 Insufficient memory.", result.message)
     assert.equal("0/0 nodes are available.", run(pod "p", {}).message)
   end)
 end)
 
-describe("a pod would rather", function()
+describe("a pod prefers", function()
   local function named(name, labels, taints)
     local n = node(name, { taints = taints })
     n.metadata.labels = labels
@@ -117,7 +117,7 @@ describe("a pod would rather", function()
 
   local function choose(p, ...) return cycle.run(p, { ... }, { pods_on = {}, now = NOW }) end
 
-  it("be on nodes that its preferred terms mean, by their weight", function()
+  it("nodes that match its preferred terms, by weight", function()
     local function prefers(...)
       return pod("p", {}, { affinity = { nodeAffinity = {
         preferredDuringSchedulingIgnoredDuringExecution = { ... } } } })
@@ -135,7 +135,7 @@ describe("a pod would rather", function()
     assert.is_nil(cycle.scores(choose(pod("p", {}), node "a")).a.by.NodeAffinity)
   end)
 
-  it("not be on nodes whose taints would rather not have it", function()
+  it("nodes without PreferNoSchedule taints", function()
     local soft = { { key = "old", effect = "PreferNoSchedule" } }
     local result = choose(pod("p", {}), named("a", {}, soft), named("b", {}))
     assert.equal("b", result.node.metadata.name)
@@ -179,7 +179,7 @@ describe("a pod with volumes", function()
       said(with_volume(nil), { "c" }))
   end)
 
-  it("waits for claims that are not there, go, or bind by themselves", function()
+  it("waits for claims that are missing, ending, or bound by others", function()
     assert.equal('persistentvolumeclaim "c" not found', said({ claims = {} }, { "c" }))
     local going = { metadata = { deletionTimestamp = "2026-01-01T00:00:00Z" }, spec = {} }
     assert.equal('persistentvolumeclaim "c" is being deleted',
@@ -190,7 +190,7 @@ describe("a pod with volumes", function()
     assert.equal("fits", said(nil, { "c" }))
   end)
 
-  it("goes where its class may make a volume for a claim that waits for it", function()
+  it("goes where its class can provision a volume for its claim", function()
     local function waiting(class, annotations)
       class.volumeBindingMode = "WaitForFirstConsumer"
       return { claims = { ["ns/c"] = claim({ storageClassName = "s" }, annotations) },
@@ -209,7 +209,7 @@ describe("a pod with volumes", function()
 end)
 
 describe("a scheduler of one plugin", function()
-  it("decides, whichever it is", function()
+  it("decides with any plugin", function()
     for _, plugin in ipairs(cycle.PLUGINS) do
       local state = { pods_on = {}, now = NOW, devices = { n = { metadata = { name = "n" }, spec = {} } } }
       local result = cycle.run(pod("p", { cpu = "1" }), { node "n" }, state, { plugins = { plugin } })
@@ -249,7 +249,7 @@ describe("pods among others", function()
     return result.node and result.node.metadata.name, result
   end
 
-  it("go where those are that they want to be with, in their domain, and be the first of their own",
+  it("follow required affinity within a domain, and may be the first of their group",
     function()
     local near = labelled("p", "web", affinity("podAffinity", of "db"))
     local name, result = where(near, { b1 = { labelled("q", "db") } })
@@ -261,7 +261,7 @@ describe("pods among others", function()
     assert.equal("b1", (where(near, { b1 = { labelled("q", "web") } })))
   end)
 
-  it("mean pods of their own namespace, of those that are named, or selected by their labels", function()
+  it("match pods of their own namespace, or of named or selected namespaces", function()
     local there = labelled("q", "db")
     there.metadata.namespace = "other"
     local function near(more) return labelled("p", "web", affinity("podAffinity", of("db", more))) end
@@ -273,7 +273,7 @@ describe("pods among others", function()
     assert.equal("b1", (where(team, { b1 = { there } }, { namespaces = { other = { team = "x" } } })))
   end)
 
-  it("keep away from others, and others from them", function()
+  it("follow required anti-affinity, in both directions", function()
     local far = labelled("p", "web", affinity("podAntiAffinity", of "web"))
     local name, result = where(far, { a1 = { labelled("q", "web") } })
     assert.equal("b1", name)
@@ -285,7 +285,7 @@ describe("pods among others", function()
     assert.equal("a1", (where(labelled("p", "other"), { a1 = { shy } })))
   end)
 
-  it("are drawn and driven off by what they prefer", function()
+  it("follow their own preferences", function()
     local function prefers(kind)
       return labelled("p", "web",
         { affinity = { [kind] = { preferredDuringSchedulingIgnoredDuringExecution = {
@@ -295,7 +295,7 @@ describe("pods among others", function()
     assert.equal("b1", (where(prefers "podAntiAffinity", { a1 = { labelled("q", "db") } })))
   end)
 
-  it("are drawn and driven off by what those prefer that are there", function()
+  it("follow the preferences of existing pods", function()
     local function there(kind, how, term)
       return { b1 = { labelled("q", "web", { affinity = { [kind] = { [how] = { term } } } }) } }
     end
@@ -362,7 +362,7 @@ describe("A Reservation", function()
       result, state
   end
 
-  it("keeps its room from all but its owners, who go where it is", function()
+  it("keeps its room for its owners, which are placed there", function()
     local rooms = { room("r", "b", { cpu = "8" }) }
     assert.equal("a", (place(pod("p", { cpu = "4" }), rooms)))
     assert.equal("0/1 nodes are available: 1 Insufficient cpu.",
@@ -373,7 +373,7 @@ describe("A Reservation", function()
     assert.equal("b", (place(pod("p", { cpu = "4" }), rooms, { node "b" })))
   end)
 
-  it("holds what its pods do not have yet, and nothing once one has it that is allocated once", function()
+  it("holds its free part, and nothing once an allocate-once pod uses it", function()
     local rooms = { room("r", "b", { cpu = "8" }) }
     local there = { b = { using("q", { cpu = "3" }, "uid-r") } }
     assert.equal("b", (place(pod("p", { cpu = "2" }), rooms, { node "b" }, there)))   -- 10 - 8
@@ -385,7 +385,7 @@ describe("A Reservation", function()
     assert.same({ "b" }, { name, got })
   end)
 
-  it("that is Restricted gives no more than it has", function()
+  it("that is Restricted offers no more than it has", function()
     local rooms = { room("r", "b", { cpu = "4" }, { allocatePolicy = "Restricted" }) }
     assert.equal("r", select(2, place(web("p", { cpu = "4", memory = "1Gi" }), rooms, { node "b" })))
     assert.is_nil(select(2, place(web("p", { cpu = "5" }), rooms, { node "b" })))
@@ -404,7 +404,7 @@ describe("A Reservation", function()
     assert.equal("other", select(2, place(web("p", { cpu = "2" }), rooms)))
   end)
 
-  it("is nobody's whose owners say nothing, and belongs to an object, a controller or all", function()
+  it("matches no pod with empty owners, or an object, a controller or all of them", function()
     local function got(owners)
       local p = web("p", { cpu = "1" })
       p.metadata.ownerReferences = { { kind = "ReplicaSet", name = "rs", controller = true } }
@@ -421,7 +421,7 @@ describe("A Reservation", function()
     assert.is_nil(got { { labelSelector = { matchExpressions = { { key = "app", operator = "Near" } } } } })
   end)
 
-  it("is what a pod's affinity asks for, or the pod goes nowhere", function()
+  it("is required by a pod's reservation affinity", function()
     local rooms = { room("r", "b", { cpu = "4" }, { taints = { { key = "k", effect = "NoSchedule" } } },
       { pool = "x" }), room("s", "a", { cpu = "4" }, { unschedulable = true }) }
     local function got(text)
@@ -442,7 +442,7 @@ describe("A Reservation", function()
     assert.matches("cannot be parsed", why "{")
   end)
 
-  it("has just what a pod asks for that wants an exact match, of the resources that it names", function()
+  it("equals the request of a pod with an exact match, in the named resources", function()
     local function got(text, allocatable, more)
       local annotations = { ["scheduling.koordinator.sh/exact-match-reservation"] = text, [AFFINITY] = more }
       local _, name, result = place(web("p", { cpu = "2", memory = "1Gi" }, annotations),
@@ -492,14 +492,14 @@ describe("A Reservation", function()
       { room("r", "b", { cpu = "2" }, { template = with_port }) }, { node "b" })).message)
   end)
 
-  it("is passed over by a pod that ignores Reservations, which may have their room", function()
+  it("is skipped by a pod that ignores Reservations, and may lend its room to it", function()
     local p = web("p", { cpu = "9" })
     p.metadata.labels["scheduling.koordinator.sh/reservation-ignored"] = "true"
     local name, got = place(p, { room("r", "b", { cpu = "8" }) }, { node "b" })
     assert.same({ "b" }, { name, got })
   end)
 
-  it("that waits is placed as its pod, takes no other's room, and keeps its own from then on", function()
+  it("that waits is placed like its pod, outside other Reservations, and then keeps its room", function()
     local b, waits = node "b", room("r", nil, nil)
     waits.status, waits.spec.template = {}, { spec = { schedulerName = "s", containers = { { name = "c",
       resources = { requests = { cpu = "6" } } } } } }
@@ -524,7 +524,7 @@ describe("A Reservation", function()
     assert.is_nil(template.refused(waits, "none", NOW + 10))
   end)
 
-  it("is held again when what was assumed is taken back", function()
+  it("is held again when an assumption is undone", function()
     local b = node "b"
     local _, _, result, state = place(web("p", { cpu = "6" }), { room("r", "b", { cpu = "8" }) }, { b })
     local info, p = snapshot.info(state, b), web("p", { cpu = "6" })
@@ -581,7 +581,7 @@ describe("DeviceShare", function()
 
   local BINPACK = { type = "MostAllocated", resources = { { name = RATIO, weight = 1 } } }
 
-  it("gives a part of one GPU, of memory and its ratio both", function()
+  it("assigns a part of one GPU, by memory or by ratio", function()
     assert.same({ gpu = { { minor = 0,
       resources = { [CORE] = "50", [RATIO] = "25", [MEMORY] = "2560Mi" } } } },
       (place { [CORE] = "50", [RATIO] = "25" }))
@@ -591,7 +591,7 @@ describe("DeviceShare", function()
       .. '"koordinator.sh/gpu-memory-ratio":"10"}}]}', deviceshare.text((place { [MEMORY] = "1Gi" })))
   end)
 
-  it("gives whole GPUs by any of their names, and several shared ones", function()
+  it("assigns whole GPUs by any of their names, and several shared ones", function()
     for _, asked in ipairs { { ["nvidia.com/gpu"] = "2" }, { ["koordinator.sh/gpu"] = "200" },
       { [CORE] = "200", [RATIO] = "200" } } do
       local devices = place(asked)
@@ -605,7 +605,7 @@ describe("DeviceShare", function()
       select(2, place { ["nvidia.com/gpu"] = "3" }))
   end)
 
-  it("refuses what makes no sense on every node", function()
+  it("rejects invalid requests on every node", function()
     assert.equal("0/1 nodes are available: invalid resource device requests: [koordinator.sh/gpu-core].",
       select(2, place { [CORE] = "50" }))
     for _, asked in ipairs { { ["koordinator.sh/gpu"] = "150" }, { [SHARED] = "2", [RATIO] = "51" },
@@ -615,7 +615,7 @@ describe("DeviceShare", function()
     end
   end)
 
-  it("needs the part on one GPU that is healthy, not here and there", function()
+  it("needs the part on one healthy GPU", function()
     local taken = { pods_on = { n = { having("a", 0, 60), having("b", 1, 60) } } }
     assert.equal("0/1 nodes are available: 1 Insufficient gpu devices.",
       select(2, place({ [CORE] = "50", [RATIO] = "50" }, taken)))
@@ -639,7 +639,7 @@ describe("DeviceShare", function()
     assert.same({ 50, 100 }, { cycle.scores(result).m.by.DeviceShare, cycle.scores(result).n.by.DeviceShare })
   end)
 
-  it("counts what was assumed, until it is taken back", function()
+  it("counts assumed pods until the assumption is undone", function()
     local _, _, result, state = place { ["nvidia.com/gpu"] = "1" }
     local p, n = pod("p", { ["nvidia.com/gpu"] = "1" }), result.node
     snapshot.assume(state, p, n, cycle.got(result))
@@ -649,7 +649,7 @@ describe("DeviceShare", function()
     assert.same({ 0, 1 }, minors(cycle.run(pod("q", { ["nvidia.com/gpu"] = "2" }), { n }, state).devices))
   end)
 
-  it("gives RDMA cards and FPGAs by hundredths, or whole ones, beside GPUs", function()
+  it("assigns RDMA cards and FPGAs by hundredths or whole, beside GPUs", function()
     local RDMA, FPGA = "koordinator.sh/rdma", "koordinator.sh/fpga"
     local n, devices = gpu_node "n", device("n", 1)
     for _, name in ipairs { RDMA, FPGA } do n.status.allocatable[name] = "200" end
@@ -682,7 +682,7 @@ describe("DeviceShare", function()
       of({ [RDMA] = "100" }, { n = { q, has_card("r", 1, 10) } }))
   end)
 
-  it("gives NPUs as a whole, and parts of them as the templates of the node's model say", function()
+  it("assigns whole NPUs, and parts by the templates of the node's model", function()
     local NPU, CPU, DVPP = "huawei.com/npu-core", "huawei.com/npu-cpu", "huawei.com/npu-dvpp"
     local templates = deviceshare.templates [[
       huawei-Ascend-310P3:
@@ -733,7 +733,7 @@ describe("DeviceShare", function()
     assert.same({}, (deviceshare.templates(nil)))
   end)
 
-  it("never gives a GPU more often than it is there", function()
+  it("never overcommits a GPU", function()
     for seed = 1, 50 do
       math.randomseed(seed)
       local n, state = gpu_node "n", { now = NOW, pods_on = {}, devices = { n = device("n", 4) } }
@@ -775,7 +775,7 @@ describe("LoadAware", function()
     assert.same({ cpu = 850, memory = 0 }, loadaware.estimate(mid, args))
   end)
 
-  it("estimates a pod of class free at nothing, and one by its own factors where it may", function()
+  it("estimates a pod of class free at 0, and one by its own factors if allowed", function()
     local free = pod("p", { cpu = "1" }, { priority = 3500 })
     assert.same({ cpu = 0, memory = 0 }, loadaware.estimate(free, args))
     local own = pod("p", { cpu = "1", memory = "1000Ki" })
@@ -801,7 +801,7 @@ describe("LoadAware", function()
     assert.is_truthy(filtered(p, metric("n", "9", "1Gi")).node)
   end)
 
-  it("counts pods that are not in the report, or came shortly before it, with their estimate", function()
+  it("estimates pods that are missing in the report, or newer than its window", function()
     local p, late = pod("p", { cpu = "1" }), pod("late", { cpu = "4" })
     local there = { pods_on = { n = { late } } }
     assert.is_truthy(filtered(p, metric("n", "3100m", "1Gi")).node)
@@ -813,7 +813,7 @@ describe("LoadAware", function()
     assert.is_nil(filtered(p, metric("n", "3100m", "1Gi", reports), there).node)
   end)
 
-  it("refuses a node whose report is too old, and takes one without", function()
+  it("rejects a node whose report is too old, and accepts one without a report", function()
     local old = metric("n", "0", "0", { updateTime = "2025-12-31T23:57:00Z" })
     for _, m in ipairs { old, { metadata = { name = "n" }, spec = {} } } do
       assert.equal("0/1 nodes are available: 1 node(s) nodeMetric expired.",
@@ -845,7 +845,7 @@ describe("LoadAware", function()
     assert.is_nil(run(p, { n }, { metrics = { n = metric("n", "2", "0") } }).node)
   end)
 
-  it("scores what stays free, and 0 where nobody reports", function()
+  it("scores the free part, and 0 without a report", function()
     local p = pod("p", { cpu = "1", memory = "1Gi" })
     local result = run(p, { node "a", node "b", node "c" },
       { metrics = { a = metric("a", "4", "1Gi"), b = metric("b", "1", "1Gi") } })
@@ -864,7 +864,7 @@ describe("LoadAware", function()
 end)
 
 describe("a quota", function()
-  it("without room for the pod refuses it before any node is looked at", function()
+  it("without room for the pod rejects it before any node is checked", function()
     local q = { name = "q", namespace = "ns", parent = "koordinator-root-quota", min = {},
       max = { cpu = 4000 }, namespaces = {} }
     local state = { now = NOW, pods_on = {},
@@ -925,7 +925,7 @@ describe("over random clusters", function()
     end)
   end)
 
-  it("the same is decided again, and what is taken back was never there", function()
+  it("decisions are repeatable, and undone ones leave no trace", function()
     each_case(function(nodes, metrics, queue)
       local first, state = schedule(nodes, metrics, queue)
       assert.same(first, (schedule(nodes, metrics, queue)))
@@ -938,7 +938,7 @@ describe("over random clusters", function()
     end)
   end)
 
-  it("pods that are alike are answered as if nobody had asked before", function()
+  it("cached answers for identical pods equal fresh ones", function()
     each_case(function(nodes, metrics, queue)
       local one, each = { now = NOW, pods_on = {}, metrics = metrics },
         { now = NOW, pods_on = {}, metrics = metrics }
@@ -966,7 +966,7 @@ describe("over random clusters", function()
     end)
   end)
 
-  it("pods that differ in the name of their token's volume are alike, and no others", function()
+  it("pods that differ only in the name of their token's volume count as identical", function()
     local function kinds(a, b)
       local state = { now = NOW, pods_on = {} }
       for _, name in ipairs { a, b } do
@@ -980,7 +980,7 @@ describe("over random clusters", function()
     assert.equal(2, kinds("data-x7k2p", "data-9qzzw"))
   end)
 
-  it("of many kinds of pods some are remembered, and all are answered", function()
+  it("with many kinds of pods some answers are cached, and all are right", function()
     local nodes, state, args = { node "a", node "b" }, { now = NOW, pods_on = {} }, cycle.args()
     for i = 1, 200 do
       local result = cycle.run(pod("p" .. i, { cpu = i .. "m" }), nodes, state, args)
@@ -993,7 +993,7 @@ describe("over random clusters", function()
     assert.is_true(n > 1 and n < 200)
   end)
 
-  it("of many nodes no more are asked than are enough, and the next pod begins behind them", function()
+  it("with many nodes only enough are checked, and the next pod starts after them", function()
     local nodes, state = {}, { now = NOW, pods_on = {} }
     for i = 1, 400 do nodes[i] = node(("n%03d"):format(i)) end
     local function looked(args)
@@ -1005,7 +1005,7 @@ describe("over random clusters", function()
     assert.equal((188 + 120) % 400, state.begin_at)
   end)
 
-  it("a gang has nodes as a whole or not at all, and what was refused was never there", function()
+  it("a gang is placed completely or not at all, and a rejected one leaves no trace", function()
     each_case(function(nodes, metrics, queue)
       local min = math.random(1, #queue)
       for _, p in ipairs(queue) do
@@ -1026,7 +1026,7 @@ describe("over random clusters", function()
 end)
 
 describe("a gang", function()
-  it("of mode NonStrict keeps what it has, unbound, until the others come", function()
+  it("of mode NonStrict keeps its nodes, unbound, until the others come", function()
     local members = {}
     for i = 1, 3 do
       members[i] = pod("p" .. i, { cpu = "6" })

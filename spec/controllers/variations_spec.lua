@@ -72,7 +72,7 @@ describe("a variation", function()
 end)
 
 describe("smoothed batch resources", function()
-  it("fall at once, rise by a part, and leave a trifle", function()
+  it("fall at once, rise in steps, and ignore small changes", function()
     local original, smoothed = fresh "batchresource", fresh("batchresource", "smoothed")
     seeds.each(300, function()
       local used, has = math.random(0, 8000), math.random(0, 12000)
@@ -89,7 +89,7 @@ describe("smoothed batch resources", function()
     assert.equal(original.calculate(input(100)).resources[CPU], smoothed.calculate(input(100)).resources[CPU])
   end)
 
-  it("reach the original, but for a trifle", function()
+  it("reach the original, except for small changes", function()
     local original, smoothed = fresh "batchresource", fresh("batchresource", "smoothed")
     local goal, has = original.calculate(input(1000)).resources[CPU], 0
     for _ = 1, 50 do has = smoothed.calculate(input(1000, { annotations = origin(has) })).resources[CPU] end
@@ -100,7 +100,7 @@ end)
 describe("predictors", function()
   local predictors = require "variations.predictors"
 
-  it("say how high use will go", function()
+  it("predict the peak of usage", function()
     local samples = {}
     for i = 1, 100 do samples[i] = (i * 37) % 100 + 1 end
     assert.equal(95, predictors.percentile(0.95)(samples))
@@ -119,7 +119,7 @@ describe("predictors", function()
     return cpu
   end
 
-  it("leave batch what is not used in the peaks, and never more than the original", function()
+  it("offer the unused part below the peaks, and never more than the original", function()
     local original, peak = fresh "batchresource", fresh("batchresource", "peakbatch")
     local was, is = run(original, CPU), run(peak, CPU)
     assert.equal(10000, was)
@@ -130,7 +130,7 @@ describe("predictors", function()
     end)
   end)
 
-  it("are mid's measure in place of the agent's", function()
+  it("replace the agent's prediction for mid", function()
     local original, peak = fresh "midresource", fresh("midresource", "peakmid")
     assert.equal(6000, run(original, MID_CPU))
     -- Without samples it is the request minus the usage.
@@ -142,7 +142,7 @@ describe("predictors", function()
 end)
 
 describe("mid below batch", function()
-  it("is the smaller of both, and batch stays", function()
+  it("is the smaller of both, and batch is unchanged", function()
     local original, below = fresh "plan", fresh("plan", "midbelowbatch")
     seeds.each(200, function()
       local one = input(math.random(0, 20000), { requested = math.random(0, 16000) })
@@ -157,7 +157,7 @@ describe("mid below batch", function()
 end)
 
 describe("reclaim by time of day", function()
-  it("lends less from 8 to 20, and as much as ever at night", function()
+  it("lends less from 8 to 20, and the full amount at night", function()
     local original, day = fresh "plan", fresh("plan", "timeofday")
     for hour = 0, 23 do
       local one = input(1000, { now = NOW + hour * 3600 })
@@ -169,7 +169,7 @@ describe("reclaim by time of day", function()
 end)
 
 describe("a split with a third party", function()
-  it("leaves each its part, whatever the other takes", function()
+  it("keeps each part, whatever the other takes", function()
     local original = fresh "prepare"
     local split = fresh("prepare", "thirdparty")
     seeds.each(200, function()
@@ -189,7 +189,7 @@ describe("a split with a third party", function()
 end)
 
 describe("a budget of evictions for a team", function()
-  it("is a bucket more for pods that have one, and none when an eviction is forced", function()
+  it("adds a bucket for its pods, and none if an eviction is forced", function()
     local limits = fresh("podmigrationjob.limits", "teambudget")
     local function names(labels, forced)
       local out = {}
@@ -203,7 +203,7 @@ describe("a budget of evictions for a team", function()
     assert.equal(names({}, true), names({ team = "web" }, true))
   end)
 
-  it("lets no more of a team go than it says, however many ask", function()
+  it("evicts no more pods of a team than it allows, however many jobs there are", function()
     local limits = fresh("podmigrationjob.limits", "teambudget")
     seeds.each(50, function()
       local bucket, gone, at = nil, 0, 0
@@ -222,7 +222,7 @@ describe("a budget of evictions for a team", function()
 end)
 
 describe("an explained quota", function()
-  it("has the numbers of its runtime, and is written when they change", function()
+  it("contains the numbers of its runtime, and is written when they change", function()
     local tree = fresh("elasticquota.tree", "quotaexplain")
     local status = require "elasticquota.status"
     local quota = require "elasticquota.quota"

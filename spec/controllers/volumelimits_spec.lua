@@ -59,27 +59,27 @@ local function attachment(name, to)
 end
 
 describe("a node's limit of volumes", function()
-  it("counts volumes of the driver, also those that are not made yet", function()
+  it("counts volumes of the driver, including planned ones", function()
     assert.equal("fits", said(world(2), "a", "b"))
     assert.equal(FULL, said(world(2), "a", "b", "c"))
     assert.equal(FULL, said(world(2), "a", "b", "later"))
     assert.equal("fits", said(world(2), "a", "b", "other", "plain"))
   end)
 
-  it("counts a volume once, whoever uses it", function()
+  it("counts a volume once, however many pods use it", function()
     local there = { pod("p", "a", "b"), pod("q", "a") }
     assert.equal("fits", said(world(2, there), "a", "b"))
     assert.equal(FULL, said(world(2, there), "a", "c"))
     assert.equal("fits", said(world(3, there), "a", "c"))
   end)
 
-  it("counts what is attached there, though its pod is gone", function()
+  it("counts attached volumes of deleted pods", function()
     assert.equal(FULL, said(world(2, { pod("p", "a") }, { attachment "a", attachment "b" }), "c"))
     assert.equal("fits", said(world(2, { pod("p", "a") }, { attachment "a", attachment "b" }), "b"))
     assert.equal("fits", said(world(2, { pod("p", "a") }, { attachment "a", attachment("b", "m") }), "c"))
   end)
 
-  it("is none where a node or a driver has none, and concerns no pod without volumes", function()
+  it("is absent if the node or driver sets none, and ignores pods without volumes", function()
     local state = world(0)
     assert.equal("fits", said(state))
     assert.equal(FULL, said(state, "a"))
@@ -89,7 +89,7 @@ describe("a node's limit of volumes", function()
     assert.equal("fits", said(state, "a"))
   end)
 
-  it("holds among pods that are placed one after the other", function()
+  it("applies across pods placed one after the other", function()
     seeds.each(300, function()
       local limit = math.random(0, 4)
       local state, used, n = world(limit), {}, 0

@@ -50,6 +50,8 @@ typedef struct kl_http_request { /* everything is copied by kl_http_submit */
     /* Connections go only to addresses that this name may have (http/reach.h); its resolved addresses are
      * checked, too. NULL: to any. */
     const char *reach;
+    /* An answer above 64 MiB that inflates to 200 times its size ends with KL_ECLOSED; then this kl_http does
+     * without gzip. */
     bool accept_gzip;
     size_t gulp;             /* bytes read from the socket in one step; 0: 16 KB */
     kl_time connect_timeout; /* 0: 30 s */

@@ -152,6 +152,11 @@ static void set_proxy(kl__handle *x, const kl_http_request *r)
     }
 }
 
+static bool wants_gzip(const kl_http *h, const kl_http_request *r)
+{
+    return r->accept_gzip && !atomic_load(&h->plain);
+}
+
 static void set_form(kl__handle *x, const kl_http *h, const kl_http_request *r)
 {
     SET(CURLOPT_NOSIGNAL, 1L);
@@ -161,7 +166,7 @@ static void set_form(kl__handle *x, const kl_http *h, const kl_http_request *r)
         SET(CURLOPT_BUFFERSIZE, (long)r->gulp);
     if (h->user_agent)
         SET(CURLOPT_USERAGENT, h->user_agent);
-    if (r->accept_gzip)
+    if (wants_gzip(h, r))
         SET(CURLOPT_ACCEPT_ENCODING, "gzip");
     x->shares = !strncasecmp(r->url, "https:", 6) && !h->http1 && !r->on_pipe;
     if (r->on_pipe) {
@@ -185,7 +190,7 @@ static void add(kl_buf *b, const char *s)
     kl_buf_putc(b, '\0');
 }
 
-static void kind_of(const kl_http_request *r, kl_buf *b)
+static void kind_of(const kl_http *h, const kl_http_request *r, kl_buf *b)
 {
     const kl_tls *t = &r->tls;
     const char *const texts[] = {r->proxy, t->ca_file, t->ca_pem, t->cert_file, t->cert_pem, t->key_file,
@@ -194,7 +199,7 @@ static void kind_of(const kl_http_request *r, kl_buf *b)
     kl_buf_putc(b, '\0');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         add(b, texts[i]);
-    kl_buf_printf(b, "%d%d%d %zu", t->insecure, r->accept_gzip, r->on_pipe != NULL, r->gulp);
+    kl_buf_printf(b, "%d%d%d %zu", t->insecure, wants_gzip(h, r), r->on_pipe != NULL, r->gulp);
 }
 
 static void handle_free(kl__handle *x)
@@ -232,7 +237,7 @@ static kl__handle *take_spare(kl_http *h, const kl_buf *kind, uint64_t hash)
 kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r)
 {
     kl_buf kind = KL_BUF_INIT;
-    kind_of(r, &kind);
+    kind_of(h, r, &kind);
     uint64_t hash = kl_quick_hash(kind.data, kind.len);
     kl__handle *x = take_spare(h, &kind, hash);
     if (x) {

@@ -62,6 +62,7 @@ typedef struct kl__transfer {
     kl_time total_timeout, connect_timeout;
     kl_buf head;       /* header lines of the answer that is arriving */
     size_t head_bytes; /* of all header lines: informational answers and trailers too */
+    uint64_t received; /* bytes of the body, after gzip */
     bool head_done;    /* on_head has run: further header lines are trailers */
     bool cancelled;    /* no more callbacks but on_done */
     kl_status stopped; /* refused by permit or on_data */
@@ -81,6 +82,7 @@ typedef struct kl__transfer {
 struct kl_http {
     char *user_agent;
     bool http1;
+    atomic_bool plain; /* a server abused gzip: none is asked for it any more */
     CURLM *multi;
     kl_poller *poller;
     kl_thread *thread;

@@ -208,6 +208,26 @@ void kl__http_lulls(kl_http *h)
         kl__transfer_lull(KL_CONTAINER(h->lulls.next, kl__transfer, lull));
 }
 
+/* libcurl inflates all that it has read before anybody else has a turn: 16 KB may become 16 MB, a hundred
+ * times in a row. Lists of API servers inflate to 10 to 50 times their size. */
+#define INFLATED_MAX ((uint64_t)64 << 20)
+#define INFLATED_RATIO 200
+
+static kl_status inflated(kl__transfer *t, size_t n)
+{
+    curl_off_t sent = 0;
+    t->received += n;
+    if (t->received <= INFLATED_MAX)
+        return KL_OK;
+    kl__curl.easy_getinfo(t->easy, CURLINFO_SIZE_DOWNLOAD_T, &sent);
+    if (t->received / INFLATED_RATIO <= (uint64_t)sent)
+        return KL_OK;
+    atomic_store(&t->h->plain, true);
+    return kl_fail(&t->err, KL_ECLOSED,
+        "%s sent gzip that inflates to more than %d times its size; from now on requests do not ask for gzip",
+        t->peer, INFLATED_RATIO);
+}
+
 static size_t take_body(kl__transfer *t, const char *data, size_t n)
 {
     if (t->cancelled || t->stopped)
@@ -219,7 +239,9 @@ static size_t take_body(kl__transfer *t, const char *data, size_t n)
             t->h->lull_due = kl_clock_now(kl_clock_real()) + LULL_MAX;
         kl_list_push(&t->h->lulls, &t->lull);
     }
-    t->stopped = t->on_data(t->arg, data, n, &t->err);
+    t->stopped = inflated(t, n);
+    if (!t->stopped)
+        t->stopped = t->on_data(t->arg, data, n, &t->err);
     if (!kl_list_empty(&t->h->lulls) && kl_clock_now(kl_clock_real()) >= t->h->lull_due)
         kl__http_lulls(t->h);
     return t->stopped || t->cancelled ? CURL_WRITEFUNC_ERROR : n;

@@ -98,7 +98,7 @@ class Line:
     def bomb(self, i):
         self.send(frame(HEADERS, END_HEADERS, i, STATUS_200 + JSON + header(b"content-encoding", b"gzip")))
         z = zlib.compressobj(9, zlib.DEFLATED, 31)
-        data = b"".join(z.compress(b"a" * (1 << 20)) for _ in range(40)) + z.flush()
+        data = b"".join(z.compress(b"a" * (1 << 20)) for _ in range(100)) + z.flush()
         for at in range(0, len(data), 16000):
             self.send(frame(DATA, 0, i, data[at:at + 16000]))
         self.send(frame(DATA, END_STREAM, i))

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include "core/http/peer.h"
 
+#include "base/gzip.h"
 #include "http/http.h"
 
 /* What came of one request; waits have a bound. */
@@ -190,6 +191,26 @@ static bool drips(peer *p, int fd, const request *r)
             return false;
     }
     return false;
+}
+
+/* A hundred megabytes of spaces, which gzip makes two hundred times smaller and more, to those who ask for
+ * it. */
+static bool inflates(peer *p, int fd, const request *r)
+{
+    (void)p;
+    const size_t n = 100 << 20;
+    if (!strstr(r->head, "gzip"))
+        return peer_send(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain");
+    char *spaces = kl_alloc(n);
+    kl_buf packed = KL_BUF_INIT;
+    memset(spaces, ' ', n);
+    assert_int_equal(kl_gzip(spaces, n, &packed), KL_OK);
+    kl_free(spaces);
+    bool sent = peer_send(fd, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n",
+                    packed.len)
+        && peer_send_bytes(fd, packed.data, packed.len);
+    kl_buf_fini(&packed);
+    return sent;
 }
 
 static bool garbage(peer *p, int fd, const request *r)
@@ -757,7 +778,32 @@ static void one_connects_and_the_others_wait(void **state)
     kl_http_free(h);
 }
 
+static void gzip_that_inflates_without_measure_is_not_asked_for_again(void **state)
+{
+    (void)state;
+    peer p;
+    outcome o;
+    peer_start(&p, inflates, NULL);
+    kl_http *h = http_new();
+    for (int round = 0; round < 2; round++) {
+        fetch(h, (kl_http_request){.url = url_of(&p, "/"), .accept_gzip = true}, &o);
+        if (!round) {
+            assert_int_equal(o.st, KL_ECLOSED);
+            assert_non_null(
+                strstr(kl_err_message(&o.err), "sent gzip that inflates to more than 200 times its size"));
+            assert_true(o.body.len <= 65 << 20);
+        } else {
+            assert_ok(o.st, &o.err);
+            assert_string_equal(kl_buf_str(&o.body), "plain");
+        }
+        outcome_fini(&o);
+    }
+    kl_http_free(h);
+    peer_stop(&p);
+}
+
 KL_TESTS(cmocka_unit_test(brings_head_data_and_end),
+    cmocka_unit_test(gzip_that_inflates_without_measure_is_not_asked_for_again),
     cmocka_unit_test(an_answer_ahead_of_the_answer_is_forgotten), cmocka_unit_test(keeps_its_connection),
     cmocka_unit_test(names_the_server_that_refused_the_connection),
     cmocka_unit_test(reports_exhausted_descriptors), cmocka_unit_test(names_the_host_that_does_not_resolve),

@@ -54,6 +54,18 @@ struct peer {
     peer_line line[PEER_CONNECTIONS];
 };
 
+static inline bool peer_send_bytes(int fd, const char *bytes, size_t n)
+{
+    size_t at = 0;
+    while (at < n) {
+        ssize_t w = send(fd, bytes + at, n - at, MSG_NOSIGNAL);
+        if (w <= 0)
+            break;
+        at += (size_t)w;
+    }
+    return at == n;
+}
+
 static inline bool peer_send(int fd, const char *fmt, ...) KL_PRINTF(2, 3);
 static inline bool peer_send(int fd, const char *fmt, ...)
 {
@@ -61,15 +73,9 @@ static inline bool peer_send(int fd, const char *fmt, ...)
     va_start(ap, fmt);
     char *text = kl_vsprintf(fmt, ap);
     va_end(ap);
-    size_t n = strlen(text), at = 0;
-    while (at < n) {
-        ssize_t w = send(fd, text + at, n - at, MSG_NOSIGNAL);
-        if (w <= 0)
-            break;
-        at += (size_t)w;
-    }
+    bool sent = peer_send_bytes(fd, text, strlen(text));
     kl_free(text);
-    return at == n;
+    return sent;
 }
 
 /* One whole answer, connection kept. `headers` is "Name: value\r\n" lines. */

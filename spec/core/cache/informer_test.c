@@ -1026,7 +1026,7 @@ static void changes_do_not_wait_until_an_index_is_filled(void **state)
         .execute_arg = &l});
     kl_informer_start(x.w.i);
     fake_pump(&x.w.f);
-    for (const char *name = "a\0b\0c"; *name; name += 2)
+    for (const char *name = "a\0b\0c\0"; *name; name += 2)
         fake_item(&x.w.f, pod(name, name, 1));
     fake_listed(&x.w.f, "10", NULL);
     run_later(&l);

@@ -257,11 +257,20 @@ static void tell(kl_httpd_request *r, const char *who)
     kl_free(query);
 }
 
+/* Names in the body are read as C strings, which a NUL would cut. */
 static kl_status read_body(kl_control_request *q, kl_err *err)
 {
-    size_t n;
-    const char *text = kl_httpd_body(q->http, &n);
-    return n ? kl_value_decode(text, n, &q->body, err) : KL_OK;
+    size_t n, length;
+    const char *text = kl_httpd_body(q->http, &n), *key;
+    kl_status st = n ? kl_value_decode(text, n, &q->body, err) : KL_OK;
+    if (st)
+        return kl_err_prefix(err, "the body is not JSON");
+    for (size_t i = 0; i < kl_value_len(q->body) && kl_value_type(q->body) == KL_OBJECT; i++) {
+        const char *name = kl_value_strn(kl_value_member(q->body, i, &key, NULL), &length);
+        if (name && strlen(name) < length)
+            return kl_fail(err, KL_EINVAL, "%s contains a NUL character", key);
+    }
+    return KL_OK;
 }
 
 void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool change)
@@ -289,7 +298,7 @@ void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool 
     if (!found.fn)
         answer_unknown(c, q, method, path);
     else if (read_body(q, &err))
-        kl_control_refuse(q, 400, "the body is not JSON: %s", kl_err_message(&err));
+        kl_control_fail(q, &err);
     else
         found.fn(found.arg, q);
     kl_err_fini(&err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "model/time.h"
@@ -76,7 +77,9 @@ static kl_status fail_value(
     kl_err *err, const kl_controller_spec *s, const char *name, const kl_value *v, const char *must)
 {
     char *got = is_hidden(s, name) ? kl_sprintf("a %s", family(v)) : kl_value_to_json(v);
-    (void)kl_fail(err, KL_EINVAL, "param %s of %s must be %s, got %s", name, s->name, must, got);
+    char *cut = kl_log_cut(got);
+    (void)kl_fail(err, KL_EINVAL, "param %s of %s must be %s, got %s", name, s->name, must, cut ? cut : got);
+    kl_free(cut);
     kl_free(got);
     return KL_EINVAL;
 }
@@ -181,13 +184,26 @@ static kl_status fail_unknown(const kl_controller_spec *s, const char *name, kl_
     return KL_EINVAL;
 }
 
+/* An empty table of Lua may be either: what the type asks for. A new reference. */
+static const kl_value *as_type(const char *type, const kl_value *v)
+{
+    bool list = !strcmp(type, "list"), object = !strcmp(type, "object");
+    bool other = (list && kl_value_type(v) == KL_OBJECT) || (object && kl_value_type(v) == KL_ARRAY);
+    if (!other || kl_value_len(v))
+        return kl_value_ref(v);
+    kl_builder *b = kl_builder_new();
+    (list ? kl_build_array : kl_build_object)(b);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
 /* `all` with one more; takes `all`, gives a new one. */
 static kl_status put(
     const kl_controller_spec *s, const char *name, const kl_value *v, const kl_value **all, kl_err *err)
 {
     const kl_value *old = kl_value_get(*all, name);
     bool merge = kl_value_type(v) == KL_OBJECT && kl_value_type(old) == KL_OBJECT;
-    const kl_value *fresh = merge ? kl_merge_patch_apply(old, v) : kl_value_ref(v);
+    const kl_value *fresh = merge ? kl_merge_patch_apply(old, v) : as_type(kl_param_type(s, name), v);
     kl_status st = kl_param_check(s, name, fresh, err);
     if (!st) {
         const kl_value *next = kl_value_with(*all, name, fresh);

@@ -230,6 +230,8 @@ static void suggests_the_nearest_name(void **state)
     char *got = ask_at(t, t->path, "POST", "/v1/echo", "{\"n\": ");
     assert_non_null(strstr(got, "400 {\"error\":\"the body is not JSON: "));
     kl_free(got);
+    assert_answer(t, "POST", "/v1/echo", "{\"controller\":\"web\\u0000site\"}",
+        "400 {\"error\":\"controller contains a NUL character\"}\n");
 }
 
 static void identifies_the_caller(void **state)

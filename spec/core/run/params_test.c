@@ -105,7 +105,8 @@ static void invalid_values_are_rejected_with_the_rules(void **state)
         {"{\"ratio\":\"-1\"}", "param ratio of dns must be at least 0, got -1", true},
         {"{\"on\":\"yes\"}", "param on of dns must be true or false, got \"yes\"", true},
         {"{\"every\":\"soon\"}", "param every of dns must be a duration such as \"30s\", got \"soon\"", true},
-        {"{\"zones\":{}}", "param zones of dns must be a list, got {}", false},
+        {"{\"zones\":{\"a\":1}}", "param zones of dns must be a list, got {\"a\":1}", false},
+        {"{\"limits\":[1]}", "param limits of dns must be a table of names, got [1]", false},
         {"{\"limits\":null}", "param limits of dns must be a table of names, got null", false},
         {"{\"plain\":\"x\"}", "param plain of dns must be a number, got \"x\"", true},
         {"{\"token\":7}", "param token of dns must be a string, got a number", false},
@@ -117,6 +118,35 @@ static void invalid_values_are_rejected_with_the_rules(void **state)
         assert_ptr_equal(o.spec.params, kl_params_of(&o.spec));
         one_fini(&o);
     }
+}
+
+static void an_empty_table_is_a_list_or_an_object_as_the_type_asks(void **state)
+{
+    (void)state;
+    one o;
+    one_init(&o);
+    assert_string_equal(said(&o, "{\"zones\":[\"a\"]}", false), "");
+    has(&o, "zones", "[\"a\"]");
+    assert_string_equal(said(&o, "{\"zones\":{}}", false), "");
+    has(&o, "zones", "[]");
+    one_fini(&o);
+}
+
+static void a_huge_value_is_cut_in_the_message(void **state)
+{
+    (void)state;
+    one o;
+    one_init(&o);
+    char *long_text = kl_alloc(100001), *given;
+    memset(long_text, 'x', 100000);
+    long_text[100000] = 0;
+    given = kl_sprintf("{\"region\":\"%s\"}", long_text);
+    const char *message = said(&o, given, false);
+    assert_true(strlen(message) < 9000);
+    assert_non_null(strstr(message, "... (100002 bytes)"));
+    kl_free(given);
+    kl_free(long_text);
+    one_fini(&o);
 }
 
 static void yaml_that_does_not_parse_names_the_param(void **state)
@@ -240,6 +270,8 @@ static void plain_params_of_a_program_are_its_own(void **state)
 
 KL_TESTS(cmocka_unit_test(strings_are_parsed_by_type),
     cmocka_unit_test(invalid_values_are_rejected_with_the_rules),
+    cmocka_unit_test(an_empty_table_is_a_list_or_an_object_as_the_type_asks),
+    cmocka_unit_test(a_huge_value_is_cut_in_the_message),
     cmocka_unit_test(yaml_that_does_not_parse_names_the_param),
     cmocka_unit_test(secrets_are_needed_and_not_shown),
     cmocka_unit_test(a_running_generation_is_given_what_it_has_and_no_secrets),

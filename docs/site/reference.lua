@@ -257,7 +257,7 @@ that never reached a server.
 
 A conflict, whoever raises it, runs the key again after its `backoff` and counts as no failure. `throttled`,
 `unavailable` and broken connections are tried again by the client where that is safe
-([clients](../clients.md#what-is-sent-again)).
+([clients](../clients.md#retries)).
 [Troubleshooting](../troubleshooting.md) goes by the lines of the log.]]
   return table.concat(lines, "\n")
 end

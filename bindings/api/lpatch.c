@@ -68,8 +68,8 @@ static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
     if (!s)
         luaL_argerror(L, arg,
             lua_pushfstring(L,
-                "%s %s is not a built-in kind, and servers take strategic merge patches for those alone: "
-                "make a merge patch",
+                "%s %s is not a built-in kind, and servers accept strategic merge patches only for "
+                "those: use a merge patch",
                 kl_value_str_at(v, "apiVersion", NULL), kl_value_str_at(v, "kind", NULL)));
     return s;
 }

@@ -25,7 +25,7 @@ const cli_command cli_commands[] = {
                     "kubelua run hello.lua --leader-elect --metrics-bind-address :8080\n"
                     "kubelua run hello.lua --dry-run --param greeting=Hi",
         .exits = "0 after SIGTERM or SIGINT, 1 when it could not start or a controller could not "
-                 "go on, 2 for a mistake on the command line.",
+                 "continue, 2 for a mistake on the command line.",
         .words = "scripts",
         .run = cli_run,
         .group = CONTROLLERS,

@@ -32,8 +32,8 @@ const kl_value *cli_scripts_say(const cli_scripts *s);
  * borrowed. */
 struct kl_record;
 void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n, struct kl_record *recording);
-/* Loads changed scripts. A script that fails is refused: the old one keeps running, and the log tells why,
- * once unless `asked`. */
+/* Loads changed scripts. A script that fails is refused: the old one keeps running, and the log has the
+ * reason, once unless `asked`. */
 void cli_scripts_reload(cli_scripts *s, bool asked);
 /* Adds POST /v1/reload. It works until cli_scripts_unwatch; later requests get an error. s outlives
  * kl_control_close. */

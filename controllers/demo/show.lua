@@ -258,7 +258,7 @@ while dev.wait(1) do
   if newer or os.time() - at >= SHOW_EVERY then
     if newer then
       seen = generation()
-      say("\nThe policy was loaded anew (generation %d).", seen)
+      say("\nThe policy was reloaded (generation %d).", seen)
     end
     local now
     now, why = settled()

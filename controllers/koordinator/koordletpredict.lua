@@ -32,7 +32,7 @@ local function compare(prediction, metric, percent)
     local way = apart(agent[what] or 0, ours, part.requests, percent)
     if way then
       key[#key + 1] = what .. " " .. way
-      said[#said + 1] = ("%s: the agent says %s, and by its reports it is %s = \z
+      said[#said + 1] = ("%s: the agent predicts %s, its reports give %s = \z
         min(by pods %s, by classes %s) of %s requested"):format(what, lists.text(what, agent[what] or 0),
         lists.text(what, ours), lists.text(what, part.by_pods), lists.text(what, part.by_classes),
         lists.text(what, part.requests))

@@ -32,7 +32,7 @@ describe("koordlet-predict", function()
         ["koordinator.sh/priority-class"] = "koord-batch" }, spec = { nodeName = "n", containers = {
           { name = "c", image = "i",
             resources = { requests = { ["kubernetes.io/batch-cpu"] = "1000" } } } } } } } }
-    -- A cold pod gives nothing, and the agent says nothing.
+    -- A cold pod adds nothing, and the agent predicts nothing.
     report {}
     report {}
     assert.equal(0, #t:events())
@@ -40,14 +40,14 @@ describe("koordlet-predict", function()
     report {}
     report {}
     assert.equal(1, #t:events())
-    assert.matches("cpu: the agent says 0, and by its reports it is %d+m = \z
-      min%(by pods %d+m, by classes %d+m%) of 8 requested; memory: the agent says 0", t:events()[1].note)
+    assert.matches("cpu: the agent predicts 0, its reports give %d+m = \z
+      min%(by pods %d+m, by classes %d+m%) of 8 requested; memory: the agent predicts 0", t:events()[1].note)
     -- 8 - (1 + 0.5) * 1.1, within a bucket; 8Gi - 2Gi * 1.1.
     report { cpu = "6300m", memory = "5800Mi" }
     assert.equal(1, #t:events())
     report { cpu = "8", memory = "5800Mi" }
     assert.equal(2, #t:events())
-    assert.matches("^cpu: the agent says 8, [^;]*$", t:events()[2].note)
+    assert.matches("^cpu: the agent predicts 8, [^;]*$", t:events()[2].note)
     assert.equal(1, #t:list "v1/ConfigMap")
     assert.same({}, t:logs "error")
   end)

@@ -177,7 +177,8 @@ static kl_status begin_file(const kl_archive *a, kl_err *err)
 static kl_status foreign(const char *path, kl_err *err)
 {
     return kl_fail(err, KL_EIO,
-        "%s is another user's, or no regular file: give --data a directory that only this user writes to",
+        "%s belongs to another user, or is not a regular file: give --data a directory that only this user "
+        "writes to",
         path);
 }
 

@@ -1,4 +1,4 @@
-/* epoch.c - tells a writer when no reader uses a removed thing any more.
+/* epoch.c - tells a writer when no reader uses a removed object any more.
  *
  * A place holds 0 or the epoch its reader pinned. All operations that matter are seq_cst, so there is one
  * order of them: a writer that finds a place empty after it changed the pointer knows that a later reader in

@@ -1,9 +1,8 @@
-/* epoch.h - tells a writer when no reader uses a removed thing any more.
+/* epoch.h - tells a writer when no reader uses a removed object any more.
  *
  * Readers pin the present epoch, read, and unpin; they wait neither for writers nor for each other, except
- * for a free place when more than KL_EPOCH_PLACES of them read at the same time. A writer unlinks a thing,
- * ends the epoch, and frees the thing once every pin is of a later epoch. One set of places serves the
- * process. */
+ * for a free place when more than KL_EPOCH_PLACES of them read at the same time. A writer unlinks an object,
+ * ends the epoch, and frees it once every pin is of a later epoch. One set of places serves the process. */
 #ifndef KL_BASE_EPOCH_H
 #define KL_BASE_EPOCH_H
 
@@ -16,7 +15,7 @@
 unsigned kl_epoch_pin(void);
 void kl_epoch_unpin(unsigned place);
 
-/* Any thread. Ends the epoch: a thing that was unlinked (seq_cst) before the call may be freed once
+/* Any thread. Ends the epoch: an object that was unlinked (seq_cst) before the call may be freed once
  * kl_epoch_oldest is above the returned number. */
 uint64_t kl_epoch_end(void);
 /* Any thread. The earliest pinned epoch; UINT64_MAX when there are no readers. */

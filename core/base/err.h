@@ -18,7 +18,7 @@ typedef enum kl_status {
     KL_EINVAL,     /* the caller's argument or the user's input is wrong */
     KL_ESYNTAX,    /* text that does not parse */
     KL_ETOOBIG,    /* above a stated ceiling */
-    KL_ENOTFOUND,  /* 404, or no such thing here */
+    KL_ENOTFOUND,  /* 404, or not found here */
     KL_EEXISTS,    /* 409 AlreadyExists */
     KL_ECONFLICT,  /* 409 Conflict */
     KL_EGONE,      /* 410 */
@@ -44,7 +44,7 @@ typedef struct kl_err {
     int http_code;          /* 0 when no HTTP answer was involved */
     int64_t retry_after_ns; /* the delay the server asked for; 0: none */
     char *reason;           /* Kubernetes reason ("NotFound"), or NULL */
-    char *message;          /* one sentence: thing, fact, way out */
+    char *message;          /* one sentence: object, fact, advice */
     char *details;          /* JSON text of Status.details, or NULL */
 } kl_err;
 

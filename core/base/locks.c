@@ -57,7 +57,7 @@ void kl__lock_dropped(const void *lock)
             memmove(&mine[i], &mine[i + 1], (size_t)(--n_mine - i) * sizeof *mine);
             return;
         }
-    end("a lock is let go", "nobody", "");
+    end("a lock is released", "nobody", "");
 }
 
 void kl__locks_only(const void *lock, const char *what)

@@ -26,7 +26,7 @@
     KL_TSA(try_acquire_capability(ret, m))             /* acquired when the function returns ret (0 or 1) */
 #define KL_UNCHECKED KL_TSA(no_thread_safety_analysis) /* for bodies that implement these contracts */
 
-/* The order in which locks are taken, by rank, is in base/locks.h; debug builds keep it. */
+/* The order in which locks are taken, by rank, is in base/locks.h; debug builds check it. */
 #ifdef KL_DEBUG
 typedef struct kl__lock_id {
     int rank;          /* 0: a leaf; of a spin lock: the last of all */

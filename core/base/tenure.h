@@ -1,8 +1,8 @@
 /* tenure.h - until when this process may act as leader, and the term in which a piece of work began.
  *
  * One thread writes a tenure: it wins, renews and loses it. All threads read it. It counts terms, so that
- * work begun in one term does not act in the next. Time is boottime, which counts through suspend. Any thread
- * but for begin, extend and end. */
+ * work begun in one term does not act in the next. Time is boottime, which counts through suspend. Any
+ * thread, except begin, extend and end. */
 #ifndef KL_BASE_TENURE_H
 #define KL_BASE_TENURE_H
 

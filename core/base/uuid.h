@@ -6,7 +6,7 @@
 
 /* Out of 16 random bytes. Returns out. */
 char *kl_uuid_of(const unsigned char bytes[16], char out[KL_UUID_MAX]);
-/* Out of the system's random numbers. Returns out. */
+/* From the system's random numbers. Returns out. */
 char *kl_uuid_new(char out[KL_UUID_MAX]);
 
 #endif

@@ -88,7 +88,7 @@ void kl__cmap_at(kl__cev *e, const kl__cmap *m, size_t i, kl__cval *key, kl__cva
 bool kl__cmap_get(kl__cev *e, const kl__cmap *m, kl__cval key, kl__cval *out);
 kl__cmap *kl__cmap_new(kl__cev *e, size_t cap);
 bool kl__cmap_add(kl__cev *e, kl__cmap *m, kl__cval key, kl__cval value); /* false: it is there */
-void kl__cmap_set(kl__cev *e, kl__cmap *m, kl__cval key, kl__cval value); /* of a key that is there */
+void kl__cmap_set(kl__cev *e, kl__cmap *m, kl__cval key, kl__cval value); /* of an existing key */
 bool kl__cval_equal(kl__cev *e, kl__cval a, kl__cval b);
 /* -1, 0, 1; 2: not comparable; 3: NaN. Numbers of two kinds are compared as cel-go does it, as doubles. */
 int kl__cval_compare(kl__cval a, kl__cval b);

@@ -22,7 +22,7 @@ typedef struct kl_outlook {
     uint64_t parked;        /* controllers that wait for a missing kind or permission */
     kl_time next;           /* the time of the next step, or KL_NEVER */
     kl_time next_key;       /* when the next key runs or resumes, or KL_NEVER */
-    /* the work under way, for people: "reconcile of web default/a"; NULL: none. Caller frees */
+    /* the work under way, for messages: "reconcile of web default/a"; NULL: none. Caller frees */
     char *what;
 } kl_outlook;
 

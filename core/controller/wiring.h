@@ -17,7 +17,7 @@ typedef struct kl_wiring kl_wiring;
 
 /* Callbacks that may answer instead of the caches; false: read the caches. Each may be NULL. */
 typedef struct kl_reader_front {
-    /* *out a new reference, or NULL: no such object */
+    /* *out a new reference, or NULL: the object does not exist */
     bool (*get)(void *arg, const char *kind, const char *ns, const char *name, const kl_value **out);
     bool (*list)(void *arg, const char *kind, const kl_read_query *q, kl_objects *out);
     void *arg;

@@ -90,7 +90,7 @@ static bool duration_of(reader *in, const kl_value *v, const char *field, kl_tim
     if (!v || in->st)
         return false;
     if (!given)
-        wrong(in, field, "must be a duration as \"1.5s\", not %s", kl_value_type_name(v));
+        wrong(in, field, "must be a duration such as \"1.5s\", not %s", kl_value_type_name(v));
     else if (kl_duration_parse(given, out, in->err))
         in->st = kl_err_prefix(in->err, "%s", field);
     else if (*out < 0 || *out > most)

@@ -82,7 +82,7 @@ typedef struct kl__transfer {
 struct kl_http {
     char *user_agent;
     bool http1;
-    atomic_bool plain; /* a server abused gzip: none is asked for it any more */
+    atomic_bool plain; /* a server abused gzip: requests no longer ask for it */
     CURLM *multi;
     kl_poller *poller;
     kl_thread *thread;

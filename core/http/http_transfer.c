@@ -74,8 +74,8 @@ static curl_socket_t open_socket(void *arg, curlsocktype type, struct curl_socka
     (void)type;
     if (!t->stopped && !kl_reach_address(&a->addr, t->reach))
         t->stopped = kl_fail(&t->err, KL_EFORBIDDEN,
-            "no connection to %s: \"%s\" has a link-local, metadata, loopback or group address, which is "
-            "allowed only where the URL and `http` name the address itself",
+            "no connection to %s: \"%s\" has a link-local, metadata, loopback or multicast address, which is "
+            "allowed only if the URL and `http` name the address itself",
             t->peer, t->reach);
     return t->stopped ? CURL_SOCKET_BAD : socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }

@@ -1,4 +1,4 @@
-/* slots.h - ids that may outlive what they name: an id names a slot and its generation. A late cancel of
+/* slots.h - ids that may outlive their objects: an id names a slot and its generation. A late cancel of
  * something that has ended finds nothing, even if its slot is used again. Ids are never 0. Owner thread or
  * owner's lock. */
 #ifndef KL_HTTP_SLOTS_H
@@ -35,7 +35,7 @@ static inline uint64_t kl_slots_add(kl_slots *s, void *p)
     return (uint64_t)s->v[i].generation << 32 | (i + 1);
 }
 
-/* The thing under `id`, or NULL when it was removed (or never existed). */
+/* The object under `id`, or NULL when it was removed (or never existed). */
 static inline void *kl_slots_get(const kl_slots *s, uint64_t id)
 {
     uint32_t i = (uint32_t)id - 1;

@@ -65,8 +65,8 @@ typedef struct kl_caches_options {
 kl_caches *kl_caches_new(const kl_caches_options *o);
 /* After the release of every cache. Waits for the informers to stop, so do not call it on the loop. */
 void kl_caches_free(kl_caches *s);
-/* The end begins: scripts' functions, on which the stop of informers would wait, are not called any more,
- * those of earlier generations included. Any thread. */
+/* Shutdown starts: scripts' functions, on which the stop of informers would wait, are no longer called, those
+ * of earlier generations included. Any thread. */
 void kl_caches_end(kl_caches *s);
 bool kl_caches_ending(const kl_caches *s);
 

@@ -24,7 +24,7 @@ struct kl_cache {
     /* label: the kind, and its selection unless that is the default. hidden: one of `kinds` */
     kl__entry entry;
     kl_caches *set;
-    char *what; /* the kept fields, for people; or NULL */
+    char *what; /* the kept fields, for messages; or NULL */
     /* for a cluster-scoped kind: the cache without a choice of namespaces, whose informer serves this one,
      * too. NULL: it has its own informer */
     kl_cache *same;

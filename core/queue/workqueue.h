@@ -167,7 +167,7 @@ typedef struct kl_workqueue_depths {
 } kl_workqueue_depths;
 void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out);
 
-/* What a key is doing, for people: "queued", "running", "running, queued again", "waiting" and "held"
+/* What a key is doing, for messages: "queued", "running", "running, queued again", "waiting" and "held"
  * (with *due), "waiting for its group", "given up", "absent". Static. */
 const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due);
 /* the priority of its present or latest entry; 0 when absent */

@@ -84,7 +84,7 @@ kl_program *kl_program_ref(kl_program *p);
 const kl_controller_spec *kl_program_spec(const kl_program *p, size_t index);
 void kl_program_unref(kl_program *p);
 
-/* --- what a run can do; from its worker's thread, inside start or resume ------------------ */
+/* --- calls of a run; from its worker's thread, inside start or resume ------------------ */
 const char *kl_run_key(const kl_run *r);
 const char *kl_run_namespace(const kl_run *r); /* of the key; NULL for cluster scope */
 const char *kl_run_name(const kl_run *r);

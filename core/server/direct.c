@@ -71,7 +71,7 @@ static kl_status patch_type(const kl_server_call *c, kl__patch *out, kl_err *err
             return KL_OK;
         }
     return kl__api_fail(
-        err, 415, "UnsupportedMediaType", NULL, "there is no patch of type %s", c->patch ? c->patch : "\"\"");
+        err, 415, "UnsupportedMediaType", NULL, "unknown patch type %s", c->patch ? c->patch : "\"\"");
 }
 
 static const kl_value *delete_options(const kl_server_call *c)
@@ -223,7 +223,7 @@ static kl_status run(kl__call *call, const kl_server_call *c, const kl_value **o
         return on_many(call, c, out, err);
     if (!c->name && strcmp(c->verb, "create"))
         return kl__api_fail(
-            err, 405, "MethodNotAllowed", NULL, "%s of something without a name is not supported", c->verb);
+            err, 405, "MethodNotAllowed", NULL, "%s without a name is not supported", c->verb);
     if (lacks_body(c) || (call->sub && !c->name))
         return kl__fail_bad_request(err, "%s without a body, or below something without a name", c->verb);
     if (call->sub && !strcmp(call->sub, "scale"))

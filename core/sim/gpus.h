@@ -1,4 +1,4 @@
-/* gpus.h - nodes with GPUs that are given out whole or in thousandths, and how much of what is free is a
+/* gpus.h - nodes with GPUs that are given out whole or in thousandths, and how much of the free part is a
  * fragment (the measure of "Beware of Fragmentation", USENIX ATC 2023).
  *
  *   new -> node, kind (each pod is of a kind) -> ready -> (refresh -> best -> place)*
@@ -48,7 +48,7 @@ kl_gpus *kl_gpus_new(kl_gpu_choice choice);
 void kl_gpus_free(kl_gpus *g);
 void kl_gpus_add_node(kl_gpus *g, int64_t cpu, int64_t memory, size_t gpus, uint64_t model);
 void kl_gpus_add_kind(kl_gpus *g, const kl_gpu_kind *kind);
-void kl_gpus_ready(kl_gpus *g); /* all nodes and kinds are there */
+void kl_gpus_ready(kl_gpus *g); /* all nodes and kinds were added */
 size_t kl_gpus_nodes(const kl_gpus *g);
 size_t kl_gpus_kinds(const kl_gpus *g);
 const kl_gpu_node *kl_gpus_node(const kl_gpus *g, size_t i);

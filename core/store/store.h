@@ -77,8 +77,8 @@ const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, cons
  * (may be NULL: the stored state) is the state to report. */
 const kl_value *kl__store_remove(kl__store *s, kl__bucket *b, const char *key, const kl_value *last);
 
-/* A picture of a bucket: the first `most` entries whose key starts with `prefix`, from key `from` on, as they
- * were at `rv` (0: now). KL_EGONE when the history does not reach back so far. The caller frees with
+/* A snapshot of a bucket: the first `most` entries whose key starts with `prefix`, from key `from` on, as
+ * they were at `rv` (0: now). KL_EGONE when the history does not reach back so far. The caller frees with
  * kl__picture_fini. */
 typedef struct kl__picture {
     const kl_value **objects; /* one reference each */

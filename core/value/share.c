@@ -47,5 +47,5 @@ kl_status kl_share_of(const kl_value *v, int64_t total, bool round_up, int64_t *
         *out = n;
         return KL_OK;
     }
-    return kl_fail(err, KL_EINVAL, "a whole number of 32 bits or a text such as \"25%%\" is expected");
+    return kl_fail(err, KL_EINVAL, "a 32-bit whole number or a string such as \"25%%\" is expected");
 }

@@ -30,7 +30,7 @@ KL_NODISCARD kl_status kl__write_end(
 void kl__write_drop(kl__written *w);
 /* The verb get: the object of the call; *out is a new reference. */
 KL_NODISCARD kl_status kl__verb_see(const kl__call *c, const kl_value **out, kl_err *err);
-/* Converts each object of a picture, in place. */
+/* Converts each object of a snapshot, in place. */
 KL_NODISCARD kl_status kl__see_all(const kl__call *c, kl__picture *p, kl_err *err);
 /* The kind of the stored version if no webhook can be called; otherwise `k`. */
 kl__kind *kl__kind_of_stored(const kl__world *w, kl__kind *k, const kl_value *stored);

@@ -108,7 +108,7 @@ function M.cordon(client, what, node, on)
   local o = client:get("v1/Node", name)
   if not o then
     error(core.error { kind = "not_found", code = 404, verb = "cordon", resource = "v1/Node", key = name,
-      message = "there is no such node" }, 0)
+      message = "the node does not exist" }, 0)
   end
   return client:patch(o, function(draft)
     if on then

@@ -76,7 +76,7 @@ local FOR_PROGRAMS = {
   informers = { "kubelua.informers", "informers",
     "a controller script declares the kind in `watches` or `reads` and reads it with ctx:get and ctx:list" },
   manager = { "kubelua.manager", "manager",
-    "a controller script is run by one: kubelua run, or a program" },
+    "a controller script runs in a manager: kubelua run, or a program" },
   certificate = { "kubelua.certificate", "certificate", "a controller has no access to keys and files" },
   certificate_request = { "kubelua.certificate", "certificate_request", "a controller has no keys" },
   ttl_store = { "kubelua.ttl", "ttl_store", "a controller stores state in ctx.memo and kube.shared" },

@@ -267,7 +267,7 @@ MANAGER.__close = Manager.stop
 
 setmetatable(Manager, { __index = function(_, name)
   if type(name) ~= "string" or name:find "^__" then return nil end
-  core.blame(("m:%s: a manager has no such call%s"):format(name, suggest.hint(name, Manager)))
+  core.blame(("m:%s: unknown method of a manager%s"):format(name, suggest.hint(name, Manager)))
 end })
 
 return M

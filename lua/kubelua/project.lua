@@ -48,7 +48,7 @@ describe("@NAME@", function()
       objects = { { kind = KIND, name = "first", spec = { message = "hello" } } } }
   end)
 
-  it("makes a ConfigMap and says so in the status", function()
+  it("creates a ConfigMap and reports it in the status", function()
     assert.equal("hello", t:get(CONFIG_MAP, "first").data.message)
     assert.equal("hello", t:get(KIND, "first").status.message)
   end)
@@ -110,7 +110,7 @@ local BUILTIN_TEST = [[
 local kube = require "kubelua"
 @KINDLINE@
 describe("@NAME@", function()
-@SERVED@  it("has a greeting that can be tested by itself", function()
+@SERVED@  it("has a greeting that can be tested alone", function()
     assert.equal("Hello, you!", kube.testing.pure "@NAME@.lua".functions.greeting "you")
   end)
 end)

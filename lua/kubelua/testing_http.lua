@@ -191,7 +191,8 @@ function Web:reply(method, url, order)
       return handed(checked(stub, reply))
     end
   end
-  return nil, "unreachable", ("it has no answer (kube.testing.http; %s)"):format(list(self.stubs))
+  return nil, "unreachable",
+    ("the test has no answer for it (kube.testing.http; %s)"):format(list(self.stubs))
 end
 
 -- ---------------------------------------------------------------- for tests

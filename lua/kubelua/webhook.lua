@@ -130,7 +130,7 @@ local function check_operations(self, list)
   for _, word in ipairs(list) do
     one_of(self, "operations", word, OPERATIONS)
     if self.mutating and word == "DELETE" then
-      fail(self, "operations: a DELETE cannot be mutated; use validate for it")
+      fail(self, "operations: an object of a DELETE cannot be mutated; use validate for it")
     end
   end
   self.operations = core.value(core.array(list), "operations")

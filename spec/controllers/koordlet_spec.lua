@@ -235,8 +235,8 @@ describe("eviction", function()
     assert.matches("not a range", broken.BECPUEvict)
     assert.matches("not set", broken.CPUAllocatableEvict)
     local findings = report.findings(known(threshold, {}), { BEMemoryEvict = true })
-    assert.same({ "CannotWork", "BEMemoryEvict is on and does nothing: memoryEvictLowerPercent is not below "
-      .. "memoryEvictThresholdPercent" }, { findings[1].reason, findings[1].message })
+    assert.same({ "CannotWork", "BEMemoryEvict is enabled but has no effect: memoryEvictLowerPercent is "
+      .. "not below memoryEvictThresholdPercent" }, { findings[1].reason, findings[1].message })
   end)
 end)
 

@@ -74,7 +74,7 @@ describe("a new quota", function()
   it("has an existing parent quota of the same tree", function()
     refused("parent gone does not exist", topology.create(world(), object("b", nil, "20", below "gone")))
     refused("not labelled is-parent", topology.create(world(), object("b", nil, "20", below "a")))
-    refused('tree id "t" is not that of its parent org', topology.create(world(), object("b", nil, "20",
+    refused('tree id "t" differs from that of its parent org', topology.create(world(), object("b", nil, "20",
       below("org", { ["tree-id"] = "t" }))))
   end)
 
@@ -119,7 +119,7 @@ describe("a changed quota", function()
   end)
 
   it("is not its own ancestor", function()
-    refused("its parent a is below it", topology.update(world(nil,
+    refused("its parent a is one of its descendants", topology.update(world(nil,
       object("a", "6", "20", below("org", PARENT))),
       object("org", "10", "20", below("a", PARENT))))
   end)

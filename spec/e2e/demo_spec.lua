@@ -281,7 +281,7 @@ return M
   it("takes a saved policy, and the table shows it", function()
     since = os.time()
     save(halved)
-    p:wait_for_log(30, "The policy was loaded anew (generation 2)")
+    p:wait_for_log(30, "The policy was reloaded (generation 2)")
     wait.until_true(60, "every node offers half the processors", function() return all_right(0.5) end)
     local rows, smaller = nil, 0
     wait.until_true(60, "a second table, whole", function()
@@ -318,7 +318,7 @@ return M
   it("takes the repaired one", function()
     since = os.time()
     save(original)
-    p:wait_for_log(30, "The policy was loaded anew (generation 3)")
+    p:wait_for_log(30, "The policy was reloaded (generation 3)")
     wait.until_true(60, "every node offers all again", function() return all_right() end)
   end)
 

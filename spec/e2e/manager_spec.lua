@@ -365,6 +365,6 @@ describe("kube.manager", function()
     local d <close> = kube.connect { server = "http://127.0.0.1:1", cache_dir = false }
     local m <close> = kube.manager { client = d }
     assert.error_matches(function() m:strat() end,
-      "m:strat: a manager has no such call; did you mean 'start'")
+      "m:strat: unknown method of a manager; did you mean 'start'")
   end)
 end)

@@ -82,7 +82,7 @@ describe("kube.testing.http", function()
       ["return http:get(API .. '/slow')"] = "timeout: GET https://dns.example.com/slow: no answer in time",
       ["return http:get(API .. '/off')"] = "unreachable: .*nobody at home",
       ["return http:get('https://other.example.com/')"] = "forbidden: .*not in `http` of this controller",
-      ["return http:get(API .. '/what')"] = "it has no answer .*GET https://dns.example.com/away",
+      ["return http:get(API .. '/what')"] = "test has no answer for it .*GET https://dns.example.com/away",
     } do
       assert.match((answer:gsub("%-", "%%-")), said(web, body), body)
       started:stop()

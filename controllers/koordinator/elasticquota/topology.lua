@@ -94,11 +94,13 @@ local function check_tree(world, old, q)
   end
   local parent = world.quotas[q.parent]
   if q.parent ~= quota.ROOT and parent and parent.tree ~= q.tree then
-    refuse("quota %s: tree id %q is not that of its parent %s, %q", q.name, q.tree, parent.name, parent.tree)
+    refuse("quota %s: tree id %q differs from that of its parent %s, %q", q.name, q.tree, parent.name,
+      parent.tree)
   end
   for _, child in ipairs(children(world, q.name)) do
     if child.tree ~= q.tree then
-      refuse("quota %s: tree id %q is not that of its child %s, %q", q.name, q.tree, child.name, child.tree)
+      refuse("quota %s: tree id %q differs from that of its child %s, %q", q.name, q.tree, child.name,
+        child.tree)
     end
   end
 end
@@ -107,7 +109,7 @@ end
 local function check_ring(world, q)
   local seen, above = {}, q.parent
   while above ~= quota.ROOT and world.quotas[above] and not seen[above] do
-    if above == q.name then refuse("quota %s: its parent %s is below it", q.name, q.parent) end
+    if above == q.name then refuse("quota %s: its parent %s is one of its descendants", q.name, q.parent) end
     seen[above] = true
     above = world.quotas[above].parent
   end

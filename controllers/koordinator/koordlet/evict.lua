@@ -82,7 +82,7 @@ local function by_satisfaction(node, limit)
   local rate = limit / asked
   if not full or rate > lower / 100 then return {} end
   return { [node_of.BATCH_CPU] = math.tointeger((asked * (upper / 100 - rate)) // 1) },
-    ("BE gets %d of the %d milli-cores that it asks for"):format(limit, asked)
+    ("BE gets %d of its %d requested milli-cores"):format(limit, asked)
 end
 
 -- Whether a resource is cpu or memory, of whatever class.

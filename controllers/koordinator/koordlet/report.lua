@@ -53,7 +53,7 @@ function M.findings(node, gates, upstream)
   for _, task in ipairs(tasks) do out[#out + 1] = of_eviction(task) end
   for _, reaction in ipairs(lists.names(broken)) do
     out[#out + 1] = { reason = "CannotWork", key = reaction,
-      message = ("%s is on and does nothing: %s"):format(reaction, broken[reaction]) }
+      message = ("%s is enabled but has no effect: %s"):format(reaction, broken[reaction]) }
   end
   local b = gates.CPUBurst and burst.decide(node)
   if b and #b.pods > 0 and (b.state == "overload" or gates.TellBurst) then out[#out + 1] = of_burst(b) end

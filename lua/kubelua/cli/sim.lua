@@ -59,7 +59,7 @@ M.options = {
   { "--output", "FORMAT", "plain, or json: results or the explanation (plain)", brief = "-o",
     values = "plain json" },
   { "--predictors", nil,
-    "without a script: compare how well predictors foresee the peaks of the next day (7d, or the recording)",
+    "without a script: compare how well predictors predict the peaks of the next day (7d, or the recording)",
     type = "flag" },
   { "--placement", "POLICY,...",
     "without a script: place the pods of --trace openb:DIR on nodes with GPUs until they are full; fgd, \z

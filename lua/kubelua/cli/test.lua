@@ -261,7 +261,7 @@ function M.run(env)
   local report = setmetatable({ verbose = o.verbose }, FORMATS[format])
   local n = M.run_files(files, o, report)
   if n.passed + n.failed + n.pending == 0 then
-    common.complain(env, "no test has such a name; --list lists them")
+    common.complain(env, "no test has this name; --list lists them")
     return 1
   end
   return n.failed == 0 and 0 or 1

@@ -8,7 +8,8 @@ local M = {}
 M.options = {
   { "--server", "URL", "print the version of the API server too: the configured one, or this \z
     one", type = "maybe" },
-  { "--bugs", nil, "list the published bugs of that Lua, and what keeps scripts from each", type = "flag" },
+  { "--bugs", nil, "list the published bugs of that Lua, and the protection of scripts from each",
+    type = "flag" },
   common.OUTPUT,
 }
 

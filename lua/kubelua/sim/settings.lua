@@ -19,7 +19,7 @@ M.list = {
   { "memory", "memory", "128Gi", "of a node" },
   { "system_cpu", "cpu", "1", "resources that a node uses for itself" },
   { "system_memory", "memory", "4Gi", "resources that a node uses for itself" },
-  { "lent", "share", "0", "share of each node that it lends to batch jobs until a policy says otherwise" },
+  { "lent", "share", "0", "share of each node that it lends to batch jobs without a policy" },
   { "prod", "share", "0.7", "share of each node's cpu that prod pods ask for" },
   { "prod_cpu", "cpu", "2", "request of a prod pod" },
   { "prod_memory", "memory", "6Gi", "request of a prod pod" },

@@ -252,13 +252,14 @@ static void a_prepared_directory_is_refused(void **state)
     room_open(&r);
     char *file = kl_sprintf("%s/objects.db", r.dir), *log = kl_sprintf("%s-wal", file);
     assert_int_equal(mkfifo(file, 0666), 0);
-    assert_fails(try_open(&r, &err), KL_EIO, &err, "no regular file");
+    assert_fails(try_open(&r, &err), KL_EIO, &err, "not a regular file");
     assert_int_equal(unlink(file) | mkdir(file, 0700), 0);
     assert_fails(try_open(&r, &err), KL_EIO, &err, "cannot be opened");
     assert_int_equal(rmdir(file) | symlink("/dev/null", file), 0);
     assert_fails(try_open(&r, &err), KL_EIO, &err, "cannot be opened");
     assert_int_equal(unlink(file) | symlink("/tmp/somewhere", log), 0);
-    assert_fails(try_open(&r, &err), KL_EIO, &err, "objects.db-wal is another user's, or no regular file");
+    assert_fails(
+        try_open(&r, &err), KL_EIO, &err, "objects.db-wal belongs to another user, or is not a regular file");
     assert_int_equal(access(file, F_OK), -1); /* nothing was made */
     assert_int_equal(unlink(log), 0);
     if (!geteuid()) {
@@ -270,7 +271,7 @@ static void a_prepared_directory_is_refused(void **state)
         assert_fails(st, KL_EIO, &err, "give --data a directory that only this user writes to");
         write_file(&r, "");
         assert_int_equal(chown(file, 1235, 1235), 0);
-        assert_fails(try_open(&r, &err), KL_EIO, &err, "objects.db is another user's");
+        assert_fails(try_open(&r, &err), KL_EIO, &err, "objects.db belongs to another user");
     }
     kl_free(file);
     kl_free(log);

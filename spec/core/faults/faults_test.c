@@ -100,7 +100,7 @@ static void a_wrong_rule_is_refused_by_its_field(void **state)
         {"{'half':true,'probability':1.5}", "probability: must be a number above 0, and 1 at most"},
         {"{'half':true,'times':0}", "times: must be an integer from 1 to 2147483647"},
         {"{'half':true,'lasts':'soon'}", "lasts: "},
-        {"{'half':true,'lasts':5}", "lasts: must be a duration as \"1.5s\", not integer"},
+        {"{'half':true,'lasts':5}", "lasts: must be a duration such as \"1.5s\", not integer"},
         {"{'cut':'now'}", "cut: must be \"end\", \"reset\", \"half\" or \"expired\", not \"now\""},
         {"{'cut':'end','verb':'list'}",
             "verb: cut, stall, lag, bookmarks, twice and old apply only to watches"},

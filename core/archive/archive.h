@@ -29,8 +29,8 @@ typedef struct kl_archive_item {
     const kl_value *old, *now; /* old NULL: new; now NULL: deleted */
 } kl_archive_item;
 
-/* KL_EIO, with the way out, when the directory cannot be used, another process uses it, or its file is
- * damaged or has another format. */
+/* KL_EIO, with advice, when the directory cannot be used, another process uses it, or its file is damaged or
+ * has another format. Ignores SIGXFSZ in the whole process, so that a file size limit fails a write. */
 KL_NODISCARD kl_status kl_archive_open(const kl_archive_options *o, kl_archive **out, kl_err *err);
 /* Writes the queued changes, stops, frees; NULL is fine. The caller must add no change meanwhile. */
 void kl_archive_close(kl_archive *a);

@@ -121,7 +121,7 @@ static void exit_now(int sig)
     (void)sig;
     if (kl_clock_now(kl_clock_real()) - first_signal < SAME_WISH)
         return;
-    static const char text[] = "kubelua: second signal, leaving at once\n";
+    static const char text[] = "kubelua: second signal, exiting at once\n";
     ssize_t n = write(2, text, sizeof text - 1);
     (void)n;
     _exit(1);
@@ -140,7 +140,7 @@ void cli_leave_stuck(void *arg)
 static void leave_late(int sig)
 {
     (void)sig;
-    static const char text[] = "kubelua: the grace period is over and the process has not ended; leaving\n";
+    static const char text[] = "kubelua: the grace period is over and the process has not ended; exiting\n";
     ssize_t n = write(2, text, sizeof text - 1);
     (void)n;
     _exit(1);

@@ -1,5 +1,5 @@
 /* bundle.h - the sources of one script: the script itself and every module that it required while loading,
- * from its directory or from the same object of texts (a ConfigMap).
+ * from its directory or from the same object of strings (a ConfigMap).
  *
  * Read once, then immutable: every state of a generation, on any thread and at any later time, sees the same
  * text, even if the files change. */

@@ -273,7 +273,7 @@ static void tell_unreachable(const kl_controller *c, const kl_controller_spec *s
     kl_buf hosts = KL_BUF_INIT;
     for (char **rule = spec->http; *rule; rule++)
         kl_buf_printf(&hosts, "%s%s", hosts.len ? ", " : "", *rule);
-    kl_warn("ctx.http is closed: the script lists servers, but --allow-http was not given",
+    kl_warn("ctx.http is disabled: the script lists servers, but --allow-http was not given",
         "controller=%s servers=%s", c->name, kl_log_quoted(kl_buf_str(&hosts)));
     kl_buf_fini(&hosts);
 }

@@ -60,7 +60,7 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
  * when it is closed. It never waits: `changed` is called when another step is due. A drained controller
  * aborts its runs when its office has closed. */
 void kl_controller_advance(kl_controller *c);
-/* The end: no new keys; then abort the remaining runs; then join. */
+/* Shutdown: no new keys; then abort the remaining runs; then join. */
 void kl_controller_drain(kl_controller *c);
 void kl_controller_wait(kl_controller *c); /* any thread, after drain: until its workers have ended */
 void kl_controller_abort(kl_controller *c);

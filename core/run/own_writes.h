@@ -7,8 +7,8 @@
  * A cache owes a resourceVersion: once it has reached that version, it shows the write or a later one. Where
  * versions are not numbers, the cached object must have the answered version, or any but the one before the
  * write. A deletion is shown when the cache no longer holds the deleted uid. Bindings and evictions answer
- * without a version: they are shown when the Pod has a node, or is being deleted. A cache owes nothing for
- * objects that it does not hold (another namespace, selection or kind). The queue holds waiting keys, and
+ * without a version: they are shown when the Pod has a node, or is being deleted. Writes of objects
+ * outside the cache (another namespace, selection or kind) are not awaited. The queue holds waiting keys, and
  * informers release them: nothing polls. A name is a key, or a serial group ("=text"): a run of a group sees
  * the writes of the group's previous run, even if that run had another key.
  *

@@ -23,7 +23,7 @@ int kl_forward_port(const kl_forward *f); /* of this machine */
 /* The message of the last connection's failure, or NULL; the caller frees. *open: connections at present;
  * *total: since the start. */
 char *kl_forward_state(kl_forward *f, int *open, int *total);
-/* Stops listening and closes its connections. Never waits; f is not to be used after it. NULL is fine. */
+/* Stops listening and closes its connections. Never waits; f must not be used afterwards. NULL is fine. */
 void kl_forward_free(kl_forward *f);
 
 #endif

@@ -86,7 +86,7 @@ void kl__proto_name(
 /* The bytes of a watch frame's object, as far as they have arrived. */
 bool kl__proto_frame_object(const char *p, size_t n, const char **s, size_t *sn);
 
-/* --- proto_stream.c: a kl_stream's other half --------------------------------------------- */
+/* --- proto_stream.c: a kl_stream of protobuf --------------------------------------------- */
 typedef struct kl__proto_stream kl__proto_stream;
 /* the handler is borrowed */
 kl__proto_stream *kl__proto_stream_new(const kl_stream_handler *h, bool list);

@@ -148,7 +148,7 @@ describe("ctx.http without permission", function()
     assert.equal("forbidden", e.kind)
     assert.match("%-%-allow%-http of kubelua run or dev", e.message)
     assert.is_nil(web:seen():find("without", 1, true))
-    local _, warned = log:gsub("ctx.http is closed: the script lists servers, but %-%-allow%-http was not \z
+    local _, warned = log:gsub("ctx.http is disabled: the script lists servers, but %-%-allow%-http was not \z
       given", "")
     assert.equal(1, warned)
     assert.truthy(log:find(('servers="%s, https://dns.example.com"'):format(web.url), 1, true), log)

@@ -64,7 +64,7 @@ servers.each_long(function(name, start)
       local ended = run
       run = nil
       assert.equal(1, ended:wait(45), ended:log())
-      assert.matches("the process has not ended; leaving", ended:log())
+      assert.matches("the process has not ended; exiting", ended:log())
     end)
 
     for _, way in ipairs { "computes", "tries to wait" } do

@@ -16,8 +16,8 @@ local files = require "kubelua.sim.trace_files"
 local M = {}
 
 M.ASSUMED = {
-  "of the trace: a memory of 100 is the setting memory; batch tasks take from their start to their end at \z
-    full speed, and their instances are alike",
+  "of the trace: a memory of 100 is the setting memory; batch tasks run at full speed from their start to \z
+    their end, with equal instances",
   "of the trace: between two samples, a container's usage is that of the earlier one",
 }
 

@@ -338,7 +338,7 @@ describe("kube.manager", function()
       { { client = c, controllers = { made(function() return loop end) } },
         "which reconcile uses, %(inside%) is a table inside itself" },
       { { client = c, controllers = { made(function() return twins[1], twins[2] end) } },
-        "two functions begin on line %d+ of spec/e2e/manager_spec.lua; give each a line of its own" },
+        "two functions start on line %d+ of spec/e2e/manager_spec.lua; give each its own line" },
       { { client = c, controllers = { made(load("return (...)", "=gone")) } },
         "reconcile is not where it was" },
       { { client = c, controllers = { "no-such.lua" } }, "no%-such.lua" },

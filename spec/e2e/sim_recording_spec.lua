@@ -113,7 +113,7 @@ describe("a simulation of a recording", function()
 
   it("names what is wrong", function()
     for args, words in pairs {
-      ["--recording " .. path .. " --for 3h"] = "the recording goes on for 2h only",
+      ["--recording " .. path .. " --for 3h"] = "the recording lasts only 2h",
       ["--recording " .. path .. " --cut from=9h"] = "the recording is 2h long",
       ["--recording " .. path .. " --cut nodes=3"] = 'expected from=DURATION, got "nodes=3"',
       ["--recording " .. path .. " --generate nodes=3"] = "%-%-generate and %-%-recording exclude each other",

@@ -294,7 +294,11 @@ static void daemon_spec(const kl_value **s)
     kl__inside(s, "updateStrategy", daemon_strategy);
     kl__put_int(s, "revisionHistoryLimit", 10);
 }
-static void pod_condition(const kl_value **p) { kl__put_str(p, "status", "True"); }
+static void pod_condition(const kl_value **p)
+{
+    if (!kl_value_len(kl_value_get(*p, "status")))
+        KL_EDIT(p, kl_value_of_str("True"), "status");
+}
 static void failure_rule(const kl_value **r) { kl__each_inside(r, "onPodConditions", pod_condition); }
 static void failure_policy(const kl_value **p) { kl__each_inside(p, "rules", failure_rule); }
 static void job_spec(const kl_value **s)

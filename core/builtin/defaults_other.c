@@ -177,17 +177,7 @@ static void csi_spec(const kl_value **o)
     KL_EDIT(o, kl_builder_done(b), "volumeLifecycleModes");
 }
 
-static void event(const kl_value **o)
-{
-    kl__put_str(o, "reportingComponent", "");
-    kl__put_str(o, "reportingInstance", "");
-}
-
-static void priority_class(const kl_value **o)
-{
-    kl__put_int(o, "value", 0);
-    kl__put_str(o, "preemptionPolicy", "PreemptLowerPriority");
-}
+static void priority_class(const kl_value **o) { kl__put_str(o, "preemptionPolicy", "PreemptLowerPriority"); }
 
 static void namespace(const kl_value **o)
 {
@@ -210,7 +200,6 @@ static const struct {
     {"", "persistentvolumes", volume_spec, NULL},
     {"", "limitranges", limit_spec, NULL},
     {"", "nodes", node_spec, node},
-    {"", "events", NULL, event},
     {"", "namespaces", NULL, namespace},
     {"", "podtemplates", NULL, kl__pod_template_defaults},
     {"", "endpoints", NULL, endpoints},

@@ -7,7 +7,11 @@
 
 typedef void kl__edit_fn(const kl_value **v);
 
-static inline bool kl__absent(const kl_value *o, const char *key) { return !kl_value_get(o, key); }
+/* Whether the member is missing, or null: the zero value of a pointer without omitempty. */
+static inline bool kl__absent(const kl_value *o, const char *key)
+{
+    return kl_value_type(kl_value_get(o, key)) == KL_NULL;
+}
 void kl__put_str(const kl_value **o, const char *key, const char *text);
 void kl__put_int(const kl_value **o, const char *key, int64_t n);
 void kl__put_bool(const kl_value **o, const char *key, bool b);

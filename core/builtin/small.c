@@ -24,8 +24,7 @@ void kl__check_lease(const kl__write *w)
 
 void kl__check_revision(const kl__write *w)
 {
-    const kl_value *data = kl_value_get(w->o, "data");
-    if (!data)
+    if (kl_value_type(kl_value_get(w->o, "data")) == KL_NULL)
         kl__say_required(w->causes, KL_IN(NULL, "data"), "data is mandatory");
     kl__check_natural(w->causes, w->o, NULL, "revision");
     if (w->old)

@@ -47,7 +47,7 @@ static void check_at_most_all(kl__causes *c, const kl_value *o, const kl__place 
 
 static bool selects_nothing_said(const kl_value *selector)
 {
-    return !kl_value_len(kl_value_get(selector, "matchLabels"))
+    return kl_value_type(selector) == KL_OBJECT && !kl_value_len(kl_value_get(selector, "matchLabels"))
         && !kl_value_len(kl_value_get(selector, "matchExpressions"));
 }
 
@@ -59,7 +59,7 @@ static bool check_labels(const kl__write *w)
     kl_selector *s = NULL;
     if (kl_selector_from_struct(selector, &s, NULL))
         return false;
-    if (!(selector && selects_nothing_said(selector)) && !kl_selector_matches(s, labels))
+    if (!selects_nothing_said(selector) && !kl_selector_matches(s, labels))
         kl__say_invalid(w->causes, KL_IN(KL_IN(KL_IN(SPEC, "template"), "metadata"), "labels"), labels,
             "`selector` does not match template `labels`");
     kl_selector_free(s);
@@ -70,7 +70,7 @@ static void check_selector(const kl__write *w, const char *word)
 {
     const kl_value *selector = kl_value_at(w->o, "spec", "selector", NULL);
     const kl__place *at = KL_IN(SPEC, "selector");
-    if (!selector) {
+    if (kl_value_type(selector) != KL_OBJECT) {
         kl__say_required(w->causes, at, "");
         return;
     }
@@ -365,7 +365,7 @@ void kl__check_daemon_set(const kl__write *w)
         return;
     kl__check_selector(c, selector, KL_IN(SPEC, "selector"));
     (void)check_labels(w);
-    if (selector && selects_nothing_said(selector))
+    if (selects_nothing_said(selector))
         kl__say_invalid(c, KL_IN(SPEC, "selector"), selector, "empty selector is invalid for daemonset");
     check_template(w, "DaemonSet");
     kl__check_natural(c, spec, SPEC, "minReadySeconds");

@@ -18,13 +18,13 @@ static const char *text(const kl_value *names, const char *key)
 void kl_names_default(const kl_value **crd)
 {
     const char *kind = kl_value_str_at(*crd, "spec", "names", "kind", NULL);
-    if (kind && !kl_value_str_at(*crd, "spec", "names", "listKind", NULL)) {
+    if (kind && *kind && !kl_value_str_at(*crd, "spec", "names", "listKind", NULL)) {
         char *list = kl_sprintf("%sList", kind);
         KL_EDIT(crd, kl_value_of_str(list), "spec", "names", "listKind");
         kl_free(list);
     }
     kind = kl_value_str_at(*crd, "spec", "names", "kind", NULL);
-    if (kind && !kl_value_str_at(*crd, "spec", "names", "singular", NULL)) {
+    if (kind && *kind && !kl_value_str_at(*crd, "spec", "names", "singular", NULL)) {
         char *lower = kl_strdup(kind);
         for (char *p = lower; *p; p++)
             if (*p >= 'A' && *p <= 'Z')

@@ -287,7 +287,7 @@ static void check_hook(kl__causes *c, const kl_value *hook, bool mutating, size_
         check_rule(c, kl_value_item(rules, k), KL_ITEM(KL_IN(at, "rules"), k));
     kl__check_word(c, hook, at, "failurePolicy", false, "Fail Ignore");
     kl__check_word(c, hook, at, "matchPolicy", false, "Equivalent Exact");
-    if (!effects)
+    if (kl_value_type(effects) == KL_NULL)
         kl__say_required(c, KL_IN(at, "sideEffects"), "must specify one of None, NoneOnDryRun");
     else if (!kl__one_of(kl__text(hook, "sideEffects"), "None NoneOnDryRun"))
         kl__say_unsupported(c, KL_IN(at, "sideEffects"), effects, "None NoneOnDryRun");

@@ -3,19 +3,20 @@
 --   lua5.4 core/schema/builtin.lua DIR OMITTED > core/schema/builtin_data.c
 --
 -- DIR holds api.json and apis.json (aggregated discovery of /api and /apis) and one openapi-*.json for each
--- document of /openapi/v3. OMITTED has lines "TYPE FIELD" of what JSON leaves out at its zero value, and
--- lines "TYPE FIELD NAME" of texts whose type in Go has that name (spec/realserver/proto). What comes out is
--- derived from the Kubernetes API definitions (Apache License 2.0): names, types and merge rules, no prose.
+-- document of /openapi/v3. OMITTED has lines "TYPE FIELD" of what JSON leaves out at its zero value, lines
+-- "TYPE FIELD NAME" of texts whose type in Go has that name, and lines "TYPE FIELD =zero" or "=null" of what
+-- JSON always has (spec/realserver/proto). What comes out is derived from the Kubernetes API definitions (Apache License 2.0): names, types and merge rules, no prose.
 -- Run it again for another Kubernetes release.
 
 local json = require "dkjson"
 
 local dir = assert(arg[1], "usage: lua5.4 core/schema/builtin.lua DIR OMITTED > core/schema/builtin_data.c")
 
-local omitted, named = {}, {}
+local omitted, named, written = {}, {}, {}
 for line in io.lines((assert(arg[2], "OMITTED is missing"))) do
   local key, name = line:match "^(%S+ %S+) (%S+)$"
-  if key then named[key] = name else omitted[line] = true end
+  if key and name:sub(1, 1) == "=" then written[key] = name:sub(2)
+  elseif key then named[key] = name else omitted[line] = true end
 end
 
 local function read(path)
@@ -91,6 +92,9 @@ local function type_of(s)
   return "o"
 end
 
+-- No stored object lacks it, and messages show an empty list as it was sent.
+local AS_SENT = { ["apiextensions.v1.CustomResourceDefinitionSpec versions"] = true }
+
 local function field(owner, name, s, required)
   local out = { name .. ":" .. type_of(s) }
   local function flag(text) out[#out + 1] = ";" .. text end
@@ -98,6 +102,8 @@ local function field(owner, name, s, required)
   if type(s.default) == "table" and s.default ~= json.null then flag "d" end
   if required then flag "r" end
   if omitted[owner .. " " .. name] then flag "o" end
+  if written[owner .. " " .. name] == "zero" then flag "z" end
+  if written[owner .. " " .. name] == "null" and not AS_SENT[owner .. " " .. name] then flag "n" end
   if named[owner .. " " .. name] then flag("go=" .. named[owner .. " " .. name]) end
   local kind = s["x-kubernetes-list-type"]
   if kind == "set" then flag "set" end

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "schema/edit.h"
+#include "schema/normalize.h"
 #include "schema/fieldset.h"
 #include "schema/last_applied.h"
 #include "schema/status.h"
@@ -264,6 +265,22 @@ static void seen_fini(seen *c, const kl__writer *w)
         kl__changes_fini(&c->there);
 }
 
+/* A new object in Go, whose values nobody set; NULL for a custom resource. */
+static const kl_value *zero_of(const kl__schema *s)
+{
+    const kl_value *zero = NULL;
+    if (!s || s->custom)
+        return NULL;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_end(b);
+    const kl_value *none = kl_builder_done(b);
+    if (kl__normalize(s, none, true, NULL, &zero, NULL))
+        zero = NULL;
+    kl_value_unref(none);
+    return zero;
+}
+
 void kl__managed_update(
     const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object)
 {
@@ -272,7 +289,12 @@ void kl__managed_update(
         return;
     }
     owners o = owners_of(brings_owners(*object) ? *object : old);
-    const kl_value *a = old ? without_owners(old) : NULL, *b = without_owners(*object);
+    if (old && !o.len) { /* an object that nobody owned stays so until an apply */
+        KL_CUT(object, "metadata", "managedFields");
+        owners_fini(&o);
+        return;
+    }
+    const kl_value *a = old ? without_owners(old) : zero_of(s), *b = without_owners(*object);
     seen both;
     compare(s, w, a, b, &both);
     const kl__changes c = both.here;

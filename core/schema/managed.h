@@ -27,7 +27,7 @@ typedef struct kl__writer {
 /* After a create or update: the writer owns the fields that it changed, and others lose them. *object (a
  * reference) is replaced by one with new managedFields. `old` is NULL for a create. Entries that the client
  * sent in metadata.managedFields replace the old ones when all of them are valid; one empty entry clears
- * them. */
+ * them. An update of an object without managers adds none. */
 void kl__managed_update(
     const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object);
 

@@ -203,7 +203,8 @@ static bool dropped_when_empty(const kl__schema *owner, const kl__field *f, cons
         return false;
     if (f->omitted)
         return is_zero(v);
-    return !f->present && !kl_value_len(v) && (f->schema->type == KL_S_MAP || f->schema->type == KL_S_LIST);
+    bool collection = f->schema->type == KL_S_MAP || f->schema->type == KL_S_LIST;
+    return collection && (!f->present || f->null) && !kl_value_len(v);
 }
 
 /* Walks the metadata of an embedded resource, whose unknown fields are dropped silently. */
@@ -302,6 +303,19 @@ static kl_status done(result *r, kl_status st, const kl_value **out)
     return st;
 }
 
+/* What Go's JSON has for a field that is missing. */
+static const kl_value *zero_value(const kl__field *f)
+{
+    if (f->null)
+        return kl_value_null();
+    switch (f->schema->type) {
+    case KL_S_STRING: return kl_value_of_str("");
+    case KL_S_QUANTITY: return kl_value_of_str("0");
+    case KL_S_BOOL: return kl_value_of_bool(false);
+    default: return kl_value_of_int(0);
+    }
+}
+
 /* Walks one member of an object. *x: its new value; NULL: it is left out. */
 static kl_status walk_member(
     struct walk *w, const kl__schema *s, const char *key, size_t n, const kl_value *v, const kl_value **x)
@@ -344,8 +358,8 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
     }
     for (size_t i = 0; !st && w->fill && i < s->nfields; i++) {
         const kl__field *f = &s->fields[i];
-        bool made = f->filled && f->schema->type == KL_S_STRUCT;
-        if (!made && (!f->schema->dflt || kl_value_type(f->schema->dflt) == KL_NULL))
+        bool made = f->filled && f->schema->type == KL_S_STRUCT, zero = f->zero || f->null;
+        if (!made && !zero && (!f->schema->dflt || kl_value_type(f->schema->dflt) == KL_NULL))
             continue;
         const kl_value *have = kl_value_get(in, f->name), *x = NULL;
         if (have && !(kl_value_type(have) == KL_NULL && (!s->custom || !f->schema->nullable))
@@ -355,7 +369,9 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
             const kl_value *none = empty_object();
             st = child(w, s, f->schema, f->name, strlen(f->name), none, &x);
             kl_value_unref(none);
-        } else if (!(st = count_filled(w)))
+        } else if (zero)
+            x = zero_value(f);
+        else if (!(st = count_filled(w)))
             st = child(w, s, f->schema, f->name, strlen(f->name), f->schema->dflt, &x);
         if (x)
             member(&r, len, f->name, strlen(f->name), NULL, x);
@@ -376,8 +392,12 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
         if (st)
             break;
         st = child(w, NULL, items, NULL, i, v, &x);
-        if (!x && !st) /* a null item is a zero value in Go */
-            x = items->type == KL_S_STRUCT ? empty_object() : kl_value_of_str("");
+        if (!x && !st && items->type == KL_S_STRUCT) { /* a null item is a zero value in Go */
+            const kl_value *none = empty_object();
+            st = child(w, NULL, items, NULL, i, none, &x);
+            kl_value_unref(none);
+        } else if (!x && !st)
+            x = kl_value_of_str("");
         if (x != have)
             differ(&r, i);
         if (r.b && x)

@@ -172,7 +172,7 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
     const char *colon = memchr(p, ':', (size_t)(end - p));
     char *name = kl_strndup(p, (size_t)(colon - p));
     char *go = NULL;
-    bool present = false, filled = false, retain = false, omitted = false;
+    bool present = false, filled = false, retain = false, omitted = false, zero = false, null = false;
     p = colon + 1;
     kl__schema *s = text_type(t, &p, end);
     while (p < end && *p == ';') {
@@ -185,6 +185,10 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
             present = filled = true;
         else if (flag_is(p, n, "o"))
             omitted = true;
+        else if (flag_is(p, n, "z"))
+            zero = true;
+        else if (flag_is(p, n, "n"))
+            null = true;
         else if (flag_is(p, n, "set"))
             s->list = KL_S_SET;
         else if (flag_is(p, n, "atomic"))
@@ -208,6 +212,8 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
     }
     add_field(owner, name, s, present, false);
     owner->fields[owner->nfields - 1].omitted = omitted;
+    owner->fields[owner->nfields - 1].zero = zero;
+    owner->fields[owner->nfields - 1].null = null;
     owner->fields[owner->nfields - 1].retain = retain;
     owner->fields[owner->nfields - 1].filled = filled;
     owner->fields[owner->nfields - 1].go = go;

@@ -38,6 +38,8 @@ typedef struct kl__field {
     bool present;  /* always present: a Go struct, or a required list, which is null if missing */
     bool filled;   /* ... and written as {} */
     bool omitted;  /* left out at its zero value: "", 0, false */
+    bool zero;     /* written as "", 0 or false if missing */
+    bool null;     /* written as null if missing */
     bool retain;   /* strategic merge patch: $retainKeys */
     bool required; /* CRD: the object must have it */
     char *go;      /* the name that the type of a text has in Go, also of one in a list; NULL: it has none */

@@ -97,7 +97,7 @@ void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *cr
     for (size_t i = 0; i < kl_value_len(versions); i++)
         kl__structural_formats(kl_value_at(kl_value_item(versions, i), "schema", "openAPIV3Schema", NULL),
             warn_of_format, (void *)c);
-    for (size_t i = 0; !old && group && i < kl__kinds_len(c->w->kinds); i++) {
+    for (size_t i = 0; !old && group && *group && i < kl__kinds_len(c->w->kinds); i++) {
         const kl__kind *k = kl__kinds_at(c->w->kinds, i);
         if (!k->custom && !strcmp(k->group, group)) {
             kl__cause_invalid(causes, "spec.group", kl_value_at(crd, "spec", "group", NULL),

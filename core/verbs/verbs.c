@@ -369,6 +369,9 @@ kl_status kl__verb_create_decoded(
             err, 500, "InternalError", NULL, "resourceVersion should not be set on objects to be created");
     if (!st)
         st = kl__access_grant(c, NULL, o, err);
+    if (!st && !owned)
+        own(c, NULL, &o);
+    owned = true; /* what plugins, webhooks and rules add is nobody's */
     if (!st)
         st = plug(c, true, NULL, &owned, &o, err);
     if (!st)
@@ -395,8 +398,6 @@ kl_status kl__verb_create_decoded(
         st = plug(c, false, NULL, &owned, &o, err);
     if (!st)
         st = kl__admit_validate(c, "CREATE", NULL, o, err);
-    if (!st && !owned)
-        own(c, NULL, &o);
     if (!st)
         st = kl__write_begin(c, o, &w, err);
     if (!st) {

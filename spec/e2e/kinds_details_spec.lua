@@ -8,6 +8,47 @@ local json = require "dkjson"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
+-- Its creator owns the list on the real server.
+local EMPTY = "a role with an empty list"
+
+both.describe("values that nobody set", function(ns)
+  local core, apps = "/api/v1/namespaces/" .. ns, "/apis/apps/v1/namespaces/" .. ns
+  local roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/" .. ns .. "/roles"
+  local template = { metadata = { labels = { a = "b" } }, spec = { containers = {
+    { name = "c", image = "i", env = { { name = "A" }, { value = "v" } } } } } }
+  local good = both.merge({}, template)
+  good.spec.containers[1].env[2] = nil
+  local function named(name, more) return both.merge({ metadata = { name = name } }, more) end
+  local deployment = { spec = { selector = { matchLabels = { a = "b" } }, template = good } }
+  local rows = {
+    { "a variable without a name", "POST", core .. "/pods", named("p", { spec = template.spec }), 422 },
+    { "a port without a number", "POST", core .. "/services",
+      named("s", { spec = { ports = { { name = "x" } } } }), 422 },
+    { "a role without rules", "POST", roles, named("none"), 201 },
+    { EMPTY, "POST", roles, named("empty", { rules = both.NONE }), 201 },
+    { "a rule without verbs", "POST", roles, named("verbs", { rules = { { apiGroups = { "" } } } }), 422 },
+    { "a role gets a rule", "PATCH", roles .. "/none", { rules = { { verbs = { "get" }, apiGroups = { "" },
+      resources = { "pods" } } } }, 200 },
+    { "a role loses its rules", "PATCH", roles .. "/none", { rules = both.NULL }, 200 },
+    { "an applied role", "APPLY", roles .. "/applied?fieldManager=m", { kind = "Role",
+      apiVersion = "rbac.authorization.k8s.io/v1", metadata = { name = "applied" } }, 201 },
+    { "limits", "POST", core .. "/limitranges", named("none"), 201 },
+    { "an empty slice", "POST", "/apis/discovery.k8s.io/v1/namespaces/" .. ns .. "/endpointslices",
+      named("none", { addressType = "IPv4" }), 201 },
+    { "times of an event", "POST", core .. "/events",
+      named("e", { involvedObject = { namespace = ns } }), 201 },
+    { "a deployment", "POST", apps .. "/deployments", named("d", deployment), 201 },
+    { "a condition without words", "PATCH", apps .. "/deployments/d/status", { status = { conditions = {
+      { type = "Available", status = "True" } } } }, 200 },
+    { "the words of a condition stay", "STRATEGIC", apps .. "/deployments/d/status",
+      { status = { conditions = { { type = "Available", status = "False" } } } }, 200 },
+    { "a new node", "POST", "/api/v1/nodes", named(ns), 201 },
+    { "no node any more", "DELETE", "/api/v1/nodes/" .. ns, nil, 200 },
+  }
+  for _, row in ipairs(rows) do row.owners = row[1] ~= EMPTY end
+  return rows
+end)
+
 both.describe("what drivers write", function(ns)
   local rows = {}
   local nodes = "/apis/storage.k8s.io/v1/csinodes"

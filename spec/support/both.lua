@@ -8,7 +8,7 @@
 -- A row is { name, method, path, body, code }; the method may be PATCH (a merge patch), "STRATEGIC",
 -- "JSON" or "APPLY", or "TABLE" for a GET of a table. Rows are sent in their order, all of them on one
 -- connection, and each is one `it`: both servers answer with `code`, and alike in everything that is not
--- chance (uids, times, versions, addresses).
+-- chance (uids, times, versions, addresses); managedFields count in rows with `owners = true`.
 
 local json = require "dkjson"
 local busted = require "busted"
@@ -100,7 +100,7 @@ function M.ask(s, rows)
     local text = process.read(path) or ""
     local head, body = text:match "^(.-)\r\n\r\n(.*)$"
     local answer = { code = tonumber(text:match "^HTTP/%S+ (%d+)"), warnings = {},
-      body = json.decode(body, 1, nil) }
+      body = json.decode(body, 1, json.null) }
     for line in (head or ""):gmatch "[^\r\n]+" do
       local warning = line:match "^[Ww]arning: (.*)"
       if warning then answer.warnings[#answer.warnings + 1] = warning end
@@ -110,14 +110,11 @@ function M.ask(s, rows)
   return out
 end
 
-local CHANCE = { "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion", "managedFields" }
--- Placeholders that the real server adds to each node for a kubelet and a controller manager; ours does not
--- add them.
-local KUBELETS = { "daemonEndpoints", "nodeInfo" }
+local CHANCE = { "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion" }
 local UID = ("%x"):rep(8) .. "%-" .. (("%x"):rep(4) .. "%-"):rep(3) .. ("%x"):rep(12)
 
--- Replaces values that differ between servers by their names; the rest stays.
-local function scrub(value)
+-- Replaces values that differ between servers by their names; the rest stays, managedFields with `owners`.
+local function scrub(value, owners)
   if type(value) == "string" then
     -- The rest is kube-apiserver's print of its own structs.
     if value:find "^Pod \"" or value:find "^PersistentVolume%a* \"" or value:find "^Forbidden: " then
@@ -130,19 +127,18 @@ local function scrub(value)
     return (value:gsub(UID, "UID"):gsub("10%.96%.0%.0/12", "RANGE"):gsub("10%.0%.0%.0/24", "RANGE")
       :gsub("10%.0%.0%.%d+", "ADDRESS"):gsub("10%.96%.%d+%.%d+", "ADDRESS"))
   end
-  if type(value) ~= "table" then return value end
+  if type(value) ~= "table" or value == json.null then return value end
   local copy = {}
-  for key, x in pairs(value) do copy[key] = scrub(x) end
+  for key, x in pairs(value) do copy[key] = scrub(x, owners) end
   if type(copy.metadata) == "table" then
     for _, key in ipairs(CHANCE) do copy.metadata[key] = nil end
+    if not owners then copy.metadata.managedFields = nil end
+    for _, entry in ipairs(copy.metadata.managedFields or {}) do entry.time = nil end
     -- Ours omits a finalizer that only a controller manager would remove.
     local finalizer = copy.metadata.finalizers and copy.metadata.finalizers[1]
     if tostring(finalizer):find "^kubernetes%.io/%a+%-protection$" then
       copy.metadata.finalizers = nil
     end
-  end
-  if copy.kind == "Node" and type(copy.status) == "table" then
-    for _, key in ipairs(KUBELETS) do copy.status[key] = nil end
   end
   if copy.reason == "Local" then copy.lastTransitionTime = "TIME" end
   if copy.lastPhaseTransitionTime then copy.lastPhaseTransitionTime = "TIME" end
@@ -161,7 +157,7 @@ end
 
 -- A line for each difference between `ours` and `theirs`.
 local function differences(path, theirs, ours, found)
-  if type(theirs) ~= "table" or type(ours) ~= "table" then
+  if type(theirs) ~= "table" or type(ours) ~= "table" or theirs == json.null or ours == json.null then
     if theirs ~= ours then
       found[#found + 1] = ("%s: the real one says %s, ours %s"):format(path, json.encode(theirs),
         json.encode(ours))
@@ -212,8 +208,10 @@ function M.describe(what, rows, before)
           local ours, theirs = answers[1][i + 1], answers[2][i + 1]
           luassert.equal(row[5], theirs.code, json.encode(theirs.body))
           local found = {}
-          differences("", { code = theirs.code, warnings = theirs.warnings, body = scrub(theirs.body) },
-            { code = ours.code, warnings = ours.warnings, body = scrub(ours.body) }, found)
+          local function answer(a)
+            return { code = a.code, warnings = a.warnings, body = scrub(a.body, row.owners) }
+          end
+          differences("", answer(theirs), answer(ours), found)
           luassert.equal("", table.concat(found, "\n"))
         end)
       end

@@ -83,7 +83,7 @@ static const row rows[] = {
         "{'status':{'capacity':{'cpu':'1'},'allocatable':{'cpu':'1'}}}"},
     {"", "nodes", "{'status':{'capacity':{'cpu':'2'},'allocatable':{'cpu':'1'}}}",
         "{'status':{'capacity':{'cpu':'2'},'allocatable':{'cpu':'1'}}}"},
-    {"scheduling.k8s.io", "priorityclasses", "{}", "{'value':0,'preemptionPolicy':'PreemptLowerPriority'}"},
+    {"scheduling.k8s.io", "priorityclasses", "{}", "{'preemptionPolicy':'PreemptLowerPriority'}"},
     {"storage.k8s.io", "storageclasses", "{}", "{'reclaimPolicy':'Delete','volumeBindingMode':'Immediate'}"},
 };
 

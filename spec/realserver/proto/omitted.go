@@ -31,8 +31,32 @@ func textType(t reflect.Type) string {
 	return t.String()
 }
 
+// leftOut is whether Go's JSON leaves the field out at its zero value.
+func leftOut(f reflect.StructField, options string) bool {
+	options = "," + options + ","
+	return strings.Contains(options, ",omitzero,") ||
+		strings.Contains(options, ",omitempty,") && f.Type.Kind() != reflect.Struct
+}
+
+// written is what JSON has for the zero value of the type: "null", "zero", or "" for a struct, which is its fields.
+func written(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return "null"
+	case reflect.Struct:
+		switch special[t] {
+		case "TIME", "MICROTIME", "RAW":
+			return "null"
+		case "":
+			return ""
+		}
+	}
+	return "zero"
+}
+
 // omitted writes what OpenAPI does not say of fields: a line "DEFINITION FIELD" for each text, number and boolean
-// that JSON leaves out at its zero value, and a line "DEFINITION FIELD TYPE" for each text whose type has a name.
+// that JSON leaves out at its zero value, a line "DEFINITION FIELD TYPE" for each text whose type has a name, and
+// a line "DEFINITION FIELD =zero" or "... =null" for each field whose zero value JSON always has: that of its type, or null.
 func omitted(out io.Writer) {
 	found := map[string]bool{}
 	seen := map[reflect.Type]bool{}
@@ -51,6 +75,9 @@ func omitted(out io.Writer) {
 			}
 			if named := textType(f.Type); named != "" {
 				found[of+" "+name+" "+named] = true
+			}
+			if zero := written(f.Type); zero != "" && !leftOut(f, rest) {
+				found[of+" "+name+" ="+zero] = true
 			}
 			switch f.Type.Kind() {
 			case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:

@@ -146,7 +146,7 @@ end)
 describe("the runner of several files", function()
   -- One core, which is always idle.
   local IDLE = [[OMP_NUM_THREADS=1 lua5.4 -e 'package.preload["support.cores"] = function()
-    return { watch = function() return function() return true end end } end']]
+    return { watch = function() return function() return true end end, idle_seconds = function() end } end']]
 
   -- Runs specs by name, which write to a common diary; returns the runner's output, its status and the diary.
   -- Without `jobs` it has one core, which is always idle. `seconds` are those of the last run, by name: by

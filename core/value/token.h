@@ -11,8 +11,8 @@
 const char *kl__fail_at(kl__decoder *d, const char *at, const char *what);
 const char *kl__unexpected(kl__decoder *d, const char *at, const char *wanted);
 
-/* From after the opening quote to after the closing one; *s is in the text, or in scratch when something
- * was escaped. */
+/* The rest of a string, from after its opening quote; returns the place after the closing one. *s is in the
+ * text, or in scratch when something was escaped. */
 const char *kl__string_text(kl__decoder *d, const char *p, const char **s, size_t *n);
 /* a new reference */
 const char *kl__number(kl__decoder *d, const char *p, kl__h *out);

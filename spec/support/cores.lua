@@ -10,8 +10,10 @@ local WINDOW = 0.5          -- seconds of one measurement
 local STALE = 2             -- a longer window says little about now
 local ENOUGH = 0.5          -- idle cores
 
--- The seconds for which cores were idle, or ran niced processes: make, which compiles the next variant.
-local function idle_seconds(text)
+--- The seconds for which cores were idle, or ran niced processes: make, which compiles the next variant.
+---@param text string?    of /proc/stat
+---@return number?
+function M.idle_seconds(text)
   local nice, idle, iowait = (text or ""):match "cpu +%d+ (%d+) %d+ (%d+) (%d+)"
   return nice and (nice + idle + iowait) / TICKS
 end
@@ -25,7 +27,7 @@ function M.watch(read)
   return function(now)
     local seconds = last and now - last or math.huge
     if seconds < WINDOW then return false end
-    local after = idle_seconds(read())
+    local after = M.idle_seconds(read())
     local idle = before and after and (after - before) / seconds or 0
     last, before = now, after
     return seconds <= STALE and idle >= ENOUGH

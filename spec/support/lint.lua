@@ -132,6 +132,7 @@ end
 local COLUMNS = 110
 local LUA = "bench bindings controllers deploy docs examples lua spec"
 local OTHER_PROGRAMS = "Makefile bench/Makefile .ci/run .ci/deps bench/*.py bench/py/*.py bench/*.sh "
+  .. "bindings/dashboard/*.js bindings/dashboard/*.css "
   .. "deploy/*.sh deploy/*/*.sh spec/support/*.py spec/realserver/*.sh spec/realserver/python/*.py"
 local NOT_OURS = { "^spec/fixtures/", "^lua/kubelua/kubernetes/", "^lua/kubelua/koordinator/" }
 

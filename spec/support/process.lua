@@ -6,6 +6,9 @@
 local wait = require "support.wait"
 
 local M = {}
+
+local TICKS = 100           -- /proc counts hundredths of a second
+
 local Process = {}
 Process.__index = Process
 
@@ -91,6 +94,13 @@ function Process:alive() return M.read(self.rcfile) == nil end
 
 function Process:signal(name)
   if self:alive() then M.run(("kill -%s %d"):format(name, self.pid)) end
+end
+
+--- Seconds of the processor that it and its children used; 0 once it has ended.
+function Process:processor_seconds()
+  local user, system, users, systems = (M.read(("/proc/%d/stat"):format(self.pid))
+    or ""):match "^.*%) %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) (%d+) (%d+) (%d+)"
+  return user and (user + system + users + systems) / TICKS or 0
 end
 
 --- Waits up to `seconds` for the exit status (128+n for signal n); nil: the program still runs.

@@ -216,7 +216,8 @@ local first_block = math.random(0, PORTS.count - 1)
 -- the blocks are for files, half for servers.
 local EACH_CORE = 4
 local lanes = options.jobs and jobs or math.max(jobs, math.min(jobs * EACH_CORE, PORTS.count // 2))
-local has_room = cores.watch(function() return process.read "/proc/stat" end)
+local function read_stat() return process.read "/proc/stat" end
+local has_room = cores.watch(read_stat)
 
 local function ports(slot)
   local from = PORTS.first + (first_block + slot) % PORTS.count * PORTS.each
@@ -279,7 +280,7 @@ end
 -- ---------------------------------------------------------------- reading the result
 
 local total = { passed = 0, failed = 0, skipped = 0 }
-local failures, skips, spent, total_processor = {}, {}, {}, 0
+local failures, skips, spent, total_processor, servers_processor = {}, {}, {}, 0, 0
 
 local function read_tap(text)
   local n = { passed = 0, failed = 0, skipped = 0, planned = false, skips = {} }
@@ -486,7 +487,7 @@ local function end_unused(queue, reals)
   end
   for i = #reals, 1, -1 do
     if not reals[i].busy then
-      if reals[i].server then reals[i].server.discard() end
+      if reals[i].server then servers_processor = servers_processor + reals[i].server.discard() end
       table.remove(reals, i)
     end
   end
@@ -546,7 +547,7 @@ end
 
 local queue = plan()
 local files = #queue
-local began = wait.now()
+local began, idle_before = wait.now(), cores.idle_seconds(read_stat()) or 0
 run_all(queue)
 if #again > 0 then run_all(again) end
 if #flickers > MOST_FLICKERS then
@@ -572,8 +573,11 @@ if #skips > 0 then
 end
 if files == 0 then print "no specs found" end
 if files > 1 then
-  print(("\n%d files in %.0f s, %s side by side; %.0f s of the processor"):format(files, wait.now() - began,
-    lanes > jobs and ("%d to %d"):format(jobs, lanes) or jobs, total_processor))
+  local took, idle = wait.now() - began, (cores.idle_seconds(read_stat()) or 0) - idle_before
+  print(("\n%d files in %.0f s, %s side by side; %.0f s of the processor, and %.0f s of API servers that \z
+    files shared; %.1f cores were busy, with other work of the machine"):format(files, took,
+    lanes > jobs and ("%d to %d"):format(jobs, lanes) or jobs, total_processor, servers_processor,
+    process.run "nproc" - idle / took))
 end
 print(("%d passed, %d failed%s"):format(total.passed, total.failed,
   total.skipped > 0 and (", %d skipped"):format(total.skipped) or ""))

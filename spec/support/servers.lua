@@ -451,15 +451,19 @@ function M.real(opts)
 end
 
 --- What the runner lends to its spec processes: a real server that begins to start. dir is its directory;
---- ready() says whether
--- it answers, and raises when it ended; story() is its logs; discard() ends it. `ports` ("FROM-TO"): where
--- it listens.
+--- ready() says whether it answers, and raises when it ended; story() is its logs; discard() ends it, and
+--- returns the seconds that it used of the processor. `ports` ("FROM-TO"): where it listens.
 function M.begin_shared(ports)
   range = port_range(ports)
   local self = begin_real()
   self.launch()
   function self.discard()
-    for i = #self.children, 1, -1 do self.children[i]:kill() end
+    local seconds = 0
+    for i = #self.children, 1, -1 do
+      seconds = seconds + self.children[i]:processor_seconds()
+      self.children[i]:kill()
+    end
+    return seconds
   end
   return self
 end

@@ -146,7 +146,7 @@ end)
 -- bench/ is compiled only for measurements, while the code that it uses changes every day.
 if (os.getenv "KL_VARIANT" or "release") == "release" then
   describe("bench/", function()
-    it("has programs of ours that compile", function()
+    it("has C programs that compile", function()
       local out,
         status = process.run "env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench \z
         ours 2>&1"

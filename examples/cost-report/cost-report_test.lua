@@ -12,7 +12,7 @@ describe("cost-report", function()
 
   local function lines() return kube.copy(t:get(REPORT, "all").status.namespaces) end
 
-  it("says what a namespace asks for and costs", function()
+  it("reports the requests and costs of a namespace", function()
     assert.same({ { namespace = "default", pods = 1, cores = "0.50", gib = "2.00", monthly = "21.90" } },
       lines())
   end)

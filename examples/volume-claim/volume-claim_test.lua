@@ -33,7 +33,7 @@ describe("volume-claim", function()
     assert.equal("2Gi", t:get(EVC, "scratch").status.size)
   end)
 
-  it("refuses to shrink, for good", function()
+  it("refuses to shrink", function()
     resize "500Mi"
     assert.equal("1Gi", claimed())
     local runs = t:runs "scratch"

@@ -216,7 +216,7 @@ servers.each(function(name, start)
       assert.error_matches(function() other:get("v1/ConfigMap", NS, "x") end, "closed")
     end)
 
-    it("tells about kinds, resources and the server", function()
+    it("returns kinds, resources and the server's version", function()
       local r = c:resource "v1/ConfigMap"
       assert.equal("configmaps", r.plural)
       assert.is_true(r.namespaced)

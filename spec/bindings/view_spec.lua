@@ -76,7 +76,7 @@ describe("a view", function()
     assert.same({ "a", "b" }, items)
   end)
 
-  it("iterates in nested loops, over the same object too, and goes on from any key", function()
+  it("iterates in nested loops, over the same object too, and continues from any key", function()
     local seen = {}
     for a in pairs(pod.metadata) do
       for b in pairs(pod.metadata) do seen[#seen + 1] = #a .. "." .. #b end
@@ -192,7 +192,7 @@ describe("a view", function()
   end)
 end)
 
-describe("nil in a state of ours", function()
+describe("nil in a script's state", function()
   local function strictly(fn)
     local before = core.nil_swap(true)
     local ok, err = pcall(fn)

@@ -96,7 +96,7 @@ describe("a profile", function()
       mutate.mutate(pod, { skipping }, world()).spec.containers[1].resources.requests)
   end)
 
-  it("leaves its input as it is", function()
+  it("does not change its input", function()
     local pod = pod_of({ [CLASS] = "koord-batch" }, { container("c", { cpu = "1" }) })
     local before = fields.copy(pod)
     mutate.mutate(pod, { profile("p", { labels = { x = "1" } }) }, world())

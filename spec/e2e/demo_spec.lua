@@ -115,7 +115,7 @@ end
 
 -- ----------------------------------------------------------------
 
-describe("`make demo` with nobody watching", function()
+describe("`make demo` without a terminal", function()
   local text, code, from, to
   lazy_setup(function()
     from = os.time()
@@ -185,7 +185,7 @@ describe("`make demo` with nobody watching", function()
   end)
 end)
 
-describe("`make demo` with nobody watching, on controllers of its own", function()
+describe("`make demo` without a terminal, with its own controllers", function()
   local dir, text, code, from, to
   lazy_setup(function()
     dir, from = process.tmpname ".controllers", os.time()

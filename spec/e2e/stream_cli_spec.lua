@@ -34,7 +34,7 @@ servers.only_real(function(name, start)
     local function run(line, before) return process.run((before or "") .. command(line) .. " 2>&1") end
 
     describe("kubelua logs", function()
-      it("prints the log as it is", function()
+      it("prints the log unchanged", function()
         local out, code = run "logs web"
         assert.equal("one\ntwo\xff\nend", out)
         assert.equal(0, code)

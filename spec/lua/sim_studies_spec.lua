@@ -174,7 +174,7 @@ describe("placement", function()
       placement.once { dir = dir, policy = own, seed = 1 })
   end)
 
-  it("refuses what it does not know", function()
+  it("rejects unknown policies", function()
     assert.error_matches(function() placement.policy "fdg" end, "unknown policy \"fdg\"; did you mean 'fgd'")
   end)
 

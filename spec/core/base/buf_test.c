@@ -28,7 +28,7 @@ static void gathers_text_and_is_always_terminated(void **state)
     assert_null(b.data);
 }
 
-static void formats_what_is_longer_than_its_first_try(void **state)
+static void formats_text_longer_than_the_first_guess(void **state)
 {
     (void)state;
     kl_buf b = KL_BUF_INIT;
@@ -41,7 +41,7 @@ static void formats_what_is_longer_than_its_first_try(void **state)
     kl_buf_fini(&b);
 }
 
-static void stays_failed_above_its_ceiling_and_keeps_what_it_had(void **state)
+static void stays_failed_above_its_ceiling_and_keeps_its_contents(void **state)
 {
     (void)state;
     kl_buf b;
@@ -96,8 +96,8 @@ static void hands_its_text_over(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(gathers_text_and_is_always_terminated),
-    cmocka_unit_test(formats_what_is_longer_than_its_first_try),
-    cmocka_unit_test(stays_failed_above_its_ceiling_and_keeps_what_it_had),
+    cmocka_unit_test(formats_text_longer_than_the_first_guess),
+    cmocka_unit_test(stays_failed_above_its_ceiling_and_keeps_its_contents),
     cmocka_unit_test(gives_room_and_takes_away_from_the_front), cmocka_unit_test(hands_its_text_over))
 
 /* not in tsan: it starts no thread */

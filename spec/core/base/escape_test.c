@@ -30,7 +30,7 @@ static void spells_each_byte_as_json_has_it(void **state)
     }
 }
 
-static void adds_to_what_is_there(void **state)
+static void appends_to_existing_text(void **state)
 {
     (void)state;
     kl_buf b = KL_BUF_INIT;
@@ -95,7 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spells_each_byte_as_json_has_it),
-        cmocka_unit_test(adds_to_what_is_there),
+        cmocka_unit_test(appends_to_existing_text),
         cmocka_unit_test(escapes_terminal_control_characters),
         cmocka_unit_test(json_for_people_spells_them_too),
         cmocka_unit_test(adds_nothing_that_does_not_fit_whole),

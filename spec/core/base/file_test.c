@@ -121,7 +121,7 @@ static void a_file_comes_in_pieces(void **state)
     kl_err_fini(&err);
 }
 
-static void a_fifo_comes_in_pieces_once_somebody_writes(void **state)
+static void a_fifo_comes_in_pieces_once_it_has_a_writer(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -160,7 +160,7 @@ static mode_t mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
-static void a_secret_goes_into_a_file_of_its_owner_alone(void **state)
+static void a_secret_goes_into_a_private_file(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -231,8 +231,8 @@ static void a_log_is_appended_to_and_never_blocks(void **state)
     kl_buf_fini(&b);
 }
 
-KL_TESTS(cmocka_unit_test(a_secret_goes_into_a_file_of_its_owner_alone),
+KL_TESTS(cmocka_unit_test(a_secret_goes_into_a_private_file),
     cmocka_unit_test(a_log_is_appended_to_and_never_blocks),
     cmocka_unit_test(a_pipe_that_is_given_is_read_to_its_end), cmocka_unit_test(a_small_ceiling_is_one),
     cmocka_unit_test(devices_and_directories_are_refused), cmocka_unit_test(a_file_comes_in_pieces),
-    cmocka_unit_test(a_fifo_comes_in_pieces_once_somebody_writes))
+    cmocka_unit_test(a_fifo_comes_in_pieces_once_it_has_a_writer))

@@ -50,7 +50,7 @@ static void all_bytes_come_back_in_every_length(void **state)
     kl_free(data);
 }
 
-static void text_that_repeats_gets_small_behind_what_is_there(void **state)
+static void repetitive_text_is_compressed_after_existing_text(void **state)
 {
     (void)state;
     unsigned char *data = kl_zalloc(LENGTH_MAX);
@@ -75,5 +75,5 @@ static void a_ceiling_holds(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(all_bytes_come_back_in_every_length),
-    cmocka_unit_test(text_that_repeats_gets_small_behind_what_is_there), cmocka_unit_test(a_ceiling_holds))
+    cmocka_unit_test(repetitive_text_is_compressed_after_existing_text), cmocka_unit_test(a_ceiling_holds))
 /* not in tsan: it starts no thread */

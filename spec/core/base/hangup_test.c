@@ -65,7 +65,7 @@ static void let_the_last_go(heard *w)
     close(fd[0]);
 }
 
-static void a_peer_that_goes_is_told_once_and_again_only_when_asked_again(void **state)
+static void a_hang_up_is_reported_once_and_again_only_on_request(void **state)
 {
     (void)state;
     heard w;
@@ -133,6 +133,6 @@ static void nothing_stays_open(void **state)
     kl_hangup_stop(NULL);
 }
 
-KL_TESTS(cmocka_unit_test(a_peer_that_goes_is_told_once_and_again_only_when_asked_again),
+KL_TESTS(cmocka_unit_test(a_hang_up_is_reported_once_and_again_only_on_request),
     cmocka_unit_test(a_removed_socket_is_not_reported),
     cmocka_unit_test(the_time_comes_once_and_a_new_one_replaces_it), cmocka_unit_test(nothing_stays_open))

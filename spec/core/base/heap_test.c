@@ -16,7 +16,7 @@ static int pop(kl_heap *h, kl_time now)
     return n ? KL_CONTAINER(n, item, node)->id : -1;
 }
 
-static void gives_what_is_due_in_order_of_time_then_of_arrival(void **state)
+static void returns_due_nodes_in_order_of_time_then_of_arrival(void **state)
 {
     (void)state;
     kl_heap h;
@@ -97,7 +97,7 @@ static void a_list_keeps_order(void **state)
     assert_true(kl_list_empty(&l));
 }
 
-KL_TESTS(cmocka_unit_test(gives_what_is_due_in_order_of_time_then_of_arrival),
+KL_TESTS(cmocka_unit_test(returns_due_nodes_in_order_of_time_then_of_arrival),
     cmocka_unit_test(agrees_with_a_search_through_many_changes), cmocka_unit_test(a_list_keeps_order))
 
 /* not in tsan: it starts no thread */

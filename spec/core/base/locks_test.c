@@ -149,7 +149,7 @@ static void a_broken_order_aborts_with_both_names(void **state)
     says(a_mutex_under_a_spin_lock, taken, "while the lock of a spin lock is held");
 }
 
-static void nobody_waits_or_runs_a_script_with_a_lock(void **state)
+static void waiting_or_running_a_script_with_a_lock_aborts(void **state)
 {
     (void)state;
     says(a_script_under_a_lock, "run a script", leaf.id.place);
@@ -162,7 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kept_order_passes),
         cmocka_unit_test(a_broken_order_aborts_with_both_names),
-        cmocka_unit_test(nobody_waits_or_runs_a_script_with_a_lock),
+        cmocka_unit_test(waiting_or_running_a_script_with_a_lock_aborts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ static void a_cancelled_timer_does_not_fire_even_when_it_is_due(void **state)
     teardown(&w);
 }
 
-static void the_end_runs_what_was_posted_and_drops_the_timers(void **state)
+static void shutdown_runs_posted_functions_and_drops_timers(void **state)
 {
     (void)state;
     world w;
@@ -315,7 +315,7 @@ KL_TESTS(cmocka_unit_test(posts_run_in_order_also_those_that_posts_make),
     cmocka_unit_test(lines_keep_the_order_of_posts_where_no_time_passes),
     cmocka_unit_test(timers_fire_at_their_time_and_in_its_order),
     cmocka_unit_test(a_cancelled_timer_does_not_fire_even_when_it_is_due),
-    cmocka_unit_test(the_end_runs_what_was_posted_and_drops_the_timers),
+    cmocka_unit_test(shutdown_runs_posted_functions_and_drops_timers),
     cmocka_unit_test(a_call_without_a_thread_runs_at_once),
     cmocka_unit_test(a_call_waits_until_the_thread_has_run_it),
     cmocka_unit_test(a_call_with_a_limit_is_withdrawn_while_the_loop_hangs_and_never_runs),

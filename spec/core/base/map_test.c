@@ -69,7 +69,7 @@ static void agrees_with_an_array_through_many_changes(void **state)
     kl_map_free(m, NULL);
 }
 
-static void lets_the_present_key_be_taken_while_iterating(void **state)
+static void allows_removing_the_present_key_while_iterating(void **state)
 {
     (void)state;
     kl_map *m = kl_map_new();
@@ -102,7 +102,7 @@ static void hashes_alike_within_a_process(void **state)
 
 KL_TESTS(cmocka_unit_test(sets_gets_replaces_and_takes),
     cmocka_unit_test(agrees_with_an_array_through_many_changes),
-    cmocka_unit_test(lets_the_present_key_be_taken_while_iterating),
+    cmocka_unit_test(allows_removing_the_present_key_while_iterating),
     cmocka_unit_test(hashes_alike_within_a_process))
 
 /* not in tsan: it starts no thread */

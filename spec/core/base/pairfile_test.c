@@ -93,7 +93,7 @@ static void a_move_that_was_cut_short_is_ended(void **state)
     kl_free(updated);
 }
 
-static void what_is_not_ours_is_left_alone_and_named(void **state)
+static void foreign_files_are_left_alone_and_named(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -130,7 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_pair_is_private_and_the_next_takes_its_place, setup, teardown),
         cmocka_unit_test_setup_teardown(a_move_that_was_cut_short_is_ended, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_not_ours_is_left_alone_and_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(foreign_files_are_left_alone_and_named, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void a_file_follows_another_and_four_are_kept(void **state)
     room_close(&r);
 }
 
-static void what_was_there_is_kept_and_nobody_else_reads(void **state)
+static void existing_files_are_kept_and_private(void **state)
 {
     (void)state;
     room r;
@@ -175,7 +175,7 @@ static void a_file_that_is_not_a_tape_is_left_alone(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_file_follows_another_and_four_are_kept),
-    cmocka_unit_test(what_was_there_is_kept_and_nobody_else_reads),
+    cmocka_unit_test(existing_files_are_kept_and_private),
     cmocka_unit_test(an_end_is_reported_once_and_nothing_follows),
     cmocka_unit_test(a_file_that_cannot_be_made_is_named),
     cmocka_unit_test(a_file_that_is_not_a_tape_is_left_alone))

@@ -71,7 +71,7 @@ static void assert_list(char *const *got, const char *const *want)
     assert_null(got[i]);
 }
 
-static void the_facts_of_a_certificate_are_what_was_asked_for(void **state)
+static void a_certificate_has_the_requested_fields(void **state)
 {
     (void)state;
     const char *const orgs[] = {"system:nodes", "team", NULL},
@@ -107,7 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_made_with_a_key_of_its_own),
         cmocka_unit_test(values_unfit_for_a_certificate_are_named),
-        cmocka_unit_test(the_facts_of_a_certificate_are_what_was_asked_for),
+        cmocka_unit_test(a_certificate_has_the_requested_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

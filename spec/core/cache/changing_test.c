@@ -269,7 +269,7 @@ static void a_removed_namespace_drops_its_objects_silently(void **state)
     teardown(&w);
 }
 
-static void one_that_comes_back_at_once_is_listed_anew(void **state)
+static void a_namespace_that_returns_at_once_is_listed_again(void **state)
 {
     (void)state;
     world w;
@@ -384,7 +384,7 @@ static void the_version_is_that_of_the_slowest_remaining_namespace(void **state)
 KL_TESTS(cmocka_unit_test(it_is_synced_without_any_namespace),
     cmocka_unit_test(a_namespace_that_comes_is_covered_when_it_was_listed),
     cmocka_unit_test(a_removed_namespace_drops_its_objects_silently),
-    cmocka_unit_test(one_that_comes_back_at_once_is_listed_anew),
+    cmocka_unit_test(a_namespace_that_returns_at_once_is_listed_again),
     cmocka_unit_test(events_in_flight_at_a_removal_are_dropped),
     cmocka_unit_test(one_that_went_before_it_was_listed_leaves_nothing),
     cmocka_unit_test(trouble_goes_with_its_namespace_and_counters_stay),

@@ -151,7 +151,7 @@ static void a_list_counts_as_heard(void **state)
     teardown(&w);
 }
 
-static void lists_then_watches_and_hands_on_what_happens(void **state)
+static void lists_then_watches_and_delivers_events(void **state)
 {
     (void)state;
     world w;
@@ -194,7 +194,7 @@ static void an_empty_list_is_synced_at_once(void **state)
     teardown(&w);
 }
 
-static void a_watch_that_ends_goes_on_from_the_last_event_without_a_list(void **state)
+static void a_watch_that_ends_resumes_at_the_last_event_without_a_list(void **state)
 {
     (void)state;
     world w;
@@ -231,7 +231,7 @@ static void bookmarks_are_not_delivered(void **state)
     teardown(&w);
 }
 
-static void a_relist_tells_the_difference_deletes_first(void **state)
+static void a_relist_delivers_the_difference_deletions_first(void **state)
 {
     (void)state;
     world w;
@@ -346,7 +346,7 @@ static void a_lost_page_is_fetched_again_and_counts_once(void **state)
     teardown(&w);
 }
 
-static void initial_events_are_the_list_and_what_follows_is_the_watch(void **state)
+static void initial_events_are_the_list_and_later_ones_the_watch(void **state)
 {
     (void)state;
     world w;
@@ -685,7 +685,7 @@ static void an_object_too_big_among_initial_events_is_no_gap(void **state)
     teardown(&w);
 }
 
-static void a_late_handler_gets_what_exists_and_then_the_events(void **state)
+static void a_late_handler_gets_existing_objects_and_then_the_events(void **state)
 {
     (void)state;
     world w;
@@ -705,7 +705,7 @@ static void a_late_handler_gets_what_exists_and_then_the_events(void **state)
     teardown(&w);
 }
 
-static void a_handler_added_and_removed_before_its_turn_hears_nothing(void **state)
+static void a_handler_added_and_removed_early_is_not_called(void **state)
 {
     (void)state;
     world w;
@@ -734,7 +734,7 @@ static void a_handler_may_leave_from_its_own_callback(void **state)
     teardown(&w);
 }
 
-static void resync_repeats_what_is_there_to_the_one_who_asked(void **state)
+static void a_resync_repeats_existing_objects_for_its_handler(void **state)
 {
     (void)state;
     world w;
@@ -1152,16 +1152,16 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(a_list_of_something_else_replaces_nothing),
     cmocka_unit_test(items_of_another_kind_are_skipped),
     cmocka_unit_test(a_list_kind_of_its_own_is_taken_and_stays), cmocka_unit_test(a_list_counts_as_heard),
-    cmocka_unit_test(lists_then_watches_and_hands_on_what_happens),
+    cmocka_unit_test(lists_then_watches_and_delivers_events),
     cmocka_unit_test(an_empty_list_is_synced_at_once),
-    cmocka_unit_test(a_watch_that_ends_goes_on_from_the_last_event_without_a_list),
+    cmocka_unit_test(a_watch_that_ends_resumes_at_the_last_event_without_a_list),
     cmocka_unit_test(bookmarks_are_not_delivered),
-    cmocka_unit_test(a_relist_tells_the_difference_deletes_first),
+    cmocka_unit_test(a_relist_delivers_the_difference_deletions_first),
     cmocka_unit_test(gone_as_an_http_status_is_no_different),
     cmocka_unit_test(nothing_is_deleted_for_a_page_that_failed),
     cmocka_unit_test(pages_that_bring_the_same_items_again_are_given_up),
     cmocka_unit_test(a_lost_page_is_fetched_again_and_counts_once),
-    cmocka_unit_test(initial_events_are_the_list_and_what_follows_is_the_watch),
+    cmocka_unit_test(initial_events_are_the_list_and_later_ones_the_watch),
     cmocka_unit_test(a_broken_stream_leaves_nothing_behind),
     cmocka_unit_test(a_server_without_initial_events_is_listed),
     cmocka_unit_test(a_list_in_pages_is_one_list),
@@ -1177,10 +1177,10 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
     cmocka_unit_test(an_object_too_big_that_is_deleted_goes_with_a_list),
     cmocka_unit_test(an_object_too_big_among_initial_events_is_no_gap),
     cmocka_unit_test(a_new_uid_counts_also_at_the_same_version),
-    cmocka_unit_test(a_late_handler_gets_what_exists_and_then_the_events),
-    cmocka_unit_test(a_handler_added_and_removed_before_its_turn_hears_nothing),
+    cmocka_unit_test(a_late_handler_gets_existing_objects_and_then_the_events),
+    cmocka_unit_test(a_handler_added_and_removed_early_is_not_called),
     cmocka_unit_test(a_handler_may_leave_from_its_own_callback),
-    cmocka_unit_test(resync_repeats_what_is_there_to_the_one_who_asked),
+    cmocka_unit_test(a_resync_repeats_existing_objects_for_its_handler),
     cmocka_unit_test(a_stalled_watch_is_replaced_without_a_list),
     cmocka_unit_test(a_request_that_fails_on_the_spot_is_tried_again),
     cmocka_unit_test(stop_before_start_and_twice_is_fine),

@@ -139,7 +139,7 @@ static void a_source_that_never_lulls_makes_each_event_a_run(void **state)
     teardown(&w);
 }
 
-static void what_is_applied_elsewhere_is_a_run_each(void **state)
+static void events_applied_elsewhere_are_a_batch_each(void **state)
 {
     (void)state;
     world w;
@@ -193,6 +193,6 @@ static void a_watch_that_ends_or_is_given_up_is_a_lull(void **state)
 
 KL_TESTS(cmocka_unit_test(events_until_the_source_lulls_are_one_run),
     cmocka_unit_test(a_source_that_never_lulls_makes_each_event_a_run),
-    cmocka_unit_test(what_is_applied_elsewhere_is_a_run_each),
+    cmocka_unit_test(events_applied_elsewhere_are_a_batch_each),
     cmocka_unit_test(an_executor_may_change_its_mind),
     cmocka_unit_test(a_watch_that_ends_or_is_given_up_is_a_lull))

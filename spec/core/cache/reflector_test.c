@@ -86,7 +86,7 @@ static kl_reflector_action wait_out(bench *b, kl_reflector_action a, kl_time d)
     return timer(b);
 }
 
-static void lists_at_zero_then_watches_from_what_it_got(void **state)
+static void lists_at_zero_then_watches_from_the_listed_version(void **state)
 {
     (void)state;
     bench b = start_bench();
@@ -494,7 +494,7 @@ static void refusals_park_and_are_tried_again(void **state)
 }
 
 /* It was asked for again and again while it was missing; that is no reason to wait once it is there. */
-static void a_kind_that_is_there_again_begins_its_waits_anew(void **state)
+static void a_kind_that_is_back_restarts_its_backoff(void **state)
 {
     (void)state;
     bench b = start_bench();
@@ -583,7 +583,7 @@ static void a_watch_without_bookmarks_is_resumed_at_growing_intervals(void **sta
     kl_reflector_free(b.r);
 }
 
-static void what_comes_late_is_ignored_and_stop_is_final(void **state)
+static void late_inputs_are_ignored_and_stop_is_final(void **state)
 {
     (void)state;
     bench b = watching("17");
@@ -631,7 +631,7 @@ static kl_reflector_action initial_end(bench *b, const char *rv)
         (kl_reflector_input){.kind = KL_REFLECTOR_FRAME, .type = KL_BOOKMARK, .rv = rv, .initial_end = true});
 }
 
-static void a_stream_is_complete_at_the_end_of_its_initial_events_and_goes_on_as_a_watch(void **state)
+static void a_stream_is_complete_after_its_initial_events_and_continues_as_a_watch(void **state)
 {
     (void)state;
     bench b = start_stream();
@@ -657,7 +657,7 @@ static void a_stream_is_complete_at_the_end_of_its_initial_events_and_goes_on_as
     kl_reflector_free(b.r);
 }
 
-static void history_that_is_gone_is_streamed_again_not_older_than_what_was_seen(void **state)
+static void lost_history_is_streamed_again_no_older_than_the_last_seen_version(void **state)
 {
     (void)state;
     bench b = start_stream();
@@ -723,7 +723,7 @@ static void any_other_failure_of_a_stream_leaves_it_to_a_list(void **state)
     }
 }
 
-static void a_silent_stream_is_given_up_and_one_that_goes_on_is_not(void **state)
+static void a_silent_stream_is_given_up_and_an_active_one_is_not(void **state)
 {
     (void)state;
     bench b = start_stream();
@@ -771,7 +771,7 @@ static void an_answer_after_an_outage_ends_the_wait_and_the_backoff(void **state
     }
 }
 
-static void a_server_that_comes_and_goes_ends_waits_now_and_then_only(void **state)
+static void a_flapping_server_ends_waits_rarely(void **state)
 {
     (void)state;
     bench b = watching("17");
@@ -785,7 +785,7 @@ static void a_server_that_comes_and_goes_ends_waits_now_and_then_only(void **sta
     kl_reflector_free(b.r);
 }
 
-static void what_the_server_asked_for_is_waited_for_all_the_same(void **state)
+static void a_retry_after_is_still_respected(void **state)
 {
     (void)state;
     bench b = watching("17");
@@ -849,9 +849,8 @@ static void a_list_of_more_pages_than_a_server_can_have_is_given_up(void **state
 KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
     cmocka_unit_test(a_list_of_more_pages_than_a_server_can_have_is_given_up),
     cmocka_unit_test(an_answer_after_an_outage_ends_the_wait_and_the_backoff),
-    cmocka_unit_test(a_server_that_comes_and_goes_ends_waits_now_and_then_only),
-    cmocka_unit_test(what_the_server_asked_for_is_waited_for_all_the_same),
-    cmocka_unit_test(lists_at_zero_then_watches_from_what_it_got),
+    cmocka_unit_test(a_flapping_server_ends_waits_rarely), cmocka_unit_test(a_retry_after_is_still_respected),
+    cmocka_unit_test(lists_at_zero_then_watches_from_the_listed_version),
     cmocka_unit_test(pages_by_continue_and_replaces_only_after_the_last_page),
     cmocka_unit_test(a_bookmark_ends_the_doubt_that_silence_left),
     cmocka_unit_test(a_list_stands_where_its_first_page_stood),
@@ -876,20 +875,20 @@ KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
     cmocka_unit_test(history_lost_again_and_again_is_asked_for_slower_and_slower),
     cmocka_unit_test(backoff_is_forgotten_only_after_sustained_success),
     cmocka_unit_test(refusals_park_and_are_tried_again),
-    cmocka_unit_test(a_kind_that_is_there_again_begins_its_waits_anew),
+    cmocka_unit_test(a_kind_that_is_back_restarts_its_backoff),
     cmocka_unit_test(an_object_too_big_stays_parked_until_something_gets_past_it),
     cmocka_unit_test(a_kind_that_went_away_is_listed_again),
     cmocka_unit_test(a_kick_ends_a_wait_and_disturbs_nothing_else),
     cmocka_unit_test(a_watch_that_has_shown_bookmarks_stalls_after_75_seconds),
     cmocka_unit_test(a_watch_without_bookmarks_is_resumed_at_growing_intervals),
-    cmocka_unit_test(what_comes_late_is_ignored_and_stop_is_final),
+    cmocka_unit_test(late_inputs_are_ignored_and_stop_is_final),
     cmocka_unit_test(watches_spread_over_five_to_ten_minutes),
-    cmocka_unit_test(a_stream_is_complete_at_the_end_of_its_initial_events_and_goes_on_as_a_watch),
-    cmocka_unit_test(history_that_is_gone_is_streamed_again_not_older_than_what_was_seen),
+    cmocka_unit_test(a_stream_is_complete_after_its_initial_events_and_continues_as_a_watch),
+    cmocka_unit_test(lost_history_is_streamed_again_no_older_than_the_last_seen_version),
     cmocka_unit_test(a_server_that_cannot_stream_is_listed_at_once_and_not_asked_again),
     cmocka_unit_test(a_server_that_was_asked_too_much_is_not_listed_either),
     cmocka_unit_test(streams_that_break_are_tried_three_times),
     cmocka_unit_test(any_other_failure_of_a_stream_leaves_it_to_a_list),
-    cmocka_unit_test(a_silent_stream_is_given_up_and_one_that_goes_on_is_not))
+    cmocka_unit_test(a_silent_stream_is_given_up_and_an_active_one_is_not))
 
 /* not in tsan: it starts no thread */

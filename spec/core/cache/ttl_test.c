@@ -38,7 +38,7 @@ static void a_key_is_there_for_its_time_and_not_longer(void **state)
     kl_ttl_free(t);
 }
 
-static void a_put_begins_the_time_anew_and_a_delete_ends_it(void **state)
+static void a_put_restarts_the_time_and_a_delete_ends_it(void **state)
 {
     (void)state;
     kl_ttl *t = kl_ttl_new(TTL);
@@ -54,7 +54,7 @@ static void a_put_begins_the_time_anew_and_a_delete_ends_it(void **state)
     kl_ttl_free(t);
 }
 
-static void a_list_has_what_lives_in_the_order_of_expiring(void **state)
+static void a_list_has_live_objects_in_the_order_of_expiry(void **state)
 {
     (void)state;
     kl_ttl *t = kl_ttl_new(TTL);
@@ -84,8 +84,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_there_for_its_time_and_not_longer),
-        cmocka_unit_test(a_put_begins_the_time_anew_and_a_delete_ends_it),
-        cmocka_unit_test(a_list_has_what_lives_in_the_order_of_expiring),
+        cmocka_unit_test(a_put_restarts_the_time_and_a_delete_ends_it),
+        cmocka_unit_test(a_list_has_live_objects_in_the_order_of_expiry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static void fields_are_found_or_not(void **state)
     is("optional.of(1).optFlatMap(x, optional.none()).hasValue()", "false");
 }
 
-static void what_decides_hides_what_fails(void **state)
+static void a_deciding_operand_hides_a_failing_one(void **state)
 {
     (void)state;
     is("true || 1 / 0 > 1", "true");
@@ -258,7 +258,7 @@ static void types_are_checked(void **state)
     is("if", "? ERROR: <input>:1:1: reserved identifier: if\n | if\n | ^");
 }
 
-static void a_budget_ends_what_costs_too_much(void **state)
+static void a_budget_ends_expensive_expressions(void **state)
 {
     (void)state;
     uint64_t cost;
@@ -407,7 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_added_and_overflow),
         cmocka_unit_test(fields_are_found_or_not),
-        cmocka_unit_test(what_decides_hides_what_fails),
+        cmocka_unit_test(a_deciding_operand_hides_a_failing_one),
         cmocka_unit_test(macros_loop),
         cmocka_unit_test(texts_are_read_as_go_reads_numbers),
         cmocka_unit_test(maps_have_keys_of_four_types),
@@ -416,7 +416,7 @@ int main(void)
         cmocka_unit_test(times),
         cmocka_unit_test(libraries_of_kubernetes),
         cmocka_unit_test(types_are_checked),
-        cmocka_unit_test(a_budget_ends_what_costs_too_much),
+        cmocka_unit_test(a_budget_ends_expensive_expressions),
         cmocka_unit_test(each_step_has_its_cost),
         cmocka_unit_test(depth_size_and_memory_have_an_end),
         cmocka_unit_test(the_type_of_a_schema_is_as_deep_as_the_schema),

@@ -138,7 +138,7 @@ static void words_and_members_are_found_whole(void **state)
     kl_value_unref(o);
 }
 
-static void a_difference_shows_what_one_side_has(void **state)
+static void a_difference_shows_the_fields_of_one_side(void **state)
 {
     (void)state;
     const kl_value *old = json("{'same':1,'less':2,'other':3}"), *now = json("{'same':1,'other':4,'more':5}");
@@ -253,7 +253,7 @@ KL_TESTS(cmocka_unit_test(a_path_starts_at_the_object),
     cmocka_unit_test(other_complaints_have_their_words),
     cmocka_unit_test(a_member_is_checked_where_it_is_there),
     cmocka_unit_test(words_and_members_are_found_whole),
-    cmocka_unit_test(a_difference_shows_what_one_side_has),
+    cmocka_unit_test(a_difference_shows_the_fields_of_one_side),
     cmocka_unit_test(a_quantity_is_read_where_there_is_one), cmocka_unit_test(ports_and_paths_have_bounds),
     cmocka_unit_test(strings_have_formats), cmocka_unit_test(a_long_text_has_two_faults))
 

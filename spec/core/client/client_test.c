@@ -646,7 +646,7 @@ static void the_call_ends_at_its_timeout(void **state)
     world_stop(&w);
 }
 
-static void a_timeout_that_no_clock_reaches_is_none(void **state)
+static void an_unreachable_timeout_is_no_timeout(void **state)
 {
     (void)state;
     world w;
@@ -1028,7 +1028,7 @@ static void one_done(void *arg, kl_status st, int code, const kl_value *body, kl
     kl_unlock(&c->mu);
 }
 
-static void a_busy_server_is_given_what_it_takes(void **state)
+static void a_busy_server_gets_as_many_calls_as_it_accepts(void **state)
 {
     (void)state;
     enum { CALLS = 40 };
@@ -1076,7 +1076,7 @@ static void a_busy_server_is_given_what_it_takes(void **state)
     kl_mutex_fini(&b.mu);
 }
 
-static void those_who_are_held_end_at_their_time_or_when_they_are_cancelled(void **state)
+static void held_calls_end_at_their_timeout_or_when_cancelled(void **state)
 {
     (void)state;
     world w;
@@ -1234,7 +1234,7 @@ static void count_sizes(void *arg, const char *method, const char *host, size_t 
     snprintf(s->sizes, sizeof s->sizes, "%s %zu %zu", method, sent, received);
 }
 
-static void a_trace_goes_along_and_sizes_are_told(void **state)
+static void traces_are_sent_and_sizes_reported(void **state)
 {
     (void)state;
     world w;
@@ -1258,10 +1258,10 @@ static void a_trace_goes_along_and_sizes_are_told(void **state)
     world_stop(&w);
 }
 
-KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told),
-    cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_carry_manager_type_and_body),
-    cmocka_unit_test(deletes_carry_preconditions), cmocka_unit_test(mistakes_are_reported_before_a_request),
-    cmocka_unit_test(raw_takes_any_path), cmocka_unit_test(a_status_is_reported_completely),
+KL_TESTS(cmocka_unit_test(traces_are_sent_and_sizes_reported), cmocka_unit_test(reads_go_where_they_should),
+    cmocka_unit_test(writes_carry_manager_type_and_body), cmocka_unit_test(deletes_carry_preconditions),
+    cmocka_unit_test(mistakes_are_reported_before_a_request), cmocka_unit_test(raw_takes_any_path),
+    cmocka_unit_test(a_status_is_reported_completely),
     cmocka_unit_test(reasons_decide_and_codes_are_the_fallback), cmocka_unit_test(a_long_body_is_cut),
     cmocka_unit_test(a_403_names_the_rule_that_is_missing), cmocka_unit_test(garbage_names_url_and_place),
     cmocka_unit_test(answers_with_retry_after_are_tried_again),
@@ -1269,7 +1269,7 @@ KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told),
     cmocka_unit_test(retry_after_may_be_a_date),
     cmocka_unit_test(a_get_survives_a_reset_and_a_write_does_not_repeat),
     cmocka_unit_test(a_write_is_not_sent_again_when_its_lease_is_gone),
-    cmocka_unit_test(the_call_ends_at_its_timeout), cmocka_unit_test(a_timeout_that_no_clock_reaches_is_none),
+    cmocka_unit_test(the_call_ends_at_its_timeout), cmocka_unit_test(an_unreachable_timeout_is_no_timeout),
     cmocka_unit_test(a_token_file_is_read_again_in_time_and_on_401),
     cmocka_unit_test(a_lost_token_file_is_an_error_that_names_it), cmocka_unit_test(basic_and_impersonation),
     cmocka_unit_test(any_number_of_groups_is_impersonated),
@@ -1280,8 +1280,8 @@ KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told),
     cmocka_unit_test(an_unreachable_server_is_reported_as_such),
     cmocka_unit_test(attempts_but_the_first_are_counted_as_retries),
     cmocka_unit_test(a_limit_of_our_own_delays_calls_but_not_urgent_ones),
-    cmocka_unit_test(a_busy_server_is_given_what_it_takes),
-    cmocka_unit_test(those_who_are_held_end_at_their_time_or_when_they_are_cancelled),
+    cmocka_unit_test(a_busy_server_gets_as_many_calls_as_it_accepts),
+    cmocka_unit_test(held_calls_end_at_their_timeout_or_when_cancelled),
     cmocka_unit_test(a_delayed_eviction_delays_no_other_call),
     cmocka_unit_test(the_message_of_the_body_is_the_message_of_the_call),
     cmocka_unit_test(answers_come_in_the_form_that_was_asked_for),

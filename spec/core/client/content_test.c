@@ -187,7 +187,7 @@ static void built_in_kinds_are_asked_for_in_protobuf(void **state)
     }
 }
 
-static void an_answer_is_read_as_what_it_is(void **state)
+static void an_answer_is_read_by_its_content_type(void **state)
 {
     (void)state;
     world w;
@@ -265,7 +265,7 @@ static void a_refusal_of_json_is_an_error(void **state)
     stop(&w);
 }
 
-static void what_the_tables_lack_is_read_in_json(void **state)
+static void kinds_without_tables_are_read_in_json(void **state)
 {
     (void)state;
     world w;
@@ -388,7 +388,7 @@ static void streams_come_in_protobuf(void **state)
     stop(&w);
 }
 
-static void a_refused_stream_goes_on_in_json(void **state)
+static void a_rejected_stream_continues_in_json(void **state)
 {
     (void)state;
     world w;
@@ -402,7 +402,7 @@ static void a_refused_stream_goes_on_in_json(void **state)
 }
 
 /* Before anything was handed over nobody notices; after that the stream ends, and the next one is in JSON. */
-static void a_newer_servers_stream_goes_on_in_json(void **state)
+static void a_newer_servers_stream_continues_in_json(void **state)
 {
     (void)state;
     world w;
@@ -448,9 +448,9 @@ static void garbage_in_a_stream_is_reported_as_garbage(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(built_in_kinds_are_asked_for_in_protobuf),
-    cmocka_unit_test(an_answer_is_read_as_what_it_is), cmocka_unit_test(errors_come_in_protobuf_too),
+    cmocka_unit_test(an_answer_is_read_by_its_content_type), cmocka_unit_test(errors_come_in_protobuf_too),
     cmocka_unit_test(a_refusal_means_json_from_then_on_for_that_resource),
-    cmocka_unit_test(a_refusal_of_json_is_an_error), cmocka_unit_test(what_the_tables_lack_is_read_in_json),
-    cmocka_unit_test(streams_come_in_protobuf), cmocka_unit_test(a_refused_stream_goes_on_in_json),
-    cmocka_unit_test(a_newer_servers_stream_goes_on_in_json),
+    cmocka_unit_test(a_refusal_of_json_is_an_error), cmocka_unit_test(kinds_without_tables_are_read_in_json),
+    cmocka_unit_test(streams_come_in_protobuf), cmocka_unit_test(a_rejected_stream_continues_in_json),
+    cmocka_unit_test(a_newer_servers_stream_continues_in_json),
     cmocka_unit_test(garbage_in_a_stream_is_reported_as_garbage))

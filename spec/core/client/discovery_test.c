@@ -209,7 +209,7 @@ static void an_older_server_is_asked_group_by_group(void **state)
     world_stop(&w);
 }
 
-static void a_stale_group_fails_alone_and_keeps_what_was_known(void **state)
+static void a_stale_group_fails_alone_and_keeps_its_known_kinds(void **state)
 {
     (void)state;
     world w;
@@ -463,7 +463,7 @@ static void an_older_server_with_too_much_gets_a_bounded_number_of_requests(void
 
 KL_TESTS(cmocka_unit_test(two_requests_discover_everything),
     cmocka_unit_test(an_older_server_is_asked_group_by_group),
-    cmocka_unit_test(a_stale_group_fails_alone_and_keeps_what_was_known),
+    cmocka_unit_test(a_stale_group_fails_alone_and_keeps_its_known_kinds),
     cmocka_unit_test(a_server_without_a_core_group_is_fine),
     cmocka_unit_test(an_unknown_kind_is_reported_with_similar_ones),
     cmocka_unit_test(a_miss_is_remembered_for_a_moment_and_forgotten_on_request),

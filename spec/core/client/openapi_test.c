@@ -178,7 +178,7 @@ static void an_invalid_write_is_not_sent_and_names_its_field(void **state)
     world_stop(&w);
 }
 
-static void a_fault_is_never_told_from_memory_alone(void **state)
+static void a_fault_is_never_reported_from_memory_alone(void **state)
 {
     (void)state;
     world w;
@@ -218,7 +218,7 @@ static void another_client_finds_it_on_disk(void **state)
     world_stop(&w);
 }
 
-static void a_server_that_does_not_tell_takes_what_there_is(void **state)
+static void a_server_without_openapi_gets_unchecked_writes(void **state)
 {
     (void)state;
     static const int codes[] = {404, 403, 500};
@@ -363,8 +363,8 @@ static void calls_waiting_for_a_schema_end_with_the_client(void **state)
 KL_TESTS(cmocka_unit_test(calls_waiting_for_a_schema_end_with_the_client),
     cmocka_unit_test(a_schema_is_fetched_by_the_first_write_and_kept),
     cmocka_unit_test(an_invalid_write_is_not_sent_and_names_its_field),
-    cmocka_unit_test(a_fault_is_never_told_from_memory_alone),
+    cmocka_unit_test(a_fault_is_never_reported_from_memory_alone),
     cmocka_unit_test(another_client_finds_it_on_disk),
-    cmocka_unit_test(a_server_that_does_not_tell_takes_what_there_is),
+    cmocka_unit_test(a_server_without_openapi_gets_unchecked_writes),
     cmocka_unit_test(an_unavailable_document_lets_writes_pass),
     cmocka_unit_test(objects_from_the_server_are_not_checked), cmocka_unit_test(many_writes_share_one_fetch))

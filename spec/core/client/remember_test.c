@@ -138,7 +138,7 @@ static void the_next_client_only_asks_whether_it_is_still_good(void **state)
     world_stop(&w);
 }
 
-static void what_is_young_is_believed_until_something_is_missing(void **state)
+static void a_young_document_is_trusted_until_a_kind_is_missing(void **state)
 {
     (void)state;
     world w;
@@ -279,7 +279,7 @@ static void a_forced_refresh_is_not_answered_from_disk(void **state)
 
 KL_TESTS(cmocka_unit_test(an_unchanged_document_is_not_sent_again),
     cmocka_unit_test(the_next_client_only_asks_whether_it_is_still_good),
-    cmocka_unit_test(what_is_young_is_believed_until_something_is_missing),
+    cmocka_unit_test(a_young_document_is_trusted_until_a_kind_is_missing),
     cmocka_unit_test(a_spoilt_file_is_fetched_and_written_again),
     cmocka_unit_test(nothing_is_written_where_nothing_can_be),
     cmocka_unit_test(a_forced_refresh_is_not_answered_from_disk))

@@ -64,7 +64,7 @@ static void start(kl__pace *p, int n)
         kl__pace_start(p);
 }
 
-static void what_is_open_bounds_nothing(void **state)
+static void an_open_pace_has_no_limit(void **state)
 {
     (void)state;
     kl__pace p = {0};
@@ -133,7 +133,7 @@ static void one_at_a_time_is_the_least_and_recovers_at_once(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(the_table_is_client_gos), cmocka_unit_test(ten_are_the_most),
-    cmocka_unit_test(what_is_open_bounds_nothing),
+    cmocka_unit_test(an_open_pace_has_no_limit),
     cmocka_unit_test(a_429_halves_and_rests_and_answers_open_again),
     cmocka_unit_test(one_at_a_time_is_the_least_and_recovers_at_once))
 

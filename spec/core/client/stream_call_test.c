@@ -260,7 +260,7 @@ static void a_watch_that_ends_cleanly_is_ok(void **state)
     world_stop(&w);
 }
 
-static void a_cut_line_is_told_after_what_came(void **state)
+static void a_cut_line_is_reported_after_the_complete_ones(void **state)
 {
     (void)state;
     peer_answer *ends[] = {an_event_then_the_line_is_cut, half_an_event_then_a_clean_end};
@@ -326,7 +326,7 @@ static void an_object_above_the_ceiling_is_named(void **state)
     world_stop(&w);
 }
 
-static void a_time_that_no_clock_reaches_is_none(void **state)
+static void an_unreachable_time_is_no_deadline(void **state)
 {
     (void)state;
     world w;
@@ -453,12 +453,13 @@ static void a_rotated_token_is_tried_once_more(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_list_brings_items_then_its_envelope),
-    cmocka_unit_test(a_watch_that_ends_cleanly_is_ok), cmocka_unit_test(a_cut_line_is_told_after_what_came),
+    cmocka_unit_test(a_watch_that_ends_cleanly_is_ok),
+    cmocka_unit_test(a_cut_line_is_reported_after_the_complete_ones),
     cmocka_unit_test(garbage_in_a_watch_names_the_url),
     cmocka_unit_test(garbage_and_truncation_in_a_list_are_errors),
     cmocka_unit_test(an_object_above_the_ceiling_is_named),
     cmocka_unit_test(a_status_ends_a_stream_as_an_error),
-    cmocka_unit_test(a_time_that_no_clock_reaches_is_none),
+    cmocka_unit_test(an_unreachable_time_is_no_deadline),
     cmocka_unit_test(a_handlers_refusal_ends_the_stream),
     cmocka_unit_test(after_a_cancel_there_are_no_callbacks),
     cmocka_unit_test(a_silent_watch_can_be_cancelled_or_freed),

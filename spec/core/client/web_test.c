@@ -136,7 +136,7 @@ static void a_redirected_write_is_not_sent_on_when_its_lease_is_gone(void **stat
     teardown(&w);
 }
 
-static void what_is_under_way_can_be_cancelled(void **state)
+static void active_requests_can_be_cancelled(void **state)
 {
     (void)state;
     world w;
@@ -200,7 +200,7 @@ static void many_headers_cost_what_their_number_says(void **state)
     kl_buf_fini(&lines);
 }
 
-static void what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut(void **state)
+static void an_echoed_header_is_hidden_even_in_a_cut_message(void **state)
 {
     (void)state;
     world w;
@@ -220,7 +220,7 @@ static void what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut(v
     teardown(&w);
 }
 
-static void a_timeout_that_no_clock_reaches_is_none(void **state)
+static void an_unreachable_timeout_is_no_timeout(void **state)
 {
     (void)state;
     world w;
@@ -246,9 +246,9 @@ static void an_order_whose_headers_are_a_list_is_refused(void **state)
 
 KL_TESTS(cmocka_unit_test(a_write_leaves_while_its_lease_lasts_and_not_after),
     cmocka_unit_test(a_redirected_write_is_not_sent_on_when_its_lease_is_gone),
-    cmocka_unit_test(what_is_under_way_can_be_cancelled),
+    cmocka_unit_test(active_requests_can_be_cancelled),
     cmocka_unit_test(a_name_for_the_certificate_leads_to_no_other_server),
     cmocka_unit_test(an_order_whose_headers_are_a_list_is_refused),
-    cmocka_unit_test(a_timeout_that_no_clock_reaches_is_none),
+    cmocka_unit_test(an_unreachable_timeout_is_no_timeout),
     cmocka_unit_test(many_headers_cost_what_their_number_says),
-    cmocka_unit_test(what_a_server_repeats_of_a_header_is_hidden_where_the_story_is_cut))
+    cmocka_unit_test(an_echoed_header_is_hidden_even_in_a_cut_message))

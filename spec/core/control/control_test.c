@@ -197,7 +197,7 @@ static void hear(void *arg, kl_log_level level, const char *message, const char 
     kl_unlock(&e->mu);
 }
 
-static void the_log_names_what_a_body_sets_and_not_to_what(void **state)
+static void the_log_names_the_fields_of_a_body_without_values(void **state)
 {
     rig *t = *state;
     ear e = {0};
@@ -339,7 +339,7 @@ static void nobody_hears(void *arg, kl_status st, int code, bool sent, kl_err *e
     (void)arg, (void)st, (void)code, (void)sent, (void)err;
 }
 
-static void answers_that_are_owed_at_the_end_are_heard_by_nobody(void **state)
+static void late_answers_after_a_stop_are_dropped(void **state)
 {
     rig *t = *state;
     /* Its answer does not come: the request ends when we let go of the client. */
@@ -395,7 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_routes_in_json, start, stop),
-        cmocka_unit_test_setup_teardown(the_log_names_what_a_body_sets_and_not_to_what, start, stop),
+        cmocka_unit_test_setup_teardown(the_log_names_the_fields_of_a_body_without_values, start, stop),
         cmocka_unit_test_setup_teardown(suggests_the_nearest_name, start, stop),
         cmocka_unit_test_setup_teardown(identifies_the_caller, start, stop),
         cmocka_unit_test_setup_teardown(the_socket_is_for_its_owner_alone, start, stop),
@@ -404,7 +404,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_that_is_not_a_socket_stays, start, stop),
         cmocka_unit_test_setup_teardown(a_place_that_others_may_write_to_is_refused, start, stop),
         cmocka_unit_test_setup_teardown(a_path_that_is_too_long_is_reported, start, stop),
-        cmocka_unit_test_setup_teardown(answers_that_are_owed_at_the_end_are_heard_by_nobody, start, stop),
+        cmocka_unit_test_setup_teardown(late_answers_after_a_stop_are_dropped, start, stop),
         cmocka_unit_test_setup_teardown(another_door_may_be_for_looking_only, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,7 +115,7 @@ static void a_verdict_ends_the_trial(void **state)
     kl_trial_free(t);
 }
 
-static void what_does_not_count_against_it(void **state)
+static void failures_that_do_not_count(void **state)
 {
     (void)state;
     static const kl_trial_run harmless[] = {
@@ -141,7 +141,7 @@ static void keys_that_failed_before_may_fail_again(void **state)
     kl_trial_free(t);
 }
 
-static void only_what_a_key_writes_again_and_again_counts(void **state)
+static void only_repeated_writes_of_a_key_count(void **state)
 {
     (void)state;
     kl_trial *t = trial(0);
@@ -169,9 +169,8 @@ KL_TESTS(cmocka_unit_test(it_fails_much_more_often),
     cmocka_unit_test(a_rollback_needs_a_better_old_generation),
     cmocka_unit_test(the_first_failures_wait_for_the_other_keys), cmocka_unit_test(it_writes_much_more_often),
     cmocka_unit_test(the_verdict_names_the_worse_figure), cmocka_unit_test(a_verdict_ends_the_trial),
-    cmocka_unit_test(what_does_not_count_against_it),
-    cmocka_unit_test(keys_that_failed_before_may_fail_again),
-    cmocka_unit_test(only_what_a_key_writes_again_and_again_counts),
+    cmocka_unit_test(failures_that_do_not_count), cmocka_unit_test(keys_that_failed_before_may_fail_again),
+    cmocka_unit_test(only_repeated_writes_of_a_key_count),
     cmocka_unit_test(the_next_generation_begins_with_nothing))
 
 /* not in tsan: it starts no thread */

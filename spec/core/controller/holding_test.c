@@ -328,7 +328,7 @@ static void keys_run_when_every_kind_of_their_namespace_was_listed(void **state)
     teardown(&w);
 }
 
-static void what_is_not_wanted_goes_when_its_last_run_has_ended(void **state)
+static void unwanted_namespaces_are_dropped_after_their_last_run(void **state)
 {
     (void)state;
     world w;
@@ -440,7 +440,7 @@ static void a_namespace_that_may_not_be_read_holds_up_no_new_generation(void **s
     teardown(&w);
 }
 
-static void reads_of_what_is_elsewhere_say_so(void **state)
+static void reads_of_other_replicas_namespaces_fail(void **state)
 {
     (void)state;
     world w;
@@ -477,7 +477,7 @@ static void reads_of_what_is_elsewhere_say_so(void **state)
     teardown(&w);
 }
 
-static void namespaces_that_nobody_named_are_those_that_there_are(void **state)
+static void without_names_all_existing_namespaces_count(void **state)
 {
     (void)state;
     world w;
@@ -562,12 +562,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_run_when_every_kind_of_their_namespace_was_listed),
-        cmocka_unit_test(what_is_not_wanted_goes_when_its_last_run_has_ended),
+        cmocka_unit_test(unwanted_namespaces_are_dropped_after_their_last_run),
         cmocka_unit_test(a_replica_that_is_no_member_for_a_while_keeps_its_namespaces),
         cmocka_unit_test(a_new_generation_takes_over_when_it_holds_as_much),
         cmocka_unit_test(a_namespace_that_may_not_be_read_holds_up_no_new_generation),
-        cmocka_unit_test(reads_of_what_is_elsewhere_say_so),
-        cmocka_unit_test(namespaces_that_nobody_named_are_those_that_there_are),
+        cmocka_unit_test(reads_of_other_replicas_namespaces_fail),
+        cmocka_unit_test(without_names_all_existing_namespaces_count),
         cmocka_unit_test(a_resource_without_namespaces_cannot_be_divided),
         cmocka_unit_test(a_function_that_maps_elsewhere_is_reported_once),
     };

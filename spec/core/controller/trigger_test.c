@@ -68,7 +68,7 @@ static void setting_the_same_interval_again_does_not_put_it_off(void **state)
     teardown(&w);
 }
 
-static void what_was_missed_comes_once(void **state)
+static void missed_triggers_come_once(void **state)
 {
     (void)state;
     world w;
@@ -100,7 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_interval_comes_again_and_again),
         cmocka_unit_test(setting_the_same_interval_again_does_not_put_it_off),
-        cmocka_unit_test(what_was_missed_comes_once),
+        cmocka_unit_test(missed_triggers_come_once),
         cmocka_unit_test(cron_times_come_by_the_wall_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

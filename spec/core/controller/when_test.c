@@ -3,7 +3,7 @@
 
 #define TIER(value) "\"labels\":{\"tier\":\"" value "\"}"
 
-static void a_selector_lets_through_what_matches_or_did(void **state)
+static void a_selector_passes_objects_that_match_or_matched(void **state)
 {
     (void)state;
     rig r;
@@ -75,7 +75,7 @@ static void a_watch_has_its_own_when(void **state)
     rig_fini(&r);
 }
 
-static void what_we_own_has_its_own_when(void **state)
+static void owned_kinds_have_their_own_when(void **state)
 {
     static const char owned[] = "\"ownerReferences\":[{\"apiVersion\":\"example.com/"
                                 "v1\",\"kind\":\"App\",\"name\":\"a\",\"uid\":\"x\",\"controller\":true}]";
@@ -95,7 +95,7 @@ static void what_we_own_has_its_own_when(void **state)
     rig_fini(&r);
 }
 
-static void a_function_may_judge_what_is_watched_before_another_maps_it(void **state)
+static void a_function_may_filter_watched_objects_before_another_maps_them(void **state)
 {
     (void)state;
     rig r;
@@ -147,10 +147,10 @@ static void a_path_says_how_urgent_a_key_is(void **state)
     rig_fini(&r);
 }
 
-KL_TESTS(cmocka_unit_test(a_selector_lets_through_what_matches_or_did),
+KL_TESTS(cmocka_unit_test(a_selector_passes_objects_that_match_or_matched),
     cmocka_unit_test(a_selector_transition_passes_whatever_the_words_and_the_function_say),
-    cmocka_unit_test(a_watch_has_its_own_when), cmocka_unit_test(what_we_own_has_its_own_when),
-    cmocka_unit_test(a_function_may_judge_what_is_watched_before_another_maps_it),
+    cmocka_unit_test(a_watch_has_its_own_when), cmocka_unit_test(owned_kinds_have_their_own_when),
+    cmocka_unit_test(a_function_may_filter_watched_objects_before_another_maps_them),
     cmocka_unit_test(a_path_says_how_urgent_a_key_is))
 
 /* not in tsan: it starts no thread */

@@ -31,7 +31,7 @@ static void it_feeds_nothing_before_it_is_active_and_everything_then(void **stat
     rig_fini(&r);
 }
 
-static void what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again(void **state)
+static void changes_go_before_listed_and_resynced_objects(void **state)
 {
     (void)state;
     rig r;
@@ -177,7 +177,7 @@ static void words_of_when_look_at_their_part_only(void **state)
     }
 }
 
-static void when_filters_our_own_kind_and_not_what_we_watch(void **state)
+static void when_filters_the_resource_and_not_watched_kinds(void **state)
 {
     (void)state;
     rig r;
@@ -231,7 +231,7 @@ static void events_that_wait_for_the_mapper_join_and_no_change_gets_lost(void **
     rig_fini(&r);
 }
 
-static void a_predicate_that_fails_lets_the_event_pass(void **state)
+static void an_event_passes_a_failing_predicate(void **state)
 {
     (void)state;
     rig r;
@@ -433,7 +433,7 @@ static size_t listed(rig *r, const char *kind, const kl_read_query *q, char *nam
         assert_string_equal(names_, text);                                                                   \
     } while (0)
 
-static void it_reads_what_was_declared_by_key_index_and_selectors(void **state)
+static void it_reads_declared_kinds_by_key_index_and_selectors(void **state)
 {
     (void)state;
     rig r;
@@ -651,15 +651,15 @@ static void an_open_batch_ends_when_its_feed_is_dropped(void **state)
 
 KL_TESTS(cmocka_unit_test(an_open_batch_ends_when_its_feed_is_dropped),
     cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
-    cmocka_unit_test(what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again),
+    cmocka_unit_test(changes_go_before_listed_and_resynced_objects),
     cmocka_unit_test(kept_fields_reach_the_source_and_larger_caches_are_shared),
     cmocka_unit_test(a_kind_that_is_missing_parks_it_until_it_appears),
     cmocka_unit_test(a_refused_list_parks_it_with_the_reason),
     cmocka_unit_test(words_of_when_look_at_their_part_only),
-    cmocka_unit_test(when_filters_our_own_kind_and_not_what_we_watch),
+    cmocka_unit_test(when_filters_the_resource_and_not_watched_kinds),
     cmocka_unit_test(a_predicate_function_judges_changes_on_the_mapper),
     cmocka_unit_test(events_that_wait_for_the_mapper_join_and_no_change_gets_lost),
-    cmocka_unit_test(a_predicate_that_fails_lets_the_event_pass),
+    cmocka_unit_test(an_event_passes_a_failing_predicate),
     cmocka_unit_test(changes_pass_while_the_script_cannot_be_opened_to_judge_them),
     cmocka_unit_test(an_owned_object_wakes_its_controller_only),
     cmocka_unit_test(a_new_owner_reference_wakes_the_old_and_the_new_owner),
@@ -668,7 +668,7 @@ KL_TESTS(cmocka_unit_test(an_open_batch_ends_when_its_feed_is_dropped),
     cmocka_unit_test(via_looks_the_key_up_in_an_index_of_ours),
     cmocka_unit_test(via_works_over_a_function_index_too),
     cmocka_unit_test(a_mapping_function_runs_on_the_mapper_with_old_and_new),
-    cmocka_unit_test(it_reads_what_was_declared_by_key_index_and_selectors),
+    cmocka_unit_test(it_reads_declared_kinds_by_key_index_and_selectors),
     cmocka_unit_test(an_undeclared_read_explains_how_to_declare_it),
     cmocka_unit_test(the_next_generation_shares_the_caches_and_takes_the_events_over),
     cmocka_unit_test(the_last_user_of_a_kind_stops_its_informer),

@@ -93,7 +93,7 @@ static void an_answer_keeps_the_metadata_of_the_original(void **state)
     kl_value_unref(out[0]);
 }
 
-static void an_answer_may_not_change_what_an_object_is(void **state)
+static void an_answer_may_not_change_the_identity_of_an_object(void **state)
 {
     (void)state;
     assert_mistake("invalid groupVersion (expected example.com/v2, received example.com/v1)", 200,
@@ -183,7 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_question_has_the_first_version_that_is_known),
         cmocka_unit_test(an_answer_keeps_the_metadata_of_the_original),
-        cmocka_unit_test(an_answer_may_not_change_what_an_object_is),
+        cmocka_unit_test(an_answer_may_not_change_the_identity_of_an_object),
         cmocka_unit_test(an_answer_that_is_not_a_review_fails),
         cmocka_unit_test(a_client_config_leads_to_a_url),
         cmocka_unit_test(an_authority_is_decoded_and_uids_differ),

@@ -289,7 +289,7 @@ static void foreign(world *w, const char *who, int seconds, int transitions)
     assert_ok(kl_value_decode(text, strlen(text), &w->lease, &err), &err);
 }
 
-static void a_release_that_somebody_saw_is_taken_at_once(void **state)
+static void an_observed_release_is_taken_at_once(void **state)
 {
     (void)state;
     world w;
@@ -364,7 +364,7 @@ static void give_up(void *e) { kl_election_cancel(e); }
 
 /* Giving the lease back waits for the answer, so here the loop has its thread, and the clock is the real
  * one. */
-static void a_released_lease_has_no_holder_and_nobody_leads(void **state)
+static void a_released_lease_has_no_holder_and_no_leader(void **state)
 {
     (void)state;
     world w;
@@ -388,7 +388,7 @@ KL_TESTS(cmocka_unit_test(a_missing_lease_is_created_and_kept),
     cmocka_unit_test(a_leader_that_cannot_renew_stops_before_its_successor_and_campaigns_again),
     cmocka_unit_test(a_foreign_lease_is_respected_until_it_has_been_silent_for_its_duration),
     cmocka_unit_test(a_deposed_leader_campaigns_again_after_its_workers_ended),
-    cmocka_unit_test(a_release_that_somebody_saw_is_taken_at_once),
+    cmocka_unit_test(an_observed_release_is_taken_at_once),
     cmocka_unit_test(a_lease_that_runs_out_is_taken_in_the_moment_when_it_does),
     cmocka_unit_test(options_that_contradict_each_other_are_refused),
-    cmocka_unit_test(a_released_lease_has_no_holder_and_nobody_leads))
+    cmocka_unit_test(a_released_lease_has_no_holder_and_no_leader))

@@ -329,7 +329,7 @@ static void a_standby_that_watches_takes_over_at_once(void **state)
     kl_leader_free(b.l);
 }
 
-static void a_renewal_seen_by_the_watch_starts_the_holders_time_anew(void **state)
+static void a_renewal_seen_by_the_watch_restarts_the_holders_time(void **state)
 {
     (void)state;
     bench b = start_bench(false);
@@ -412,7 +412,7 @@ KL_TESTS(cmocka_unit_test(a_timer_that_fires_early_is_asked_for_again),
     cmocka_unit_test(a_release_never_takes_the_lease_from_its_new_holder),
     cmocka_unit_test(without_release_cancel_just_ends),
     cmocka_unit_test(a_standby_that_watches_takes_over_at_once),
-    cmocka_unit_test(a_renewal_seen_by_the_watch_starts_the_holders_time_anew),
+    cmocka_unit_test(a_renewal_seen_by_the_watch_restarts_the_holders_time),
     cmocka_unit_test(a_deleted_lease_is_tried_for_at_once_and_the_race_may_be_lost),
     cmocka_unit_test(time_runs_by_whole_published_seconds))
 

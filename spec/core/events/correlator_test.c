@@ -54,7 +54,7 @@ static void assert_same(world *w, kl_news a, kl_news b, bool same)
     kl_free(y);
 }
 
-static void news_are_the_same_when_all_but_the_version_agrees(void **state)
+static void events_are_equal_if_all_but_the_version_agrees(void **state)
 {
     (void)state;
     world w = setup();
@@ -128,7 +128,7 @@ static void notes_that_repeat_are_not_combined(void **state)
     teardown(&w);
 }
 
-static void ten_quiet_minutes_begin_the_count_anew(void **state)
+static void ten_quiet_minutes_restart_the_count(void **state)
 {
     (void)state;
     world w = setup();
@@ -174,7 +174,7 @@ static void an_object_has_25_events_at_once_and_one_more_every_five_minutes(void
     teardown(&w);
 }
 
-static void what_was_used_longest_ago_is_forgotten(void **state)
+static void the_least_recently_used_entry_is_forgotten(void **state)
 {
     (void)state;
     world w = setup();
@@ -193,11 +193,11 @@ static void what_was_used_longest_ago_is_forgotten(void **state)
     teardown(&w);
 }
 
-KL_TESTS(cmocka_unit_test(news_are_the_same_when_all_but_the_version_agrees),
+KL_TESTS(cmocka_unit_test(events_are_equal_if_all_but_the_version_agrees),
     cmocka_unit_test(the_tenth_note_within_ten_minutes_is_combined_with_those_after_it),
     cmocka_unit_test(notes_that_repeat_are_not_combined),
-    cmocka_unit_test(ten_quiet_minutes_begin_the_count_anew),
+    cmocka_unit_test(ten_quiet_minutes_restart_the_count),
     cmocka_unit_test(an_object_has_25_events_at_once_and_one_more_every_five_minutes),
-    cmocka_unit_test(what_was_used_longest_ago_is_forgotten))
+    cmocka_unit_test(the_least_recently_used_entry_is_forgotten))
 
 /* not in tsan: it starts no thread */

@@ -261,7 +261,7 @@ static void the_second_time_makes_a_series_and_later_ones_only_count(void **stat
     teardown(w);
 }
 
-static void a_series_that_goes_on_is_told_every_half_hour_and_its_end_after_six_minutes(void **state)
+static void a_running_series_is_written_every_half_hour_and_its_end_after_six_minutes(void **state)
 {
     (void)state;
     world *w = setup();
@@ -326,7 +326,7 @@ static void repeats_while_a_request_is_open_become_one(void **state)
     teardown(w);
 }
 
-static void flush_tells_the_counts_of_running_series(void **state)
+static void flush_writes_the_counts_of_running_series(void **state)
 {
     (void)state;
     world *w = setup();
@@ -345,7 +345,7 @@ static void flush_tells_the_counts_of_running_series(void **state)
     teardown(w);
 }
 
-static void an_event_that_expired_is_made_anew_with_its_count(void **state)
+static void an_expired_event_is_recreated_with_its_count(void **state)
 {
     (void)state;
     world *w = setup();
@@ -412,7 +412,7 @@ static void a_rejected_event_is_not_retried(void **state)
     teardown(w);
 }
 
-static void a_namespace_that_goes_away_takes_its_events_along(void **state)
+static void events_of_a_deleted_namespace_are_dropped(void **state)
 {
     (void)state;
     world *w = setup();
@@ -452,7 +452,7 @@ static void a_transient_failure_is_retried_twelve_times_about_ten_seconds_apart(
     teardown(w);
 }
 
-static void a_try_that_succeeds_tells_what_came_meanwhile(void **state)
+static void a_successful_retry_includes_later_repeats(void **state)
 {
     (void)state;
     world *w = setup();
@@ -608,17 +608,17 @@ static void without_the_new_group_events_are_recorded_as_core_v1(void **state)
 KL_TESTS(cmocka_unit_test(an_event_has_source_reason_and_object),
     cmocka_unit_test(long_texts_are_cut_at_a_character),
     cmocka_unit_test(the_second_time_makes_a_series_and_later_ones_only_count),
-    cmocka_unit_test(a_series_that_goes_on_is_told_every_half_hour_and_its_end_after_six_minutes),
+    cmocka_unit_test(a_running_series_is_written_every_half_hour_and_its_end_after_six_minutes),
     cmocka_unit_test(an_event_that_does_not_repeat_is_forgotten_after_six_minutes),
     cmocka_unit_test(repeats_while_a_request_is_open_become_one),
-    cmocka_unit_test(flush_tells_the_counts_of_running_series),
-    cmocka_unit_test(an_event_that_expired_is_made_anew_with_its_count),
+    cmocka_unit_test(flush_writes_the_counts_of_running_series),
+    cmocka_unit_test(an_expired_event_is_recreated_with_its_count),
     cmocka_unit_test(an_event_that_is_there_already_is_ours),
     cmocka_unit_test(the_tenth_different_note_is_one_combined_event_with_those_after_it),
     cmocka_unit_test(a_rejected_event_is_not_retried),
-    cmocka_unit_test(a_namespace_that_goes_away_takes_its_events_along),
+    cmocka_unit_test(events_of_a_deleted_namespace_are_dropped),
     cmocka_unit_test(a_transient_failure_is_retried_twelve_times_about_ten_seconds_apart),
-    cmocka_unit_test(a_try_that_succeeds_tells_what_came_meanwhile),
+    cmocka_unit_test(a_successful_retry_includes_later_repeats),
     cmocka_unit_test(a_request_that_hangs_holds_up_its_own_event_alone),
     cmocka_unit_test(a_standby_records_nothing), cmocka_unit_test(too_many_that_wait_are_dropped_and_counted),
     cmocka_unit_test(too_many_about_one_object_are_dropped_and_counted),

@@ -152,7 +152,7 @@ static void rules_that_are_used_up_make_room(void **state)
     stop(s);
 }
 
-static void failures_answer_what_matches_so_often(void **state)
+static void failures_answer_a_number_of_matching_requests(void **state)
 {
     (void)state;
     kl_server *s = start();
@@ -468,7 +468,7 @@ static void a_watch_of_the_past_is_refused_as_kube_apiserver_does(void **state)
     stop(s);
 }
 
-static void a_watch_stalls_and_goes_on(void **state)
+static void a_watch_stalls_and_continues(void **state)
 {
     (void)state;
     kl_server *s = start();
@@ -583,12 +583,13 @@ static void a_rule_meets_watches_that_run(void **state)
 
 KL_TESTS(cmocka_unit_test(a_wrong_rule_is_refused_by_its_field),
     cmocka_unit_test(rules_that_are_used_up_make_room),
-    cmocka_unit_test(failures_answer_what_matches_so_often), cmocka_unit_test(rules_match_by_their_fields),
-    cmocka_unit_test(chance_follows_the_seed_of_each_rule), cmocka_unit_test(a_rule_lasts_as_long_as_it_says),
+    cmocka_unit_test(failures_answer_a_number_of_matching_requests),
+    cmocka_unit_test(rules_match_by_their_fields), cmocka_unit_test(chance_follows_the_seed_of_each_rule),
+    cmocka_unit_test(a_rule_lasts_as_long_as_it_says),
     cmocka_unit_test(half_of_an_answer_comes_and_the_write_was_made), cmocka_unit_test(a_list_is_as_it_was),
     cmocka_unit_test(latency_is_waited_for_without_holding_up_others),
     cmocka_unit_test(a_watch_is_cut_in_each_way),
     cmocka_unit_test(a_watch_of_the_past_is_refused_as_kube_apiserver_does),
-    cmocka_unit_test(a_watch_stalls_and_goes_on), cmocka_unit_test(frames_lag_in_their_order),
+    cmocka_unit_test(a_watch_stalls_and_continues), cmocka_unit_test(frames_lag_in_their_order),
     cmocka_unit_test(bookmarks_are_late_or_missing), cmocka_unit_test(frames_come_again_and_old_ones_follow),
     cmocka_unit_test(a_rule_meets_watches_that_run))

@@ -20,7 +20,7 @@ static int next(kl__gate *g)
     return p ? (int)(p - passes) : -1;
 }
 
-static void one_goes_first_and_the_rest_when_it_is_through(void **state)
+static void one_opens_first_and_the_rest_follow(void **state)
 {
     (void)state;
     kl__gate g;
@@ -41,7 +41,7 @@ static void one_goes_first_and_the_rest_when_it_is_through(void **state)
     assert_int_equal(next(&g), 4);
 }
 
-static void what_leaves_makes_room_in_order(void **state)
+static void closed_connections_make_room_in_order(void **state)
 {
     (void)state;
     kl__gate g;
@@ -62,7 +62,7 @@ static void what_leaves_makes_room_in_order(void **state)
     assert_int_equal(next(&g), -1);
 }
 
-static void an_opener_that_fails_takes_along_those_who_wait_only_when_nothing_else_is_open(void **state)
+static void a_failing_opener_fails_its_waiters_only_without_an_open_connection(void **state)
 {
     (void)state;
     kl__gate g;
@@ -85,8 +85,8 @@ static void an_opener_that_fails_takes_along_those_who_wait_only_when_nothing_el
     assert_int_equal(next(&g), 5);
 }
 
-KL_TESTS(cmocka_unit_test(one_goes_first_and_the_rest_when_it_is_through),
-    cmocka_unit_test(what_leaves_makes_room_in_order),
-    cmocka_unit_test(an_opener_that_fails_takes_along_those_who_wait_only_when_nothing_else_is_open))
+KL_TESTS(cmocka_unit_test(one_opens_first_and_the_rest_follow),
+    cmocka_unit_test(closed_connections_make_room_in_order),
+    cmocka_unit_test(a_failing_opener_fails_its_waiters_only_without_an_open_connection))
 
 /* not in tsan: it starts no thread */

@@ -613,7 +613,7 @@ static void a_cancel_from_its_own_data_is_the_last_data(void **state)
     peer_stop(&p);
 }
 
-static void free_cancels_what_is_in_flight(void **state)
+static void free_cancels_active_requests(void **state)
 {
     (void)state;
     peer p;
@@ -815,5 +815,5 @@ KL_TESTS(cmocka_unit_test(brings_head_data_and_end),
     cmocka_unit_test(a_request_without_permission_is_not_sent),
     cmocka_unit_test(a_cancelled_request_is_done_once),
     cmocka_unit_test(a_cancel_from_its_own_data_is_the_last_data),
-    cmocka_unit_test(free_cancels_what_is_in_flight), cmocka_unit_test(posts_run_in_order_and_timers_by_time),
+    cmocka_unit_test(free_cancels_active_requests), cmocka_unit_test(posts_run_in_order_and_timers_by_time),
     cmocka_unit_test(many_at_once), cmocka_unit_test(one_connects_and_the_others_wait))

@@ -231,7 +231,7 @@ static void an_invalid_pair_is_rejected_and_the_old_one_stays(void **state)
     authority_fini(&two);
 }
 
-static void a_signed_certificate_says_what_was_wished(void **state)
+static void a_signed_certificate_has_the_requested_fields(void **state)
 {
     (void)state;
     authority ca = authority_new("one"), other = authority_new("two");
@@ -270,7 +270,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_new_pair_is_shown_to_new_connections_and_old_ones_live_on, start, stop),
         cmocka_unit_test_setup_teardown(an_invalid_pair_is_rejected_and_the_old_one_stays, start, stop),
-        cmocka_unit_test(a_signed_certificate_says_what_was_wished),
+        cmocka_unit_test(a_signed_certificate_has_the_requested_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static bool lets(const char *rule, const char *url)
     return !kl_reach_parse(url, &r, NULL) && kl_reach_rule(rules, &r) != NULL;
 }
 
-static void a_rule_is_one_server_or_what_is_below_a_path(void **state)
+static void a_rule_is_one_server_or_a_path_prefix(void **state)
 {
     (void)state;
     assert_true(lets("https://a.b", "https://a.b"));
@@ -77,7 +77,7 @@ static void rules_are_checked(void **state)
             fail_msg("%s was taken", *u);
 }
 
-static void a_rule_may_say_what_reads(void **state)
+static void a_rule_may_declare_reads(void **state)
 {
     (void)state;
     assert_true(kl_reach_reads("https://a", "GET"));
@@ -164,8 +164,8 @@ static void redirects_lead_where_they_say(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(urls_are_read_in_one_way_or_not_at_all),
-    cmocka_unit_test(a_rule_is_one_server_or_what_is_below_a_path), cmocka_unit_test(rules_are_checked),
-    cmocka_unit_test(a_rule_may_say_what_reads), cmocka_unit_test(names_may_not_resolve_to_special_addresses),
+    cmocka_unit_test(a_rule_is_one_server_or_a_path_prefix), cmocka_unit_test(rules_are_checked),
+    cmocka_unit_test(a_rule_may_declare_reads), cmocka_unit_test(names_may_not_resolve_to_special_addresses),
     cmocka_unit_test(a_possible_key_is_not_shown), cmocka_unit_test(redirects_lead_where_they_say))
 
 /* not in tsan: it starts no thread */

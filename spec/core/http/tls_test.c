@@ -183,7 +183,7 @@ static char *read_all(const char *path)
     return kl_buf_take(&b);
 }
 
-static void the_right_ca_lets_in_from_file_and_from_memory(void **state)
+static void the_right_ca_is_accepted_from_file_and_from_memory(void **state)
 {
     NEED_OPENSSL;
     server s;
@@ -258,7 +258,7 @@ static void a_client_certificate_is_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_right_ca_lets_in_from_file_and_from_memory),
+        cmocka_unit_test(the_right_ca_is_accepted_from_file_and_from_memory),
         cmocka_unit_test(a_wrong_ca_is_named),
         cmocka_unit_test(an_expired_certificate_is_called_so),
         cmocka_unit_test(the_name_may_differ_from_the_address),

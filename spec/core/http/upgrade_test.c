@@ -53,7 +53,7 @@ static kl_status judge(kl__upgrade *u, const char *answer, size_t step, kl_buf *
     SWITCH "Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: " PROOF           \
            "\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n"
 
-static void the_right_answer_names_its_protocol_and_leaves_what_follows(void **state)
+static void the_right_answer_names_its_protocol_and_keeps_later_bytes(void **state)
 {
     (void)state;
     for (size_t step = 1; step < 400; step += 13) {
@@ -72,7 +72,7 @@ static void the_right_answer_names_its_protocol_and_leaves_what_follows(void **s
     }
 }
 
-static void another_answer_is_told_in_words(void **state)
+static void another_answer_is_explained(void **state)
 {
     (void)state;
     static const struct {
@@ -152,8 +152,7 @@ static void neither_head_nor_body_grow_without_end(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(we_ask_as_the_standard_wants),
-    cmocka_unit_test(the_right_answer_names_its_protocol_and_leaves_what_follows),
-    cmocka_unit_test(another_answer_is_told_in_words),
-    cmocka_unit_test(neither_head_nor_body_grow_without_end))
+    cmocka_unit_test(the_right_answer_names_its_protocol_and_keeps_later_bytes),
+    cmocka_unit_test(another_answer_is_explained), cmocka_unit_test(neither_head_nor_body_grow_without_end))
 
 /* not in tsan: it starts no thread */

@@ -83,7 +83,7 @@ static void assert_uri(const char *uri, const char *want)
     kl_buf_fini(&url);
 }
 
-static void what_a_user_types_stays_on_the_server(void **state)
+static void a_typed_path_stays_on_the_server(void **state)
 {
     kl_err err = KL_ERR_INIT;
     kl_buf url = KL_BUF_INIT;
@@ -101,7 +101,7 @@ static void what_a_user_types_stays_on_the_server(void **state)
     kl_buf_fini(&url);
 }
 
-static void the_target_is_what_follows_the_host(void **state)
+static void the_target_follows_the_host(void **state)
 {
     (void)state;
     assert_string_equal(kl_url_target("https://u:p@h:1/a/b?c"), "/a/b?c");
@@ -111,8 +111,7 @@ static void the_target_is_what_follows_the_host(void **state)
 KL_TESTS(cmocka_unit_test(the_base_may_have_a_path_and_odd_characters),
     cmocka_unit_test(parameters_are_sorted_by_key_and_keep_the_order_of_values),
     cmocka_unit_test(a_suffix_cannot_climb_out_of_the_server),
-    cmocka_unit_test(a_base_that_is_no_url_is_refused),
-    cmocka_unit_test(what_a_user_types_stays_on_the_server),
-    cmocka_unit_test(the_target_is_what_follows_the_host))
+    cmocka_unit_test(a_base_that_is_no_url_is_refused), cmocka_unit_test(a_typed_path_stays_on_the_server),
+    cmocka_unit_test(the_target_follows_the_host))
 
 /* not in tsan: it starts no thread */

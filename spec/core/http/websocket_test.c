@@ -84,7 +84,7 @@ static void messages_come_whole_however_they_are_cut(void **state)
     }
 }
 
-static void what_we_send_is_masked_and_in_order(void **state)
+static void sent_messages_are_masked_and_in_order(void **state)
 {
     (void)state;
     heard h = {0};
@@ -175,7 +175,7 @@ static void a_peer_that_takes_nothing_for_60_s_is_dead(void **state)
     kl_websocket_free(w);
 }
 
-static void what_breaks_the_protocol_ends_it(void **state)
+static void a_protocol_violation_ends_it(void **state)
 {
     (void)state;
     static const struct {
@@ -225,7 +225,7 @@ static void a_close_frame_has_a_code(void **state)
     }
 }
 
-static void a_flood_of_pings_whose_answers_nobody_takes_ends_it(void **state)
+static void a_flood_of_pings_with_unread_answers_ends_it(void **state)
 {
     (void)state;
     heard h = {0};
@@ -305,12 +305,12 @@ static void a_command_ends_as_its_status_says(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(messages_come_whole_however_they_are_cut),
-    cmocka_unit_test(what_we_send_is_masked_and_in_order),
+    cmocka_unit_test(sent_messages_are_masked_and_in_order),
     cmocka_unit_test(a_peer_is_asked_every_5_s_and_dead_after_61_s),
     cmocka_unit_test(silence_counts_only_while_we_listen),
     cmocka_unit_test(a_peer_that_takes_nothing_for_60_s_is_dead),
-    cmocka_unit_test(what_breaks_the_protocol_ends_it), cmocka_unit_test(a_close_frame_has_a_code),
-    cmocka_unit_test(a_flood_of_pings_whose_answers_nobody_takes_ends_it),
+    cmocka_unit_test(a_protocol_violation_ends_it), cmocka_unit_test(a_close_frame_has_a_code),
+    cmocka_unit_test(a_flood_of_pings_with_unread_answers_ends_it),
     cmocka_unit_test(a_refused_message_stops_the_reading),
     cmocka_unit_test(a_command_ends_as_its_status_says))
 

@@ -631,7 +631,7 @@ typedef struct storm {
 } storm;
 
 /* The daemon takes no answer any more when this one is given, and who gave it has let go of it. */
-static void stops_in_the_middle_of_an_answer_that_nobody_holds(void **state)
+static void stops_during_an_answer_without_a_holder(void **state)
 {
     for (int i = 0; i < 30; i++) {
         assert_int_equal(start(state), 0);
@@ -753,4 +753,4 @@ KL_TESTS(cmocka_unit_test(knows_hosts_that_no_page_of_a_stranger_has),
     CASE(answers_a_parked_request_from_another_thread),
     CASE(stops_with_waiting_streams_busy_writers_and_owed_replies),
     CASE(survives_peers_that_come_and_go_under_fire),
-    cmocka_unit_test(stops_in_the_middle_of_an_answer_that_nobody_holds), CASE(says_why_it_cannot_listen))
+    cmocka_unit_test(stops_during_an_answer_without_a_holder), CASE(says_why_it_cannot_listen))

@@ -229,7 +229,7 @@ static int asked_for(const world *w, const char *ns)
     return n;
 }
 
-static void of_one_that_is_divided_each_namespace_is_there_while_somebody_holds_it(void **state)
+static void a_divided_cache_has_a_namespace_while_a_user_holds_it(void **state)
 {
     (void)state;
     world w;
@@ -289,7 +289,7 @@ static void a_kind_without_namespaces_is_not_divided(void **state)
 }
 
 /* The caches of a divided kind may be wished for before the kind is there. */
-static void what_is_held_of_a_kind_that_is_missing_comes_with_it(void **state)
+static void held_namespaces_of_a_missing_kind_come_with_it(void **state)
 {
     (void)state;
     world w;
@@ -367,7 +367,7 @@ static void a_selection_is_asked_of_the_server_and_stands_by_itself(void **state
     world_fini(&w);
 }
 
-static void metadata_alone_is_fetched_unless_somebody_has_more(void **state)
+static void metadata_alone_is_fetched_unless_a_larger_cache_exists(void **state)
 {
     (void)state;
     static const char *const paths[] = {"metadata"};
@@ -508,7 +508,7 @@ static void of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back(voi
     world_fini(&w);
 }
 
-static void who_wants_a_kind_that_came_back_as_another_begins_afresh(void **state)
+static void users_of_a_recreated_kind_start_over(void **state)
 {
     (void)state;
     world w;
@@ -554,7 +554,7 @@ static void who_wants_a_kind_that_came_back_as_another_begins_afresh(void **stat
 }
 
 /* Discovery hears of it after the list, which looks the same. */
-static void a_kind_that_is_listed_again_is_asked_for_until_discovery_says_what_it_is(void **state)
+static void a_kind_that_is_listed_again_is_looked_up_until_discovery_has_it(void **state)
 {
     (void)state;
     world w;
@@ -622,20 +622,19 @@ static void a_failing_kind_affects_no_other(void **state)
     world_fini(&w);
 }
 
-KL_TESTS(cmocka_unit_test(of_one_that_is_divided_each_namespace_is_there_while_somebody_holds_it),
+KL_TESTS(cmocka_unit_test(a_divided_cache_has_a_namespace_while_a_user_holds_it),
     cmocka_unit_test(a_kind_without_namespaces_is_not_divided),
-    cmocka_unit_test(what_is_held_of_a_kind_that_is_missing_comes_with_it),
+    cmocka_unit_test(held_namespaces_of_a_missing_kind_come_with_it),
     cmocka_unit_test(each_namespace_is_asked_for_and_all_are_one_store),
     cmocka_unit_test(kinds_without_namespaces_are_one_for_all),
     cmocka_unit_test(the_process_own_namespace_makes_no_difference),
     cmocka_unit_test(a_selection_is_asked_of_the_server_and_stands_by_itself),
-    cmocka_unit_test(metadata_alone_is_fetched_unless_somebody_has_more),
+    cmocka_unit_test(metadata_alone_is_fetched_unless_a_larger_cache_exists),
     cmocka_unit_test(a_rejection_names_the_rule_and_the_user),
     cmocka_unit_test(another_rejection_passes_its_message_on),
     cmocka_unit_test(of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back),
     cmocka_unit_test(of_a_kind_that_discovery_still_has_they_stay),
-    cmocka_unit_test(a_kind_that_is_listed_again_is_asked_for_until_discovery_says_what_it_is),
-    cmocka_unit_test(who_wants_a_kind_that_came_back_as_another_begins_afresh),
-    cmocka_unit_test(a_failing_kind_affects_no_other))
+    cmocka_unit_test(a_kind_that_is_listed_again_is_looked_up_until_discovery_has_it),
+    cmocka_unit_test(users_of_a_recreated_kind_start_over), cmocka_unit_test(a_failing_kind_affects_no_other))
 
 /* not in tsan: it starts no thread */

@@ -154,7 +154,7 @@ static void kinds_are_not_watched_while_none_is_missing(void **state)
     world_fini(&w);
 }
 
-static void a_kind_that_appears_wakes_who_waits_for_it(void **state)
+static void a_kind_that_appears_wakes_its_waiters(void **state)
 {
     (void)state;
     world w;
@@ -274,7 +274,7 @@ static void a_server_without_such_kinds_is_only_asked(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(kinds_are_not_watched_while_none_is_missing),
-    cmocka_unit_test(a_kind_that_appears_wakes_who_waits_for_it),
+    cmocka_unit_test(a_kind_that_appears_wakes_its_waiters),
     cmocka_unit_test(discovery_that_comes_a_little_later_is_asked_a_few_times_more),
     cmocka_unit_test(an_informer_whose_kind_went_is_kicked_when_it_comes_back),
     cmocka_unit_test(without_the_right_to_watch_kinds_it_polls_and_logs_once),

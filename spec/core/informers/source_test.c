@@ -195,7 +195,7 @@ static void finish(world *w, uint64_t lists, uint64_t watches)
     "\"resourceVersion\":\"" rv "\","                                                                        \
     "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
 
-static void pages_watches_and_relists_survive_what_networks_and_servers_do(void **state)
+static void pages_watches_and_relists_survive_faulty_networks_and_servers(void **state)
 {
     (void)state;
     static const act acts[] = {
@@ -225,7 +225,7 @@ static void pages_watches_and_relists_survive_what_networks_and_servers_do(void 
     finish(&w, 3, 4);
 }
 
-static void initial_events_are_asked_for_and_the_stream_goes_on(void **state)
+static void initial_events_are_requested_and_the_stream_continues(void **state)
 {
     (void)state;
     static const act acts[] = {
@@ -261,6 +261,6 @@ static void a_server_that_does_not_know_them_is_listed(void **state)
     finish(&w, 1, 2);
 }
 
-KL_TESTS(cmocka_unit_test(pages_watches_and_relists_survive_what_networks_and_servers_do),
-    cmocka_unit_test(initial_events_are_asked_for_and_the_stream_goes_on),
+KL_TESTS(cmocka_unit_test(pages_watches_and_relists_survive_faulty_networks_and_servers),
+    cmocka_unit_test(initial_events_are_requested_and_the_stream_continues),
     cmocka_unit_test(a_server_that_does_not_know_them_is_listed))

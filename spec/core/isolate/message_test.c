@@ -118,7 +118,7 @@ static void a_message_that_is_too_big_is_not_sent(void **state)
     kl_value_unref(v);
 }
 
-static void the_end_of_the_other_side_is_told(void **state)
+static void the_end_of_the_other_side_is_reported(void **state)
 {
     (void)state;
     kl_message m;
@@ -136,7 +136,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             one_that_is_not_trusted_has_a_number_of_values_and_of_their_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_message_that_is_too_big_is_not_sent, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_end_of_the_other_side_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_end_of_the_other_side_is_reported, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static void a_set_is_another_with_a_part_replaced(void **state)
     kl_past_free(p);
 }
 
-static void what_began_before_is_left_out_and_a_torn_end_is_known(void **state)
+static void earlier_runs_are_skipped_and_a_torn_end_is_noticed(void **state)
 {
     (void)state;
     kl_past *p = good(HEAD KINDS PODS "{'t':'clock','r':'old','at':1}\n{'t':'ended','r':'old','at':2,'result'"
@@ -174,7 +174,7 @@ static void short_lines_do_not_become_much(void **state)
 
 KL_TESTS(cmocka_unit_test(a_run_has_its_recorded_inputs),
     cmocka_unit_test(a_set_is_another_with_a_part_replaced),
-    cmocka_unit_test(what_began_before_is_left_out_and_a_torn_end_is_known),
+    cmocka_unit_test(earlier_runs_are_skipped_and_a_torn_end_is_noticed),
     cmocka_unit_test(an_error_is_reported_with_its_line), cmocka_unit_test(short_lines_do_not_become_much))
 
 /* not in tsan: it starts no thread */

@@ -164,7 +164,7 @@ static void moments_of_the_run_are_alike(void **state)
         "example.com/v1/Widget ns/w: status.at: \"2023-11-14T22:13:20Z\" -> \"2023-11-15T22:13:20Z\"");
 }
 
-static void who_owns_the_fields_counts(void **state)
+static void field_ownership_counts(void **state)
 {
     (void)state;
     trial t;
@@ -208,7 +208,7 @@ static void results_are_compared(void **state)
 
 KL_TESTS(cmocka_unit_test(equivalent_writes_are_equal), cmocka_unit_test(a_no_op_write_may_be_absent),
     cmocka_unit_test(another_outcome_differs), cmocka_unit_test(a_write_of_only_one_side_differs),
-    cmocka_unit_test(moments_of_the_run_are_alike), cmocka_unit_test(who_owns_the_fields_counts),
+    cmocka_unit_test(moments_of_the_run_are_alike), cmocka_unit_test(field_ownership_counts),
     cmocka_unit_test(names_that_the_server_makes_do_not_count), cmocka_unit_test(results_are_compared),
     cmocka_unit_test(a_write_that_was_refused_did_nothing))
 

@@ -124,7 +124,7 @@ static void undeclared_samples_are_dropped(void **state)
     kl_custom_metrics_free(m);
 }
 
-static void series_are_bounded_and_what_is_dropped_is_counted(void **state)
+static void series_are_bounded_and_dropped_samples_counted(void **state)
 {
     (void)state;
     kl_custom_metrics *m = kl_custom_metrics_new();
@@ -151,7 +151,7 @@ static void series_are_bounded_and_what_is_dropped_is_counted(void **state)
     kl_custom_metrics_free(m);
 }
 
-static void a_reload_keeps_what_is_declared_as_before(void **state)
+static void a_reload_keeps_unchanged_declarations(void **state)
 {
     (void)state;
     kl_custom_metrics *m = kl_custom_metrics_new();
@@ -263,8 +263,8 @@ static void series_that_are_forgotten_make_room(void **state)
 KL_TESTS(cmocka_unit_test(a_counter_has_a_series_for_each_label),
     cmocka_unit_test(a_metric_without_labels_is_there_at_zero),
     cmocka_unit_test(a_histogram_counts_below_its_bounds), cmocka_unit_test(undeclared_samples_are_dropped),
-    cmocka_unit_test(series_are_bounded_and_what_is_dropped_is_counted),
-    cmocka_unit_test(a_reload_keeps_what_is_declared_as_before),
+    cmocka_unit_test(series_are_bounded_and_dropped_samples_counted),
+    cmocka_unit_test(a_reload_keeps_unchanged_declarations),
     cmocka_unit_test(two_scripts_share_a_metric_of_one_form),
     cmocka_unit_test(samples_of_two_metrics_have_two_names),
     cmocka_unit_test(the_series_of_a_script_fill_so_much_text_at_most),

@@ -25,7 +25,7 @@ static void paths_and_values_in_order(void **state)
     differ("{'a':1}", "{'a':1.0}", "");
 }
 
-static void elements_are_told_apart_by_name(void **state)
+static void elements_are_distinguished_by_name(void **state)
 {
     (void)state;
     differ("{'c':[{'name':'x','i':1},{'name':'y','i':1}]}", "{'c':[{'name':'z','i':1},{'name':'x','i':2}]}",
@@ -78,7 +78,7 @@ static void long_values_are_cut(void **state)
         "012345678901234567890123456789...");
 }
 
-KL_TESTS(cmocka_unit_test(paths_and_values_in_order), cmocka_unit_test(elements_are_told_apart_by_name),
+KL_TESTS(cmocka_unit_test(paths_and_values_in_order), cmocka_unit_test(elements_are_distinguished_by_name),
     cmocka_unit_test(server_managed_fields_are_omitted),
     cmocka_unit_test(a_new_object_is_shown_by_its_contents),
     cmocka_unit_test(values_of_a_secret_are_not_shown), cmocka_unit_test(long_values_are_cut))

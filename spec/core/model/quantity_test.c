@@ -36,7 +36,7 @@ static void add_and_drop(const char *a, const char *b, const char *want)
     kl_quantity_free(y);
 }
 
-static void what_is_as_good_as_canonical_stays_as_typed(void **state)
+static void equivalent_forms_stay_as_typed(void **state)
 {
     (void)state;
     assert_text(quantity("1.001k"), "1.001k");
@@ -267,7 +267,7 @@ static void shifting_up_and_down_is_multiplying_and_dividing_by_ten(void **state
     kl_buf_fini(&text);
 }
 
-KL_TESTS(cmocka_unit_test(what_is_as_good_as_canonical_stays_as_typed),
+KL_TESTS(cmocka_unit_test(equivalent_forms_stay_as_typed),
     cmocka_unit_test(a_sum_takes_the_format_of_its_left_side_unless_that_is_zero),
     cmocka_unit_test(sums_that_leave_64_bits_stay_exact),
     cmocka_unit_test(numbers_compare_across_forms_and_scales),

@@ -134,7 +134,7 @@ static void an_invalid_label_selector_is_rejected_with_its_place(void **state)
     }
 }
 
-static void errors_say_what_was_found_and_what_is_expected(void **state)
+static void errors_name_the_found_and_the_expected_token(void **state)
 {
     kl_err err = KL_ERR_INIT;
     kl_selector *s;
@@ -250,7 +250,7 @@ KL_TESTS(cmocka_unit_test(requirements_are_printed_sorted), cmocka_unit_test(all
     cmocka_unit_test(labels_that_are_not_an_object_are_ignored),
     cmocka_unit_test(null_selects_nothing_and_an_empty_object_everything),
     cmocka_unit_test(an_invalid_label_selector_is_rejected_with_its_place),
-    cmocka_unit_test(errors_say_what_was_found_and_what_is_expected),
+    cmocka_unit_test(errors_name_the_found_and_the_expected_token),
     cmocka_unit_test(many_values_are_read_in_one_go_and_count_once),
     cmocka_unit_test(a_text_longer_than_any_url_is_refused), cmocka_unit_test(equalities_become_a_map),
     cmocka_unit_test(field_terms_are_sorted_unescaped_and_all_required),

@@ -37,7 +37,7 @@ static kl_op op_of(kl_verb verb, kl_patch_type type)
     return op;
 }
 
-static void a_patch_changed_what_its_body_names(void **state)
+static void a_patch_changed_the_fields_in_its_body(void **state)
 {
     (void)state;
     kl_op merge = op_of(KL_PATCH, KL_PATCH_MERGE);
@@ -50,7 +50,7 @@ static void a_patch_changed_what_its_body_names(void **state)
         "data.ours: \"1\" -> \"2\"");
 }
 
-static void a_json_patch_changed_what_is_at_its_paths(void **state)
+static void a_json_patch_changed_the_values_at_its_paths(void **state)
 {
     (void)state;
     kl_op op = op_of(KL_PATCH, KL_PATCH_JSON);
@@ -74,7 +74,7 @@ static void a_json_patch_changed_what_is_at_its_paths(void **state)
     kl_buf_fini(&patch);
 }
 
-static void an_apply_also_removed_what_it_named_no_longer(void **state)
+static void an_apply_also_removed_fields_no_longer_named(void **state)
 {
     (void)state;
     changes(op_of(KL_APPLY, KL_PATCH_MERGE), "{'kind':'ConfigMap','data':{'ours':'2'}}", KNOWN,
@@ -104,9 +104,9 @@ static void a_new_object_is_ours_and_a_deletion_leaves_a_mark(void **state)
     changes(op_of(KL_DELETE, KL_PATCH_MERGE), NULL, KNOWN, "");
 }
 
-KL_TESTS(cmocka_unit_test(a_patch_changed_what_its_body_names),
-    cmocka_unit_test(a_json_patch_changed_what_is_at_its_paths),
-    cmocka_unit_test(an_apply_also_removed_what_it_named_no_longer),
+KL_TESTS(cmocka_unit_test(a_patch_changed_the_fields_in_its_body),
+    cmocka_unit_test(a_json_patch_changed_the_values_at_its_paths),
+    cmocka_unit_test(an_apply_also_removed_fields_no_longer_named),
     cmocka_unit_test(an_update_is_known_by_its_version),
     cmocka_unit_test(a_new_object_is_ours_and_a_deletion_leaves_a_mark))
 

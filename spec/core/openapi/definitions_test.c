@@ -31,7 +31,7 @@ static bool wanted(const kl__definitions *d, const char *name)
     return kl__definitions_get(d, name)->wanted;
 }
 
-static void what_is_wanted_brings_what_it_refers_to(void **state)
+static void definitions_include_their_references(void **state)
 {
     (void)state;
     kl__definitions d;
@@ -52,6 +52,6 @@ static void what_is_wanted_brings_what_it_refers_to(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(definitions_are_sorted_and_found_by_name_and_by_their_end),
-    cmocka_unit_test(what_is_wanted_brings_what_it_refers_to))
+    cmocka_unit_test(definitions_include_their_references))
 
 /* not in tsan: it starts no thread */

@@ -70,7 +70,7 @@ static void a_new_dependent_is_checked_but_not_in_fixtures(void **state)
     end();
 }
 
-static void dependents_are_checked_when_their_owner_goes(void **state)
+static void dependents_are_checked_when_their_owner_is_deleted(void **state)
 {
     (void)state;
     begin(true);
@@ -94,7 +94,7 @@ static void dependents_are_checked_when_their_owner_goes(void **state)
     end();
 }
 
-static void an_owner_that_waits_is_checked_when_a_dependent_goes(void **state)
+static void a_waiting_owner_is_checked_when_a_dependent_is_deleted(void **state)
 {
     (void)state;
     begin(true);
@@ -130,8 +130,8 @@ static void an_owner_whose_dependents_are_kept_is_checked_once(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_new_dependent_is_checked_but_not_in_fixtures),
-    cmocka_unit_test(dependents_are_checked_when_their_owner_goes),
-    cmocka_unit_test(an_owner_that_waits_is_checked_when_a_dependent_goes),
+    cmocka_unit_test(dependents_are_checked_when_their_owner_is_deleted),
+    cmocka_unit_test(a_waiting_owner_is_checked_when_a_dependent_is_deleted),
     cmocka_unit_test(an_owner_whose_dependents_are_kept_is_checked_once))
 
 /* not in tsan: it starts no thread */

@@ -97,7 +97,7 @@ static void routine_does_not_hide_a_change(void **state)
     free_all(q);
 }
 
-static void a_retry_is_what_it_waits_for_until_something_happens(void **state)
+static void a_retry_is_the_cause_until_an_event_arrives(void **state)
 {
     (void)state;
     kl_workqueue *q = queue(KL_QUEUE_FAIR);
@@ -114,7 +114,7 @@ static void a_retry_is_what_it_waits_for_until_something_happens(void **state)
     free_all(q);
 }
 
-static void what_was_put_back_keeps_its_cause_and_is_joined(void **state)
+static void a_requeued_key_keeps_its_cause_which_is_joined(void **state)
 {
     (void)state;
     kl_workqueue *q = queue(KL_QUEUE_FAIR);
@@ -202,8 +202,8 @@ static void every_cause_is_freed_once(void **state)
 KL_TESTS(cmocka_unit_test(of_several_adds_the_last_one_counts),
     cmocka_unit_test(causes_that_come_during_a_run_are_for_the_next_run),
     cmocka_unit_test(routine_does_not_hide_a_change),
-    cmocka_unit_test(a_retry_is_what_it_waits_for_until_something_happens),
-    cmocka_unit_test(what_was_put_back_keeps_its_cause_and_is_joined),
+    cmocka_unit_test(a_retry_is_the_cause_until_an_event_arrives),
+    cmocka_unit_test(a_requeued_key_keeps_its_cause_which_is_joined),
     cmocka_unit_test(shutdown_frees_waiting_causes), cmocka_unit_test(every_cause_is_freed_once))
 
 /* not in tsan: it starts no thread */

@@ -103,7 +103,7 @@ static void the_more_urgent_of_a_group_is_called_first(void **state)
     kl_workqueue_free(q);
 }
 
-static void a_key_that_turns_up_elsewhere_lets_the_next_of_its_group_go(void **state)
+static void a_key_that_changes_its_group_releases_the_next_of_the_old_one(void **state)
 {
     (void)state;
     kl_workqueue *q = queue();
@@ -134,7 +134,7 @@ static void a_key_that_turns_up_elsewhere_lets_the_next_of_its_group_go(void **s
     kl_workqueue_free(q);
 }
 
-static void an_add_lets_a_parked_key_be_looked_at_again(void **state)
+static void an_add_reconsiders_a_parked_key(void **state)
 {
     (void)state;
     kl_workqueue *q = queue();
@@ -311,7 +311,7 @@ static void failing(kl_workqueue *q, const char *key, kl_time now)
     kl_workqueue_finish(q, &i, now);
 }
 
-static void pardoned_keys_start_anew(void **state)
+static void pardoned_keys_start_over(void **state)
 {
     (void)state;
     for (int again = 0; again < 2; again++) {
@@ -484,7 +484,7 @@ static void crowd_add(void *arg)
 
 /* Every key that was added runs afterwards, without anybody adding it once more: who is parked or held is
  * brought again. */
-static void a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting(void **state)
+static void many_threads_overlap_in_no_group_and_leave_no_key_waiting(void **state)
 {
     (void)state;
     crowd c = {0};
@@ -1012,13 +1012,13 @@ static void random_operations_follow_the_rules(void **state)
 
 KL_TESTS(cmocka_unit_test(of_a_group_one_runs_and_the_end_calls_the_next),
     cmocka_unit_test(the_more_urgent_of_a_group_is_called_first),
-    cmocka_unit_test(a_key_that_turns_up_elsewhere_lets_the_next_of_its_group_go),
-    cmocka_unit_test(an_add_lets_a_parked_key_be_looked_at_again),
+    cmocka_unit_test(a_key_that_changes_its_group_releases_the_next_of_the_old_one),
+    cmocka_unit_test(an_add_reconsiders_a_parked_key),
     cmocka_unit_test(parked_keys_are_handed_out_before_the_queue_is_drained),
     cmocka_unit_test(a_held_key_comes_again_in_time_or_when_it_is_released_or_added),
     cmocka_unit_test(a_key_that_is_released_before_it_is_held_is_not_held),
     cmocka_unit_test(a_key_that_is_held_in_its_group_keeps_it),
     cmocka_unit_test(a_given_up_key_waits_until_its_object_changes),
-    cmocka_unit_test(pardoned_keys_start_anew), cmocka_unit_test(no_key_waits_without_bound),
-    cmocka_unit_test(a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting),
+    cmocka_unit_test(pardoned_keys_start_over), cmocka_unit_test(no_key_waits_without_bound),
+    cmocka_unit_test(many_threads_overlap_in_no_group_and_leave_no_key_waiting),
     cmocka_unit_test(random_operations_follow_the_rules))

@@ -77,7 +77,7 @@ static void a_raised_key_stands_behind_its_new_peers(void **state)
     kl_workqueue_free(q);
 }
 
-static void what_waited_long_enough_passes_what_is_more_urgent(void **state)
+static void a_key_that_waited_long_enough_passes_more_urgent_ones(void **state)
 {
     (void)state;
     kl_workqueue *q = queue(KL_QUEUE_FAIR);
@@ -250,7 +250,7 @@ static void of_a_delay_and_a_rate_limit_the_sooner_counts(void **state)
     kl_workqueue_free(q);
 }
 
-static void depths_are_told_by_priority_and_stop_at_25(void **state)
+static void depths_are_counted_by_priority_up_to_25(void **state)
 {
     (void)state;
     kl_workqueue *q = queue(KL_QUEUE_FAIR);
@@ -287,7 +287,7 @@ static void depths_are_told_by_priority_and_stop_at_25(void **state)
 KL_TESTS(cmocka_unit_test(the_highest_priority_goes_first),
     cmocka_unit_test(an_entry_keeps_the_highest_priority_it_was_added_with_until_it_is_handed_out),
     cmocka_unit_test(a_raised_key_stands_behind_its_new_peers),
-    cmocka_unit_test(what_waited_long_enough_passes_what_is_more_urgent),
+    cmocka_unit_test(a_key_that_waited_long_enough_passes_more_urgent_ones),
     cmocka_unit_test(under_a_flood_of_urgent_keys_nothing_starves), cmocka_unit_test(namespaces_take_turns),
     cmocka_unit_test(a_namespace_waits_for_one_key_of_each_other_and_not_for_all_of_them),
     cmocka_unit_test(any_number_of_priorities_and_namespaces_is_kept_in_order),
@@ -295,6 +295,6 @@ KL_TESTS(cmocka_unit_test(the_highest_priority_goes_first),
     cmocka_unit_test(controller_runtimes_order_is_by_first_add_and_delayed_keys_last),
     cmocka_unit_test(by_name_it_does_not_matter_when_a_key_came),
     cmocka_unit_test(of_a_delay_and_a_rate_limit_the_sooner_counts),
-    cmocka_unit_test(depths_are_told_by_priority_and_stop_at_25))
+    cmocka_unit_test(depths_are_counted_by_priority_up_to_25))
 
 /* not in tsan: it starts no thread */

@@ -186,7 +186,7 @@ static void jitter_shortens_a_delay_by_at_most_its_share(void **state)
         kl_backoff_delay(&(kl_backoff_policy){KL_SECONDS(9), KL_SECONDS(2), 0}, 4, &r), KL_SECONDS(2));
 }
 
-static void shutting_down_hands_out_what_is_queued_and_takes_nothing_new(void **state)
+static void shutting_down_hands_out_queued_keys_and_takes_no_new_ones(void **state)
 {
     (void)state;
     kl_workqueue *q = exact_queue();
@@ -261,7 +261,7 @@ static void wakes_idle_workers_when_keys_arrive(void **state)
     kl_workqueue_free(q);
 }
 
-static void who_asks_for_more_finds_what_was_just_added_or_is_called_for_it(void **state)
+static void a_worker_finds_a_new_key_or_is_woken_for_it(void **state)
 {
     (void)state;
     int woken = 0;
@@ -300,7 +300,7 @@ static void done_of_an_idle_key_has_no_effect(void **state)
     kl_workqueue_free(q);
 }
 
-static void stats_tell_what_runs_and_for_how_long(void **state)
+static void stats_show_running_keys_and_their_time(void **state)
 {
     (void)state;
     kl_workqueue *q = exact_queue();
@@ -381,12 +381,12 @@ KL_TESTS(cmocka_unit_test(a_key_added_often_is_handed_out_once),
     cmocka_unit_test(a_delay_that_ends_while_the_key_runs_makes_it_run_again),
     cmocka_unit_test(failures_climb_the_ladder_until_forgotten),
     cmocka_unit_test(jitter_shortens_a_delay_by_at_most_its_share),
-    cmocka_unit_test(shutting_down_hands_out_what_is_queued_and_takes_nothing_new),
+    cmocka_unit_test(shutting_down_hands_out_queued_keys_and_takes_no_new_ones),
     cmocka_unit_test(a_key_whose_time_has_come_goes_before_one_that_is_added_later),
     cmocka_unit_test(wakes_idle_workers_when_keys_arrive),
-    cmocka_unit_test(who_asks_for_more_finds_what_was_just_added_or_is_called_for_it),
+    cmocka_unit_test(a_worker_finds_a_new_key_or_is_woken_for_it),
     cmocka_unit_test(done_of_an_idle_key_has_no_effect),
-    cmocka_unit_test(stats_tell_what_runs_and_for_how_long),
+    cmocka_unit_test(stats_show_running_keys_and_their_time),
     cmocka_unit_test(after_a_burst_the_memory_is_small_again_and_keys_of_any_length_are_kept))
 
 /* not in tsan: it starts no thread */

@@ -104,7 +104,7 @@ static void a_rule_allows_its_verbs_groups_resources_and_names(void **state)
         assert_int_equal(may("bob", &cases[i].r, NULL), cases[i].may);
 }
 
-static void what_allows_it_is_named(void **state)
+static void the_allowing_rule_is_named(void **state)
 {
     (void)state;
     assert_true(may("bob", &(kl_rbac_request){.verb = "get", .resource = "pods", .ns = "a"},
@@ -181,7 +181,7 @@ static void assert_covers(const char *held, const char *rules, const char *missi
 
 #define PODS "'apiGroups':[''],'resources':['pods']"
 
-static void rules_cover_what_they_grant_themselves(void **state)
+static void rules_cover_their_own_grants(void **state)
 {
     (void)state;
     assert_covers("[{'verbs':['get','list']," PODS "}]", "[{'verbs':['list']," PODS "}]", "");
@@ -199,7 +199,7 @@ static void rules_cover_what_they_grant_themselves(void **state)
     assert_covers("[]", "[]", "");
 }
 
-static void what_is_not_covered_is_listed_as_rules(void **state)
+static void uncovered_rights_are_listed_as_rules(void **state)
 {
     (void)state;
     assert_covers("[{'verbs':['get']," PODS "}]",
@@ -265,13 +265,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rule_allows_its_verbs_groups_resources_and_names),
-        cmocka_unit_test(what_allows_it_is_named),
+        cmocka_unit_test(the_allowing_rule_is_named),
         cmocka_unit_test(a_service_account_is_of_its_binding_s_namespace_unless_it_says_another),
         cmocka_unit_test(paths_end_with_a_star),
         cmocka_unit_test(masters_are_allowed_everything_and_groups_are_subjects),
         cmocka_unit_test(the_rules_of_a_user_are_those_of_all_bindings),
-        cmocka_unit_test(rules_cover_what_they_grant_themselves),
-        cmocka_unit_test(what_is_not_covered_is_listed_as_rules),
+        cmocka_unit_test(rules_cover_their_own_grants),
+        cmocka_unit_test(uncovered_rights_are_listed_as_rules),
         cmocka_unit_test(a_refusal_names_user_verb_resource_and_place),
         cmocka_unit_test(the_default_roles_are_json_with_their_bindings),
     };

@@ -56,7 +56,7 @@ static void waiters_are_called_once_and_later_ones_do_not_wait(void **state)
     kl_mutex_fini(&w.mu);
 }
 
-static void after_its_stop_nobody_waits_and_the_key_is_made_all_the_same(void **state)
+static void after_a_stop_no_caller_waits_and_the_key_is_still_made(void **state)
 {
     (void)state;
     waiting w = {.issuer = kl__issuer_new()};
@@ -68,4 +68,4 @@ static void after_its_stop_nobody_waits_and_the_key_is_made_all_the_same(void **
 }
 
 KL_TESTS(cmocka_unit_test(waiters_are_called_once_and_later_ones_do_not_wait),
-    cmocka_unit_test(after_its_stop_nobody_waits_and_the_key_is_made_all_the_same))
+    cmocka_unit_test(after_a_stop_no_caller_waits_and_the_key_is_still_made))

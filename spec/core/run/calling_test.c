@@ -172,7 +172,7 @@ static void keys_behind_a_busy_worker_find_another(void **state)
 
 /* The one who waits for its time is called to a key that comes before: somebody else must wait in its
  * place. */
-static void a_moment_does_not_depend_on_who_waited_for_it(void **state)
+static void a_moment_does_not_depend_on_its_waiter(void **state)
 {
     (void)state;
     crew c;
@@ -231,5 +231,5 @@ static void a_worker_without_a_thread_is_never_called(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(keys_behind_a_busy_worker_find_another), cmocka_unit_test(no_key_is_left_behind),
-    cmocka_unit_test(a_moment_does_not_depend_on_who_waited_for_it),
+    cmocka_unit_test(a_moment_does_not_depend_on_its_waiter),
     cmocka_unit_test(a_worker_without_a_thread_is_never_called))

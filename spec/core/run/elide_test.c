@@ -155,7 +155,7 @@ static void a_cache_behind_our_own_write_proves_nothing(void **state)
     kl_elide_free(e);
 }
 
-static void a_cache_behind_what_was_read_from_the_server_proves_nothing(void **state)
+static void a_cache_behind_a_read_from_the_server_proves_nothing(void **state)
 {
     (void)state;
     kl_elide *e = kl_elide_new(0);
@@ -390,7 +390,7 @@ static void we_read(world *w)
     kl_value_unref(answer);
 }
 
-static void what_is_left_out_could_have_been_made_at_the_moment_of_the_cache(void **state)
+static void skipped_writes_match_a_past_state_of_the_cache(void **state)
 {
     (void)state;
     size_t left_out = 0, sent = 0;
@@ -425,11 +425,11 @@ int main(void)
         cmocka_unit_test(a_patch_that_changes_nothing_is_proved_by_the_cache),
         cmocka_unit_test(an_update_is_proved_when_it_is_the_object),
         cmocka_unit_test(a_cache_behind_our_own_write_proves_nothing),
-        cmocka_unit_test(a_cache_behind_what_was_read_from_the_server_proves_nothing),
+        cmocka_unit_test(a_cache_behind_a_read_from_the_server_proves_nothing),
         cmocka_unit_test(an_apply_is_proved_by_the_version_that_the_same_apply_was_answered_with),
         cmocka_unit_test(the_subresources_of_others_make_it_doubtful),
         cmocka_unit_test(forgotten_writes_prove_nothing),
-        cmocka_unit_test(what_is_left_out_could_have_been_made_at_the_moment_of_the_cache),
+        cmocka_unit_test(skipped_writes_match_a_past_state_of_the_cache),
     };
     return cmocka_run_group_tests_name("elide", tests, NULL, NULL);
 }

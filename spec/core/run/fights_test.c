@@ -97,7 +97,7 @@ static void a_counter_is_a_loop(void **state)
     ring_fini(&r);
 }
 
-static void where_time_stands_a_loop_is_told_late_and_again_and_nothing_waits(void **state)
+static void in_virtual_time_a_loop_is_reported_late_and_again_without_delays(void **state)
 {
     (void)state;
     ring r = {.f = kl_fights_new("us", true), .now = KL_SECONDS(1000), .rv = 100};
@@ -119,7 +119,7 @@ static void where_time_stands_a_loop_is_told_late_and_again_and_nothing_waits(vo
     ring_fini(&r);
 }
 
-static void what_converges_or_is_slow_or_comes_from_outside_is_no_loop(void **state)
+static void converging_slow_or_external_changes_are_no_loop(void **state)
 {
     (void)state;
     for (int kind = 0; kind < 3; kind++) {
@@ -276,8 +276,8 @@ static void keys_that_wrote_long_ago_make_room(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_counter_is_a_loop),
-    cmocka_unit_test(where_time_stands_a_loop_is_told_late_and_again_and_nothing_waits),
-    cmocka_unit_test(what_converges_or_is_slow_or_comes_from_outside_is_no_loop),
+    cmocka_unit_test(in_virtual_time_a_loop_is_reported_late_and_again_without_delays),
+    cmocka_unit_test(converging_slow_or_external_changes_are_no_loop),
     cmocka_unit_test(a_field_that_goes_back_and_forth_is_a_fight),
     cmocka_unit_test(
         the_last_other_writer_is_named_when_nobody_owns_the_field_and_nobody_when_that_is_not_known),

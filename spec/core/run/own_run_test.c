@@ -65,7 +65,7 @@ static void write_and_change(world *w)
     rig_round(&w->r);
 }
 
-static void a_run_begins_when_the_cache_shows_what_the_one_before_wrote(void **state)
+static void a_run_starts_when_the_cache_shows_the_previous_writes(void **state)
 {
     (void)state;
     world w;
@@ -103,7 +103,7 @@ static void it_waits_as_long_as_the_spec_says_and_no_longer(void **state)
     teardown(&w);
 }
 
-static void where_it_is_off_a_run_may_see_what_was_before(void **state)
+static void without_own_writes_a_run_may_see_older_state(void **state)
 {
     (void)state;
     world w;
@@ -132,7 +132,7 @@ static void a_write_that_failed_is_not_waited_for(void **state)
     teardown(&w);
 }
 
-static void the_next_of_a_group_sees_what_the_last_one_wrote(void **state)
+static void the_next_of_a_group_sees_the_writes_of_the_last(void **state)
 {
     (void)state;
     world w;
@@ -158,10 +158,10 @@ static void the_next_of_a_group_sees_what_the_last_one_wrote(void **state)
     teardown(&w);
 }
 
-KL_TESTS(cmocka_unit_test(a_run_begins_when_the_cache_shows_what_the_one_before_wrote),
+KL_TESTS(cmocka_unit_test(a_run_starts_when_the_cache_shows_the_previous_writes),
     cmocka_unit_test(it_waits_as_long_as_the_spec_says_and_no_longer),
-    cmocka_unit_test(where_it_is_off_a_run_may_see_what_was_before),
+    cmocka_unit_test(without_own_writes_a_run_may_see_older_state),
     cmocka_unit_test(a_write_that_failed_is_not_waited_for),
-    cmocka_unit_test(the_next_of_a_group_sees_what_the_last_one_wrote))
+    cmocka_unit_test(the_next_of_a_group_sees_the_writes_of_the_last))
 
 /* not in tsan: it starts no thread */

@@ -335,7 +335,7 @@ static void a_deletion_is_shown_when_that_incarnation_is_gone(void **state)
     teardown(&w);
 }
 
-static void what_was_made_and_deleted_is_not_gone_before_it_has_come(void **state)
+static void a_created_and_deleted_object_must_appear_before_it_is_gone(void **state)
 {
     (void)state;
     world w;
@@ -413,7 +413,7 @@ static void a_binding_is_shown_by_the_node_and_an_eviction_by_the_deletion(void 
     }
 }
 
-static void a_bound_object_that_goes_or_comes_back_anew_is_not_awaited(void **state)
+static void a_bound_object_that_is_deleted_or_recreated_is_not_awaited(void **state)
 {
     (void)state;
     for (int anew = 0; anew < 2; anew++) {
@@ -589,10 +589,10 @@ KL_TESTS(cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
     cmocka_unit_test(whatever_is_newer_in_the_same_cache_shows_the_write),
     cmocka_unit_test(writes_outside_the_cache_are_not_awaited),
     cmocka_unit_test(a_deletion_is_shown_when_that_incarnation_is_gone),
-    cmocka_unit_test(what_was_made_and_deleted_is_not_gone_before_it_has_come),
+    cmocka_unit_test(a_created_and_deleted_object_must_appear_before_it_is_gone),
     cmocka_unit_test(a_deletion_that_waits_for_others_is_shown_by_its_timestamp),
     cmocka_unit_test(a_binding_is_shown_by_the_node_and_an_eviction_by_the_deletion),
-    cmocka_unit_test(a_bound_object_that_goes_or_comes_back_anew_is_not_awaited),
+    cmocka_unit_test(a_bound_object_that_is_deleted_or_recreated_is_not_awaited),
     cmocka_unit_test(versions_that_are_no_numbers_are_compared_as_they_are),
     cmocka_unit_test(each_namespace_counts_for_itself_where_there_is_a_watch_for_each),
     cmocka_unit_test(a_wait_ends_in_time_and_is_logged_and_counted),

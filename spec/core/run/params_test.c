@@ -185,7 +185,7 @@ static void secrets_are_needed_and_not_shown(void **state)
     one_fini(&o);
 }
 
-static void a_running_generation_is_given_what_it_has_and_no_secrets(void **state)
+static void a_running_generation_takes_declared_params_and_no_secrets(void **state)
 {
     (void)state;
     one o;
@@ -274,7 +274,7 @@ KL_TESTS(cmocka_unit_test(strings_are_parsed_by_type),
     cmocka_unit_test(a_huge_value_is_cut_in_the_message),
     cmocka_unit_test(yaml_that_does_not_parse_names_the_param),
     cmocka_unit_test(secrets_are_needed_and_not_shown),
-    cmocka_unit_test(a_running_generation_is_given_what_it_has_and_no_secrets),
+    cmocka_unit_test(a_running_generation_takes_declared_params_and_no_secrets),
     cmocka_unit_test(names_are_known_by_controller_too),
     cmocka_unit_test(plain_params_of_a_program_are_its_own))
 

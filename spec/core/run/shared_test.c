@@ -42,7 +42,7 @@ static void a_name_has_the_value_that_was_set_last(void **state)
     kl_shared_free(s);
 }
 
-static void beyond_its_bound_it_refuses_and_keeps_what_it_has(void **state)
+static void beyond_its_bound_writes_fail_and_values_stay(void **state)
 {
     kl_shared *s = kl_shared_new("store", 4000);
     char long_text[3001];
@@ -87,7 +87,7 @@ static void assert_adds(kl_shared *s, const kl_value *by, const char *json)
     kl_value_unref(sum);
 }
 
-static void numbers_are_added_to_what_is_there_or_to_0(void **state)
+static void numbers_are_added_to_the_value_or_to_0(void **state)
 {
     kl_shared *s = kl_shared_new("store", 10000);
     const kl_value *sum = NULL;
@@ -129,7 +129,7 @@ static void assert_swaps(kl_shared *s, const char *was, const char *v, bool expe
     kl_value_unref(is);
 }
 
-static void a_value_is_swapped_if_it_is_what_one_thinks(void **state)
+static void a_value_is_swapped_if_it_is_the_expected_one(void **state)
 {
     kl_shared *s = kl_shared_new("store", 10000);
 
@@ -206,8 +206,8 @@ static void no_addition_is_lost_among_threads(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_name_has_the_value_that_was_set_last),
-    cmocka_unit_test(beyond_its_bound_it_refuses_and_keeps_what_it_has),
-    cmocka_unit_test(numbers_are_added_to_what_is_there_or_to_0),
-    cmocka_unit_test(a_value_is_swapped_if_it_is_what_one_thinks),
+    cmocka_unit_test(beyond_its_bound_writes_fail_and_values_stay),
+    cmocka_unit_test(numbers_are_added_to_the_value_or_to_0),
+    cmocka_unit_test(a_value_is_swapped_if_it_is_the_expected_one),
     cmocka_unit_test(names_are_listed_by_their_beginning), cmocka_unit_test(scripts_have_their_own),
     cmocka_unit_test(no_addition_is_lost_among_threads))

@@ -85,7 +85,7 @@ static void fails(act a, kl_status st, const char *reason, const char *part)
     kl_err_fini(&err);
 }
 
-static void a_created_object_has_what_the_server_gives(void **state)
+static void a_created_object_has_the_fields_that_the_server_sets(void **state)
 {
     (void)state;
     becomes((act){.verb = KL_CREATE, .resource = &maps, .body = "{'metadata':{'name':'a'},'data':{'x':'1'}}"},
@@ -118,7 +118,7 @@ static void a_generated_name_begins_as_wished(void **state)
     kl_simulated_fini(&s);
 }
 
-static void an_update_keeps_what_is_not_its_own(void **state)
+static void an_update_keeps_fields_that_it_cannot_set(void **state)
 {
     (void)state;
     becomes((act){.verb = KL_UPDATE,
@@ -151,7 +151,7 @@ static void an_update_keeps_what_is_not_its_own(void **state)
         "deployments.apps \"a\" not found");
 }
 
-static void patches_change_what_they_say(void **state)
+static void patches_change_their_fields(void **state)
 {
     (void)state;
 #define WITH(rv, generation, rest)                                                                           \
@@ -355,10 +355,10 @@ static void applying_the_same_again_changes_nothing(void **state)
     kl_simulated_fini(&two);
 }
 
-KL_TESTS(cmocka_unit_test(a_created_object_has_what_the_server_gives),
+KL_TESTS(cmocka_unit_test(a_created_object_has_the_fields_that_the_server_sets),
     cmocka_unit_test(a_generated_name_begins_as_wished),
-    cmocka_unit_test(an_update_keeps_what_is_not_its_own), cmocka_unit_test(patches_change_what_they_say),
-    cmocka_unit_test(a_strategic_patch_knows_elements_by_name),
+    cmocka_unit_test(an_update_keeps_fields_that_it_cannot_set),
+    cmocka_unit_test(patches_change_their_fields), cmocka_unit_test(a_strategic_patch_knows_elements_by_name),
     cmocka_unit_test(a_scale_is_a_view_of_the_object), cmocka_unit_test(a_deletion_waits_for_finalizers),
     cmocka_unit_test(an_evicted_pod_ends_on_its_node_first), cmocka_unit_test(applied_fields_are_merged),
     cmocka_unit_test(fields_no_longer_applied_are_removed), cmocka_unit_test(fields_of_others_need_force),

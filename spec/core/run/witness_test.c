@@ -62,7 +62,7 @@ static void listen_to(rig *r, listener *l)
         kl_buf_clear(&(l)->heard);                                                                           \
     } while (0)
 
-static void a_run_is_told_from_its_beginning_to_its_end(void **state)
+static void a_run_is_reported_from_start_to_end(void **state)
 {
     (void)state;
     rig r;
@@ -138,7 +138,7 @@ static void a_key_without_an_object_is_gone(void **state)
     rig_fini(&r);
 }
 
-KL_TESTS(cmocka_unit_test(a_run_is_told_from_its_beginning_to_its_end),
+KL_TESTS(cmocka_unit_test(a_run_is_reported_from_start_to_end),
     cmocka_unit_test(a_run_that_is_ended_is_put_back), cmocka_unit_test(a_deposed_run_is_put_back_too),
     cmocka_unit_test(a_key_without_an_object_is_gone))
 

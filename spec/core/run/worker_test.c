@@ -162,7 +162,7 @@ static void a_kind_is_resolved_and_known_afterwards(void **state)
 }
 
 /* What becomes of the key after each kind of result. */
-static void the_queue_hears_what_the_result_means(void **state)
+static void the_queue_follows_the_result(void **state)
 {
     (void)state;
     static const struct {
@@ -526,7 +526,7 @@ static void a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key(v
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static void draining_finishes_what_runs_and_takes_nothing_new(void **state)
+static void draining_finishes_runs_and_takes_no_new_keys(void **state)
 {
     (void)state;
     rig r;
@@ -544,7 +544,7 @@ static void draining_finishes_what_runs_and_takes_nothing_new(void **state)
     rig_fini(&r);
 }
 
-static void aborting_abandons_what_runs_and_puts_its_keys_back(void **state)
+static void aborting_abandons_runs_and_requeues_their_keys(void **state)
 {
     (void)state;
     rig r;
@@ -772,7 +772,7 @@ static void runs_of_one_text_do_not_overlap_and_take_no_room_while_they_wait(voi
     }
 }
 
-static void a_waiting_run_lets_the_next_of_its_group_go_when_it_ends_badly(void **state)
+static void a_failed_waiting_run_releases_the_next_of_its_group(void **state)
 {
     (void)state;
     rig r;
@@ -900,8 +900,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(an_answer_that_comes_at_once_is_taken_in_the_next_round),
     cmocka_unit_test(a_run_whose_calls_are_answered_at_once_holds_up_neither_others_nor_its_timeout),
     cmocka_unit_test(a_sleeper_wakes_at_its_time_and_not_before),
-    cmocka_unit_test(a_kind_is_resolved_and_known_afterwards),
-    cmocka_unit_test(the_queue_hears_what_the_result_means),
+    cmocka_unit_test(a_kind_is_resolved_and_known_afterwards), cmocka_unit_test(the_queue_follows_the_result),
     cmocka_unit_test(a_key_that_wants_to_come_back_at_once_waits_all_the_same),
     cmocka_unit_test(failures_back_off_and_success_forgets_them),
     cmocka_unit_test(an_expected_wait_leaves_the_backoff_as_it_is),
@@ -919,8 +918,8 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_key_that_a_generation_enqueued_runs_on_it_even_in_the_middle_of_a_round),
     cmocka_unit_test(three_generations_can_be_under_way),
     cmocka_unit_test(a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key),
-    cmocka_unit_test(draining_finishes_what_runs_and_takes_nothing_new),
-    cmocka_unit_test(aborting_abandons_what_runs_and_puts_its_keys_back),
+    cmocka_unit_test(draining_finishes_runs_and_takes_no_new_keys),
+    cmocka_unit_test(aborting_abandons_runs_and_requeues_their_keys),
     cmocka_unit_test(writes_after_the_deadline_are_rejected_and_reads_pass),
     cmocka_unit_test(requests_to_other_servers_are_checked_as_well),
     cmocka_unit_test(a_request_to_another_server_is_cancelled_with_its_run),
@@ -929,7 +928,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_run_of_one_term_writes_nothing_in_the_next),
     cmocka_unit_test(a_program_may_block_its_worker),
     cmocka_unit_test(runs_of_one_text_do_not_overlap_and_take_no_room_while_they_wait),
-    cmocka_unit_test(a_waiting_run_lets_the_next_of_its_group_go_when_it_ends_badly),
+    cmocka_unit_test(a_failed_waiting_run_releases_the_next_of_its_group),
     cmocka_unit_test(a_serial_function_that_fails_fails_the_run),
     cmocka_unit_test(a_worker_that_is_aborted_leaves_no_group_busy),
     cmocka_unit_test(conflicts_do_not_count_towards_giving_up),

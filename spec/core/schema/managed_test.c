@@ -101,7 +101,7 @@ static void fields_survive_being_written(void **state)
     kl__fieldset_free(s);
 }
 
-static void an_apply_owns_what_it_names(void **state)
+static void an_apply_owns_its_fields(void **state)
 {
     (void)state;
     const kl_value *o = apply(NULL, "m",
@@ -143,7 +143,7 @@ static void a_changed_field_of_another_is_a_conflict(void **state)
     kl_value_unref(o);
 }
 
-static void an_update_takes_what_it_changes(void **state)
+static void an_update_owns_the_fields_it_changes(void **state)
 {
     (void)state;
     const kl_value *o = apply(NULL, "m", "{'spec':{'a':'1','b':'2'}}");
@@ -251,10 +251,10 @@ static void long_lists_are_checked_and_merged_in_one_pass(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fields_survive_being_written),
-        cmocka_unit_test(an_apply_owns_what_it_names),
+        cmocka_unit_test(an_apply_owns_its_fields),
         cmocka_unit_test(fields_no_longer_named_are_removed_unless_shared),
         cmocka_unit_test(a_changed_field_of_another_is_a_conflict),
-        cmocka_unit_test(an_update_takes_what_it_changes),
+        cmocka_unit_test(an_update_owns_the_fields_it_changes),
         cmocka_unit_test(an_update_takes_a_field_that_it_removes_from_its_owner),
         cmocka_unit_test(an_update_by_the_same_values_owns_nothing_new),
         cmocka_unit_test(managed_fields_can_be_cleared),

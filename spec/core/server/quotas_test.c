@@ -194,7 +194,7 @@ static void sums_are_counted_again_when_their_quota_changes(void **state)
     kl_server_stop(s);
 }
 
-static void a_status_that_somebody_else_wrote_is_written_again(void **state)
+static void a_status_written_by_another_client_is_overwritten(void **state)
 {
     (void)state;
     kl_server *s = start();
@@ -249,5 +249,5 @@ static void custom_resources_count(void **state)
 
 KL_TESTS(cmocka_unit_test(sums_follow_the_changes_of_objects),
     cmocka_unit_test(sums_are_counted_again_when_their_quota_changes),
-    cmocka_unit_test(a_status_that_somebody_else_wrote_is_written_again),
+    cmocka_unit_test(a_status_written_by_another_client_is_overwritten),
     cmocka_unit_test(custom_resources_count))

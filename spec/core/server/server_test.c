@@ -230,7 +230,7 @@ static void a_reader_that_does_not_read_is_cut(void **state)
     stop(s);
 }
 
-static void a_stop_ends_what_still_watches(void **state)
+static void a_stop_ends_open_watches(void **state)
 {
     (void)state;
     kl_server *s = start(0);
@@ -450,7 +450,7 @@ KL_TESTS(cmocka_unit_test(a_new_server_has_its_namespaces_and_the_time_of_its_cl
     cmocka_unit_test(a_watch_of_a_forgotten_version_gets_410_inside_200),
     cmocka_unit_test(a_page_whose_snapshot_is_forgotten_is_410),
     cmocka_unit_test(a_reader_that_hangs_up_costs_nothing_more),
-    cmocka_unit_test(a_reader_that_does_not_read_is_cut), cmocka_unit_test(a_stop_ends_what_still_watches),
+    cmocka_unit_test(a_reader_that_does_not_read_is_cut), cmocka_unit_test(a_stop_ends_open_watches),
     cmocka_unit_test(bad_requests_name_field_and_reason), cmocka_unit_test(yaml_is_read_where_json_is),
     cmocka_unit_test(a_directory_is_loaded_with_definitions_first),
     cmocka_unit_test(a_server_that_loads_is_not_ready), cmocka_unit_test(an_unloadable_file_is_named),

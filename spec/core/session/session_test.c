@@ -414,7 +414,7 @@ static void a_401_reads_the_token_file_again_once(void **state)
     unlink(path);
 }
 
-static void what_is_written_arrives_in_order_then_the_end(void **state)
+static void written_bytes_arrive_in_order_then_the_end(void **state)
 {
     (void)state;
     script s = {.frames = ""};
@@ -676,7 +676,7 @@ KL_TESTS(cmocka_unit_test(a_command_that_ends_well),
     cmocka_unit_test(an_unreachable_server_fails),
     cmocka_unit_test(an_answer_that_asks_for_another_attempt_gets_it),
     cmocka_unit_test(a_401_reads_the_token_file_again_once),
-    cmocka_unit_test(what_is_written_arrives_in_order_then_the_end),
+    cmocka_unit_test(written_bytes_arrive_in_order_then_the_end),
     cmocka_unit_test(v4_cannot_end_input_and_says_so), cmocka_unit_test(a_port_says_its_number_first),
     cmocka_unit_test(freeing_ends_it_at_any_moment),
     cmocka_unit_test(freeing_withdraws_the_request_for_credentials),

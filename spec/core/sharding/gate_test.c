@@ -92,7 +92,7 @@ static void claims_that_come_back_in_time_need_no_draining(void **state)
     kl_gate_free(g);
 }
 
-static void only_keys_of_what_is_covered_come_in(void **state)
+static void only_keys_of_covered_namespaces_run(void **state)
 {
     (void)state;
     int told = 0;
@@ -163,7 +163,7 @@ static void a_namespace_is_wanted_as_its_keys_are(void **state)
     kl_value_unref(controllers);
 }
 
-KL_TESTS(cmocka_unit_test(only_keys_of_what_is_covered_come_in),
+KL_TESTS(cmocka_unit_test(only_keys_of_covered_namespaces_run),
     cmocka_unit_test(a_namespace_is_wanted_as_its_keys_are),
     cmocka_unit_test(nothing_comes_in_before_there_are_claims),
     cmocka_unit_test(the_loss_of_keys_is_reported_once_after_their_last_run),

@@ -45,7 +45,7 @@ static void order_and_repetition_of_names_do_not_matter(void **state)
     kl_ring_unref(b);
 }
 
-static void nobody_owns_a_key_of_an_empty_ring_and_one_owns_all(void **state)
+static void an_empty_ring_has_no_owner_and_one_member_owns_all(void **state)
 {
     (void)state;
     kl_ring *none = kl_ring_new(NULL, 0), *one = kl_ring_new((const char *[]){"a"}, 1);
@@ -84,7 +84,7 @@ static void members_have_about_equal_shares_and_their_sum_is_all(void **state)
     }
 }
 
-static void only_keys_of_the_one_who_comes_or_goes_change_hands(void **state)
+static void only_keys_of_a_joining_or_leaving_member_move(void **state)
 {
     (void)state;
     kl_ring *three = kl_ring_new((const char *[]){"a", "b", "c"}, 3),
@@ -104,8 +104,8 @@ static void only_keys_of_the_one_who_comes_or_goes_change_hands(void **state)
 
 KL_TESTS(cmocka_unit_test(points_are_the_same_in_every_process_and_release),
     cmocka_unit_test(order_and_repetition_of_names_do_not_matter),
-    cmocka_unit_test(nobody_owns_a_key_of_an_empty_ring_and_one_owns_all),
+    cmocka_unit_test(an_empty_ring_has_no_owner_and_one_member_owns_all),
     cmocka_unit_test(members_have_about_equal_shares_and_their_sum_is_all),
-    cmocka_unit_test(only_keys_of_the_one_who_comes_or_goes_change_hands))
+    cmocka_unit_test(only_keys_of_a_joining_or_leaving_member_move))
 
 /* not in tsan: it starts no thread */

@@ -581,7 +581,7 @@ static void a_crash_moves_its_keys_within_a_lease(void **state)
     teardown(&w);
 }
 
-static void nobody_is_settled_while_a_member_has_not_published_the_target(void **state)
+static void no_replica_is_settled_while_a_member_has_not_published_the_target(void **state)
 {
     (void)state;
     world w;
@@ -704,7 +704,7 @@ static kl_shard_action feed(kl_shard *s, kl_time at, kl_shard_input in)
     return kl_shard_step(s, &in, (kl_shard_now){at, at});
 }
 
-static void the_deadline_counts_from_before_the_request_and_a_late_answer_is_none(void **state)
+static void the_deadline_counts_from_before_the_request_and_a_late_answer_is_ignored(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
@@ -751,11 +751,11 @@ static void the_deadline_counts_from_before_the_request_and_a_late_answer_is_non
     kl_shard_free(s);
 }
 
-KL_TESTS(cmocka_unit_test(the_deadline_counts_from_before_the_request_and_a_late_answer_is_none),
+KL_TESTS(cmocka_unit_test(the_deadline_counts_from_before_the_request_and_a_late_answer_is_ignored),
     cmocka_unit_test(a_publication_that_cannot_be_read_may_mean_any_key),
     cmocka_unit_test(keys_of_one_namespace_stay_together_where_that_is_asked_for),
     cmocka_unit_test(a_crash_moves_its_keys_within_a_lease),
-    cmocka_unit_test(nobody_is_settled_while_a_member_has_not_published_the_target),
+    cmocka_unit_test(no_replica_is_settled_while_a_member_has_not_published_the_target),
     cmocka_unit_test(a_release_moves_its_keys_at_once),
     cmocka_unit_test(of_more_members_than_wanted_the_oldest_take_keys_and_another_steps_in),
     cmocka_unit_test(whatever_happens_no_key_has_two_owners_and_in_the_end_each_has_one))

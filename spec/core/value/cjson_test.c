@@ -27,7 +27,7 @@ static void goes_and_comes(const char *text)
     kl_value_unref(back);
 }
 
-static void what_json_has_goes_into_a_tree_and_comes_back_the_same(void **state)
+static void json_values_round_trip_through_a_tree(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -147,7 +147,7 @@ static void an_absent_value_is_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_json_has_goes_into_a_tree_and_comes_back_the_same),
+        cmocka_unit_test(json_values_round_trip_through_a_tree),
         cmocka_unit_test(numbers_print_as_they_are),
         cmocka_unit_test(a_tree_that_is_not_json_is_rejected_with_its_place),
         cmocka_unit_test(a_tree_is_as_deep_as_cjson_reads_and_not_deeper),

@@ -182,7 +182,7 @@ static const char *const listed[][2] = {{"v1", "Pod"}, {"apps/v1", "StatefulSet"
     {"v1", "ConfigMap"}, {"coordination.k8s.io/v1", "Lease"}, {"rbac.authorization.k8s.io/v1", "ClusterRole"},
     {"meta.k8s.io/v1", "PartialObjectMetadata"}};
 
-static void lists_cut_anywhere_give_what_json_gives(void **state)
+static void lists_cut_anywhere_give_the_same_as_json(void **state)
 {
     (void)state;
     static const size_t steps[] = {1, 2, 3, 7, 19, 64, 1000, 4096, 1 << 20};
@@ -195,7 +195,7 @@ static void lists_cut_anywhere_give_what_json_gives(void **state)
     }
 }
 
-static void watches_cut_anywhere_give_what_json_gives(void **state)
+static void watches_cut_anywhere_give_the_same_as_json(void **state)
 {
     (void)state;
     static const size_t steps[] = {1, 5, 333, 1 << 20};
@@ -472,8 +472,8 @@ static void malformed_streams_say_where(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_cut_anywhere_give_what_json_gives),
-        cmocka_unit_test(watches_cut_anywhere_give_what_json_gives),
+        cmocka_unit_test(lists_cut_anywhere_give_the_same_as_json),
+        cmocka_unit_test(watches_cut_anywhere_give_the_same_as_json),
         cmocka_unit_test(projections_cut_as_they_cut_json),
         cmocka_unit_test(projections_spare_errors),
         cmocka_unit_test(a_status_is_not_a_list),

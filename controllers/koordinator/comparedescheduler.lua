@@ -62,6 +62,7 @@ end
 return whole.controller {
   name = "compare-descheduler",
   reads = { descheduling.NODE, descheduling.POD, descheduling.JOB, METRIC },
+  indexes = descheduling.INDEXES,
   every = "10s",
   params = kube.merge(pools.PARAMS, {
     patienceSeconds = 600, -- a pod that stays there and would go here is told after so long

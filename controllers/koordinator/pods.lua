@@ -129,12 +129,12 @@ function M.recall(place)
 end
 
 -- The facts of a list of which some pods or versions are not known.
-local function read_changed(list, uids, versions, known)
+local function read_changed(list, uids, versions, known, read_one)
   local out, old_at = {}, {}
   for i = 1, #known.facts do old_at[known.uids[i] or i] = i end
   for i = 1, #list do
     local at = uids[i] and versions[i] and old_at[uids[i]]
-    out[i] = at and known.versions[at] == versions[i] and known.facts[at] or read(list[i])
+    out[i] = at and known.versions[at] == versions[i] and known.facts[at] or read_one(list[i])
   end
   return out
 end
@@ -152,10 +152,12 @@ end
 -- The facts of each pod of a list, in its order: { key, active, class, qos, request }. Callers must not
 -- change them. Each version of a pod is read once. An inactive pod has only its key and active, and a batch
 -- or free pod has no qos and no request. place: the name of the place of the pods; nil: nothing is cached.
--- The facts of a place are the same table until one of its pods changes.
+-- The facts of a place are the same table until one of its pods changes. read_one: a function that reads
+-- other facts of a pod; a place belongs to one such function.
 ---@param list table
 ---@param place string?
-function M.facts(list, place)
+---@param read_one (fun(pod: table): table)?
+function M.facts(list, place, read_one)
   local known = place and M.recall(place) or nothing()
   -- Lists of a cache are compared object by object, without reading any.
   local cached = type(list) == "userdata" and list
@@ -163,7 +165,7 @@ function M.facts(list, place)
   local uids, versions = kube.columns(list, "metadata.uid", "metadata.resourceVersion")
   known.list = cached
   if not is_known(#list, uids, versions, known) then
-    known.facts = read_changed(list, uids, versions, known)
+    known.facts = read_changed(list, uids, versions, known, read_one or read)
     known.uids, known.versions = uids, versions
   end
   return known.facts

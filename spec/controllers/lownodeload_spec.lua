@@ -6,6 +6,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 local anomaly = require "lownodeload.anomaly"
 local balance = require "lownodeload.balance"
 local firstfit = require "lib.firstfit"
+local kube = require "kubelua"
 local measure = require "lownodeload.load"
 local pods = require "pods"
 local pools = require "lownodeload.pools"
@@ -118,6 +119,54 @@ describe("a pod fits a node", function()
     local big = pod("big", { containers = { { resources = { requests = { cpu = "6" } } } } })
     assert.is_true(fits(big, node "n"))
     assert.is_false(fits(big, node "n", { big }))
+  end)
+end)
+
+describe("what is remembered of a node", function()
+  local function remembered(list)
+    local out = {}
+    for i, p in ipairs(list) do
+      out[i] = kube.merge(p, { metadata = { uid = "of " .. p.metadata.name, resourceVersion = p.version } })
+    end
+    return out
+  end
+
+  local function seen(load)
+    local keys = { pods = {}, prod_pods = {} }
+    for which, list in pairs(keys) do
+      for i, p in ipairs(load[which]) do list[i] = pods.key(p) end
+    end
+    return { load.usage, load.prod_usage, load.metrics, keys }
+  end
+
+  it("does not show in its load, over random changes of its pods and reports", function()
+    local on, versions, n = {}, 0, node "remembered"
+    local names = { cpu = true, memory = true }
+    seeds.each(300, function()
+      local at, p = math.random(6), pod("p" .. math.random(9))
+      versions = versions + 1
+      p.version = tostring(versions)
+      p.status.phase = math.random(4) == 1 and "Succeeded" or "Running"
+      p.metadata.labels["koordinator.sh/priority-class"] = math.random(2) == 1 and "koord-prod" or "koord-mid"
+      on[math.min(at, #on + 1)] = math.random(3) > 1 and p or on[at]
+      local reports = {}
+      for i = 1, math.random(0, 6) do
+        reports[i] = { namespace = "ns", name = "p" .. math.random(9),
+          podUsage = { resources = { cpu = math.random(900) .. "m", memory = math.random(900) .. "Mi" } } }
+      end
+      local metrics = { remembered = { status = { podsMetric = reports,
+        nodeMetric = { systemUsage = { resources = { cpu = "1" } } } } } }
+      local known = measure.loads({ n }, { remembered = remembered(on) }, metrics, names, nil, 0)[1]
+      local fresh = measure.loads({ n }, { remembered = on }, metrics, names, nil, 0)[1]
+      assert.same(seen(fresh), seen(known))
+    end)
+  end)
+
+  it("counts amounts whose thousandths do not fit 64 bits", function()
+    local reports = { { namespace = "ns", name = "p", podUsage = { resources = { memory = "10P" } } } }
+    local metric = { status = { nodeMetric = {}, podsMetric = reports } }
+    local load = measure.loads({ node "n" }, {}, { n = metric }, { memory = true }, nil, 0)[1]
+    assert.equal(10000000000000000, load.usage.memory)
   end)
 end)
 

@@ -18,15 +18,14 @@ local NODE, POD = "v1/Node", "v1/Pod"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 M.NODE, M.POD, M.JOB = NODE, POD, JOB
 
+--- The index that by_node needs.
+M.INDEXES = { [POD] = { node = "spec.nodeName" } }
+
 --- { [node name] = its pods }
 function M.by_node(ctx)
   local out = {}
-  for pod in ctx:each(POD) do
-    local node = pod("spec.nodeName")
-    if node then
-      out[node] = out[node] or {}
-      table.insert(out[node], pod)
-    end
+  for _, name in ipairs((kube.columns(ctx:list(NODE), "metadata.name"))) do
+    out[name] = ctx:list(POD, { index = "node", value = name })
   end
   return out
 end
@@ -81,6 +80,7 @@ function M.controller(o)
   return whole.controller {
     name = o.name,
     reads = reads,
+    indexes = M.INDEXES,
     every = o.interval,
     params = o.params,
 

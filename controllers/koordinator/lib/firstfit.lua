@@ -17,40 +17,56 @@ local NONE = math.mininteger -- the room of leaves without a bin
 function M.new(rooms)
   local size = 1
   while size < #rooms do size = size * 2 end
-  local self = setmetatable({ size = size, most = {} }, Bins)
+  local self = setmetatable({ size = size, names = {}, most = {} }, Bins)
   for name in pairs(rooms[1] or {}) do
     local most = {}
     for i = 1, size do most[size - 1 + i] = rooms[i] and rooms[i][name] or NONE end
     for k = size - 1, 1, -1 do most[k] = math.max(most[2 * k], most[2 * k + 1]) end
-    self.most[name] = most
+    table.insert(self.names, name)
+    table.insert(self.most, most)
   end
   return self
 end
 
--- The first bin below node k, whose leaves are `first` to `last`.
-local function find(self, k, first, last, from, amounts)
-  if last < from then return nil end
-  for name, most in pairs(self.most) do
-    if most[k] < (amounts[name] or 0) then return nil end
+local function has(mosts, k, needs)
+  for i = 1, #needs do
+    if mosts[i][k] < needs[i] then return false end
   end
-  if first == last then return first end
-  local middle = (first + last) // 2
-  return find(self, 2 * k, first, middle, from, amounts)
-    or find(self, 2 * k + 1, middle + 1, last, from, amounts)
+  return true
 end
 
+-- Walks the tree to the right: over a node without room, into one with room.
 function Bins:next(from, amounts)
-  if next(self.most) == nil then return nil end
-  return find(self, 1, 1, self.size, from, amounts)
+  local size, mosts, needs = self.size, self.most, {}
+  if #mosts == 0 or from > size then return nil end
+  for i, name in ipairs(self.names) do needs[i] = amounts[name] or 0 end
+  -- Most searches are for two resources: these are compared here, as a call costs as much as the rest.
+  local one, other, some, more = mosts[1], mosts[2] or mosts[1], needs[1], needs[2] or needs[1]
+  local few = #needs <= 2
+  local k = from == 1 and 1 or size - 1 + from
+  while true do
+    if one[k] >= some and other[k] >= more and (few or has(mosts, k, needs)) then
+      if k >= size then return k - size + 1 end
+      k = 2 * k
+    else
+      while k & 1 == 1 and k > 1 do k = k >> 1 end -- the last below its parent
+      if k <= 1 then return nil end
+      k = k + 1
+    end
+  end
 end
 
 function Bins:take(at, amounts)
-  for name, most in pairs(self.most) do
+  for i, name in ipairs(self.names) do
+    local most, n = self.most[i], amounts[name] or 0
     local k = self.size - 1 + at
-    most[k] = most[k] - (amounts[name] or 0)
-    while k > 1 do
-      k = k // 2
-      most[k] = math.max(most[2 * k], most[2 * k + 1])
+    most[k] = most[k] - n
+    while n ~= 0 and k > 1 do
+      k = k >> 1
+      local left, right = most[2 * k], most[2 * k + 1]
+      local more = left > right and left or right
+      if more == most[k] then break end
+      most[k] = more
     end
   end
 end

@@ -26,6 +26,23 @@ function M.amount(name, quantity)
   return n
 end
 
+-- Thousandths as whole units, rounded away from zero.
+local function whole(milli) return milli < 0 and -((-milli + 999) // 1000) or (milli + 999) // 1000 end
+
+-- The integers of a resource in the items of a list, which have their resource lists at `path`; 0 where an
+-- item has none.
+function M.column(name, list, path)
+  local cells = ('%s["%s"]'):format(path, name)
+  local fits, out = pcall(kube.milli_columns, list, cells)
+  if not fits then -- the thousandths of some do not fit 64 bits
+    out = kube.columns(list, cells)
+    for i = 1, #list do out[i] = out[i] and M.amount(name, out[i]) or 0 end
+  elseif name ~= "cpu" then
+    for i = 1, #out do out[i] = whole(out[i]) end
+  end
+  return out
+end
+
 -- The list of a Kubernetes resource list or of a pod's requests; empty for nil.
 function M.of(list)
   local out = {}

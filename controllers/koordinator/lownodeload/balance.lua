@@ -5,7 +5,6 @@ local anomaly = require "lownodeload.anomaly"
 local fields = require "fields"
 local lists = require "lib.lists"
 local measure = require "lownodeload.load"
-local pods = require "pods"
 local pools = require "lownodeload.pools"
 local victims = require "lownodeload.victims"
 
@@ -79,9 +78,9 @@ end
 local function candidates(load, targets, context, prod)
   local out = {}
   for _, pod in ipairs(prod and load.prod_pods or load.pods) do
-    local used = load.metrics[pods.key(pod)]
-    local moves = context.evictable(pod)
-      and (not context.node_fit or used ~= nil and victims.place(pod, used, targets))
+    local used = load.metrics[load.fact_of[pod].key]
+    local moves = context.evictable(pod) and (not context.node_fit
+      or used ~= nil and victims.place(pod, used, targets, victims.asked(pod, load)))
     if moves then out[#out + 1] = pod end
   end
   local over = excess(load, prod)
@@ -101,7 +100,7 @@ local function goes_on(load, available, context, prod)
 end
 
 local function deduct(load, pod, available, prod)
-  local used = load.metrics[pods.key(pod)]
+  local used = load.metrics[load.fact_of[pod].key]
   if used == nil then return end
   for name in pairs(available) do
     local n = name == "pods" and 1 or used[name] or 0

@@ -50,49 +50,112 @@ local function fresh(metric, expiration, now)
   return expiration <= 0 or now - kube.time(updated):unix() < expiration
 end
 
-local function add(sum, amounts, names)
-  for i = 1, #names do
-    local name = names[i]
-    sum[name] = sum[name] + (amounts[name] or 0)
-  end
+-- What is remembered of a version of a pod.
+local function read(pod)
+  local phase = dig(pod, "status", "phase")
+  local counts = phase ~= "Succeeded" and phase ~= "Failed"
+  return { key = pods.key(pod), counts = counts, prod = counts and pods.class(pod) == "koord-prod" }
 end
 
-local function zero(names)
+local function count(facts)
+  local all, n_prod, prod = 0, 0, {}
+  for _, fact in ipairs(facts) do
+    if fact.counts then all = all + 1 end
+    if fact.prod then
+      n_prod = n_prod + 1
+      prod[fact.key] = true
+    end
+  end
+  return all, n_prod, prod
+end
+
+-- The numbers of pods of a node, and whether each report is of a pod of class prod. As long as neither the
+-- pods nor the reported ones change, they are joined once.
+local function join(known, facts, reports)
+  local is_same = known.joined_to == facts and kube.is_column(reports, "name", known.names)
+    and kube.is_column(reports, "namespace", known.namespaces)
+  if is_same then return known end
+  local all, n_prod, prod = count(facts)
+  known.joined_to, known.n, known.n_prod, known.is_prod = facts, all, n_prod, {}
+  known.names, known.namespaces = kube.columns(reports, "name", "namespace")
+  for i = 1, #reports do
+    known.is_prod[i] = prod[(known.namespaces[i] or "") .. "/" .. (known.names[i] or "")] or false
+  end
+  return known
+end
+
+-- What all reported pods use of a resource, and what those of class prod use.
+local function sums(name, reports, is_prod)
+  local all, prod = 0, 0
+  local amounts = lists.column(name, reports, "podUsage.resources")
+  for i = 1, #amounts do
+    local n = amounts[i]
+    all = all + n
+    if is_prod[i] then prod = prod + n end
+  end
+  return all, prod
+end
+
+-- The parts of a load that only few nodes need are read when they are first asked for.
+local LAZY = {}
+
+function LAZY.items(load)
   local out = {}
-  for _, name in ipairs(names) do out[name] = 0 end
+  for i = 1, #load.on_node do out[i] = load.on_node[i] end
   return out
+end
+
+local function chosen(load, field)
+  local out = {}
+  for i, fact in ipairs(load.facts) do
+    if fact[field] then out[#out + 1] = load.items[i] end
+  end
+  return out
+end
+
+function LAZY.pods(load) return chosen(load, "counts") end
+
+function LAZY.prod_pods(load) return chosen(load, "prod") end
+
+function LAZY.metrics(load) return nodes.used_by_pods(load.metric) end
+
+function LAZY.fact_of(load)
+  local out = {}
+  for i, fact in ipairs(load.facts) do out[load.items[i]] = fact end
+  return out
+end
+
+local Load = {}
+
+function Load.__index(load, field)
+  local part = LAZY[field]
+  if not part then return nil end
+  load[field] = part(load)
+  return load[field]
 end
 
 -- names: a list.
 local function of_node(node, on_node, metric, names)
-  local load = { node = node, name = node.metadata.name, allocatable = nodes.raw_allocatable(node), pods = {},
-    prod_pods = {},
-    metrics = {}, usage = zero(names), prod_usage = zero(names) }
-  local prod = {}
-  for _, pod in ipairs(on_node) do
-    local phase = dig(pod, "status", "phase")
-    if phase ~= "Succeeded" and phase ~= "Failed" then
-      table.insert(load.pods, pod)
-      if pods.class(pod) == "koord-prod" then
-        table.insert(load.prod_pods, pod)
-        prod[pods.key(pod)] = true
-      end
-    end
+  local name, system = node.metadata.name, dig(metric, "status", "nodeMetric", "systemUsage", "resources")
+  local place, reports = "the load of " .. name, dig(metric, "status", "podsMetric") or {}
+  local facts = pods.facts(on_node, place, read)
+  local joined = join(pods.recall(place), facts, reports)
+  local usage, prod_usage = {}, {}
+  for i = 1, #names do
+    local resource = names[i]
+    local quantity = system and system[resource]
+    local all, prod = sums(resource, reports, joined.is_prod)
+    usage[resource], prod_usage[resource] = all + (quantity and lists.amount(resource, quantity) or 0), prod
   end
-  add(load.usage, lists.of(dig(metric, "status", "nodeMetric", "systemUsage", "resources")), names)
-  for _, report in ipairs(dig(metric, "status", "podsMetric") or {}) do
-    local key, used = (report.namespace or "") .. "/" .. (report.name or ""),
-      lists.of(dig(report, "podUsage", "resources"))
-    load.metrics[key] = used
-    add(load.usage, used, names)
-    if prod[key] then add(load.prod_usage, used, names) end
-  end
-  load.usage.pods, load.prod_usage.pods = #load.pods, #load.prod_pods
-  return load
+  usage.pods, prod_usage.pods = joined.n, joined.n_prod
+  return setmetatable({ node = node, name = name, allocatable = nodes.raw_allocatable(node), metric = metric,
+    on_node = on_node, facts = facts, usage = usage, prod_usage = prod_usage }, Load)
 end
 
--- The loads of nodes that report, by name. pods_on: { [node name] = pods }; metrics: { [node name] =
--- NodeMetric }; expiration in seconds, nil: reports never expire.
+-- The loads of nodes that report, by name: { name, node, allocatable, usage, prod_usage }, and, read when
+-- they are first asked for: pods, prod_pods, metrics (the usage by "namespace/name"), and fact_of (what is
+-- remembered of each pod). pods_on: { [node name] = pods }; metrics: { [node name] = NodeMetric }; expiration
+-- in seconds, nil: reports never expire.
 function M.loads(list, pods_on, metrics, names, expiration, now)
   local out, resources = {}, lists.names(names)
   for _, node in ipairs(list) do

@@ -72,14 +72,29 @@ end
 
 -- ---------------------------------------------------------------- does it fit there
 
+-- What is known of a version of a pod, kept if the load is one of load.lua.
+local function fact_of(pod, load) return load.fact_of and load.fact_of[pod] or { key = pods.key(pod) } end
+
+-- The requests of a pod of a load.
+function M.asked(pod, load)
+  local fact = fact_of(pod, load)
+  fact.asked = fact.asked or lists.of(kube.requests(pod))
+  return fact.asked
+end
+
+local function free_of(load)
+  local free = lists.of(dig(load.node, "status", "allocatable"))
+  for _, pod in ipairs(load.pods) do
+    for name, n in pairs(M.asked(pod, load)) do free[name] = (free[name] or 0) - n end
+  end
+  free.pods = (free.pods or 0) - #load.pods
+  return free
+end
+
 -- Whether the node has room for the pod's requests. load: { node, pods }; free is filled in. asked: the
 -- requests, if known.
 function M.room(pod, load, asked)
-  if not load.free then
-    load.free = lists.of(dig(load.node, "status", "allocatable"))
-    for _, other in ipairs(load.pods) do load.free = lists.sub(load.free, lists.of(kube.requests(other))) end
-    load.free.pods = (load.free.pods or 0) - #load.pods
-  end
+  load.free = load.free or free_of(load)
   for name, n in pairs(asked or lists.of(kube.requests(pod))) do
     if n > (load.free[name] or 0) then return false end
   end
@@ -104,9 +119,9 @@ function M.targets(loads, prod)
 end
 
 -- Finds a target that stays within its limits with the pod's usage, and counts the pod there: what one pod
--- is promised no other gets, in this pass. Returns whether there is one.
-function M.place(pod, used, targets)
-  local asked, bins = lists.of(kube.requests(pod)), targets.bins
+-- is promised no other gets, in this pass. asked: its requests. Returns whether there is one.
+function M.place(pod, used, targets, asked)
+  local bins = targets.bins
   local at = bins:next(1, used)
   while at and not M.fits(pod, targets.loads[at], asked) do at = bins:next(at + 1, used) end
   if not at then return false end
@@ -139,20 +154,22 @@ local function score(used, excess, weights)
   return all == 0 and 0 or sum / all
 end
 
+-- The ranks that a version of a pod always has, kept with what is known of it.
+local function standing(pod, fact)
+  if not fact.standing then
+    fact.standing = { CLASS[pods.class(pod)] or 5, dig(pod, "spec", "priority") or 0,
+      KUBE_QOS[pods.kube_qos(pod)] or 0, QOS[pods.qos(pod)] or 5,
+      pods.cost(pod, "controller.kubernetes.io/pod-deletion-cost"),
+      pods.cost(pod, "scheduling.koordinator.sh/eviction-cost"), 0, 0, -order.created(pod), fact.key }
+  end
+  return fact.standing
+end
+
 local function rank(pod, load, excess, weights)
-  local used = load.metrics[pods.key(pod)]
-  return {
-    CLASS[pods.class(pod)] or 5,
-    dig(pod, "spec", "priority") or 0,
-    KUBE_QOS[pods.kube_qos(pod)] or 0,
-    QOS[pods.qos(pod)] or 5,
-    pods.cost(pod, "controller.kubernetes.io/pod-deletion-cost"),
-    pods.cost(pod, "scheduling.koordinator.sh/eviction-cost"),
-    used and 0 or 1,
-    used and -score(used, excess, weights) or 0,
-    -order.created(pod),
-    pods.key(pod),
-  }
+  local fact = fact_of(pod, load)
+  local used, out = load.metrics[fact.key], table.move(standing(pod, fact), 1, 10, 1, {})
+  out[7], out[8] = used and 0 or 1, used and -score(used, excess, weights) or 0
+  return out
 end
 
 -- Sorts pods of an overloaded node, the first to go first. excess: { [resource] = amount above the limit }.

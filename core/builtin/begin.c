@@ -1,4 +1,4 @@
-/* begin.c - what the server writes into new Namespaces, volumes and other objects, and its warnings. */
+/* begin.c - what the server writes into new Namespaces, volumes and other objects. */
 #include "builtin/begin.h"
 
 #include <string.h>
@@ -36,13 +36,4 @@ void kl__namespace_begin(const kl_value **o)
     kl_build_end(b);
     KL_EDIT(o, kl_builder_done(b), "spec", "finalizers");
     KL_EDIT(o, kl_value_of_str("Active"), "status", "phase");
-}
-
-const char *kl__builtin_warning(const kl__write *w)
-{
-    if (!w->old && kl__kind_among(w->kind, "networking.k8s.io/ingresses")
-        && kl_value_at(w->o, "metadata", "annotations", "kubernetes.io/ingress.class", NULL))
-        return "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' "
-               "instead";
-    return NULL;
 }

@@ -1,4 +1,4 @@
-/* begin.h - fields of built-in kinds that the server writes, and its warnings. Pure; any thread. */
+/* begin.h - fields of built-in kinds that the server writes. Pure; any thread. */
 #ifndef KL_BUILTIN_BEGIN_H
 #define KL_BUILTIN_BEGIN_H
 
@@ -11,7 +11,5 @@ void kl__namespace_begin(const kl_value **o);
  * new one).
  */
 void kl__volume_phase(kl_time wall, const kl_value *old, const kl_value **o);
-/* The warning for a valid write; static, or NULL. */
-const char *kl__builtin_warning(const kl__write *w);
 
 #endif

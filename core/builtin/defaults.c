@@ -91,8 +91,12 @@ static void projected(const kl_value **v)
     kl__each_inside(v, "sources", projection);
 }
 static void any_path(const kl_value **v) { kl__put_str(v, "type", ""); }
+static void claim_spec(const kl_value **s) { kl__put_str(s, "volumeMode", "Filesystem"); }
+static void ephemeral_claim(const kl_value **t) { kl__inside(t, "spec", claim_spec); }
+static void ephemeral(const kl_value **v) { kl__inside(v, "volumeClaimTemplate", ephemeral_claim); }
 static void volume(const kl_value **v)
 {
+    kl__inside(v, "ephemeral", ephemeral);
     kl__inside(v, "hostPath", any_path);
     kl__inside(v, "secret", mode420);
     kl__inside(v, "configMap", mode420);
@@ -253,7 +257,6 @@ static void claim_retention(const kl_value **p)
     kl__put_str(p, "whenDeleted", "Retain");
     kl__put_str(p, "whenScaled", "Retain");
 }
-static void claim_spec(const kl_value **s) { kl__put_str(s, "volumeMode", "Filesystem"); }
 static void claim_template(const kl_value **c)
 {
     kl__put_str(c, "apiVersion", "v1");

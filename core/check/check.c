@@ -23,8 +23,7 @@ static void place_put(const kl__place *at, kl_buf *out)
         kl_buf_printf(out, "%s%s", out->len ? "." : "", at->name);
 }
 
-/* The caller frees it. */
-static char *place_text(const kl__place *at)
+char *kl__place_text(const kl__place *at)
 {
     kl_buf b = KL_BUF_INIT;
     place_put(at, &b);
@@ -38,10 +37,20 @@ static char *place_text(const kl__place *at)
 /* Takes `message`. */
 static void say(kl__causes *c, const kl__place *at, const char *reason, char *message)
 {
-    char *field = place_text(at);
+    char *field = kl__place_text(at);
     kl__cause_add(c, reason, field, "%s", message);
     kl_free(field);
     kl_free(message);
+}
+
+void kl__say_odd(kl__causes *c, const kl__place *at, const char *fmt, ...)
+{
+    if (kl__causes_full(c))
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    say(c, at, "Warning", kl_vsprintf(fmt, ap));
+    va_end(ap);
 }
 
 void kl__say_required(kl__causes *c, const kl__place *at, const char *why)

@@ -22,8 +22,13 @@ typedef struct kl__place {
 #define KL_ITEM(place, i) (&(const kl__place){(place), NULL, (i), false})
 #define KL_KEYED(place, text, length) (&(const kl__place){(place), (text), (length), true})
 
+/* "spec.containers[0].name"; the caller frees it. */
+char *kl__place_text(const kl__place *at);
+
 /* --- complaints, as field.Error words them ------------------------------------------------- */
 void kl__say_required(kl__causes *c, const kl__place *at, const char *why); /* why may be "" */
+/* what is no fault, but worth a warning */
+void kl__say_odd(kl__causes *c, const kl__place *at, const char *fmt, ...) KL_PRINTF(3, 4);
 /* The fault is said to be the server's, as kube-apiserver says it of some. */
 void kl__say_internal(kl__causes *c, const kl__place *at, const char *why);
 void kl__say_forbidden(kl__causes *c, const kl__place *at, const char *fmt, ...) KL_PRINTF(3, 4);

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "builtin/begin.h"
+#include "warnings/warnings.h"
 #include "builtin/habits.h"
 #include "builtin/builtin.h"
 #include "builtin/service.h"
@@ -326,6 +327,15 @@ static const kl_value *namespace_of_devices(const kl__call *c)
     return e ? e->object : NULL;
 }
 
+static void warn(const kl__call *c, const kl__write *w)
+{
+    kl__causes odd = {0};
+    kl__builtin_warnings(w, &odd);
+    for (size_t i = 0; i < odd.kept; i++)
+        kl__call_warn(c, "%s%s%s", odd.v[i].field, *odd.v[i].field ? ": " : "", odd.v[i].message);
+    kl__causes_fini(&odd);
+}
+
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
     kl__write w = {.kind = c->kind, .sub = c->sub, .old = old, .o = o, .causes = causes};
@@ -350,7 +360,6 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
     kl__limits_validate(c->kind, o, causes);
     if (kl__kind_among(c->kind, "apiextensions.k8s.io/customresourcedefinitions"))
         kl__crd_validate(c, old, o, causes);
-    const char *warning = causes->len ? NULL : kl__builtin_warning(&w);
-    if (warning)
-        kl__call_warn(c, "%s", warning);
+    if (!causes->len && c->warnings)
+        warn(c, &w);
 }

@@ -17,6 +17,7 @@
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {rules, builtin} <- policy <- server                              admission policies
+--   builtin <- warnings <- verbs                               what is warned of in valid objects
 --   builtin <- {serving, devices} <- verbs                                 what configures the server itself
 --   state <- {values, api} <- {script, terminal} <- cli              in bindings/: all of core, and lua.h
 --
@@ -77,11 +78,12 @@ M.arrows = {
   ["core/audit"] = set "base httpd value model wire rbac audit",
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema show check builtin",
+  ["core/warnings"] = set "base model schema check builtin warnings",
   ["core/serving"] = set "base model schema check builtin serving",
   ["core/devices"] = set "base cel schema check builtin devices",
   ["core/policy"] = set "base value model store cel rules schema show check builtin policy",
-  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin serving devices \z
-    policy custom verbs",
+  ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin warnings serving \z
+    devices policy custom verbs",
   ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show \z
     openapi builtin policy custom discovery verbs server",
 }

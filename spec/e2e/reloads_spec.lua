@@ -24,6 +24,14 @@ local function least(parts, what, from, to)
   return n
 end
 
+-- One part may be far from the others, on a busy machine.
+local function middle(parts, what, from, to)
+  local list = {}
+  for i = from, to do list[#list + 1] = parts[i][what] end
+  table.sort(list)
+  return list[#list // 2]
+end
+
 local function numbers(text)
   local t = {}
   for name, value in text:gmatch "(%a+)=(%-?%d+)" do t[name] = tonumber(value) end
@@ -60,7 +68,7 @@ servers.each(function(name, start)
       if PLAIN then
         for _, what in ipairs { "bytes", "values" } do
           -- the last one writes everything
-          local grown = least(parts, what, 14, 19) - least(parts, what, 8, 13)
+          local grown = middle(parts, what, 14, 19) - middle(parts, what, 8, 13)
           assert.is_true(grown < NOISE, ("%s: grown by %d\n%s"):format(what, grown, log))
         end
       end

@@ -223,8 +223,8 @@ return kube.controller { name = "x", resource = "v1/ConfigMap",
   end)
 
   it("sums a pod's requests from the documented fields only", function()
-    local kept = process.read "docs/scripts.md":match "keeps (`\"spec.containers.resources\".-) for it"
-    local fields = kept:gsub("`", ""):gsub(" and ", ", ")
+    local kept = process.read "docs/scripts.md":match "must keep (`\"spec%.containers%.resources\".-)%.\n"
+    local fields = kept:gsub("`", ""):gsub(" and%s", ", ")
     local t = start { source = ([[local kube = require "kubelua"
       return kube.controller { name = "x", resource = "v1/Pod", fields = { %s },
         reconcile = function(pod) return kube.fail(tostring(kube.requests(pod).cpu)) end }]]):format(fields) }

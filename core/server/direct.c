@@ -184,7 +184,7 @@ static kl_status on_scale(kl__call *call, const kl_server_call *c, const kl_valu
     if (!strcmp(c->verb, "update"))
         return kl__scale_update(call, c->body, out, err);
     kl_status st = patch_type(c, &type, err);
-    return st ? st : kl__scale_patch(call, type, c->body, out, err);
+    return st ? st : kl__scale_patch(call, type, c->force, c->body, out, err);
 }
 
 /* A create needs a body, and a patch its type. */

@@ -121,14 +121,19 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
     return KL_OK;
 }
 
+static bool is_forced(kl_httpd_request *http)
+{
+    const char *force = kl_httpd_query(http, "force");
+    return force && !strcmp(force, "true");
+}
+
 static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out, int *code, kl_err *err)
 {
     kl__patch type;
     const kl_value *body = NULL;
-    const char *force = kl_httpd_query(http, "force");
     kl_status st = kl__read_patch(c, http, &type, &body, err);
     if (!st)
-        st = kl__verb_patch(c, type, force && !strcmp(force, "true"), body, out, code, err);
+        st = kl__verb_patch(c, type, is_forced(http), body, out, code, err);
     kl_value_unref(body);
     return st;
 }
@@ -149,7 +154,7 @@ static kl_status run_scale(
         kl__patch type;
         st = kl__read_patch(c, http, &type, &body, err);
         if (!st)
-            st = kl__scale_patch(c, type, body, out, err);
+            st = kl__scale_patch(c, type, is_forced(http), body, out, err);
     }
     kl_value_unref(body);
     return st;

@@ -17,32 +17,65 @@
 #include "verbs/verbs_impl.h"
 
 /* A patch that cannot be merged is the server's failure, as in kube-apiserver: 500, without a reason. */
-static kl_status check_typed(const kl__call *c, const kl_value *patch, kl_err *err)
+static kl_status check_typed(const kl__kind *k, const kl_value *patch, kl_err *err)
 {
-    char *problem = kl__typed_problem(c->kind->schema, patch);
+    char *problem = kl__typed_problem(k->schema, patch);
     kl_status st = KL_OK;
     if (problem) {
         const char *ns = kl_object_namespace(patch), *name = kl_object_name(patch);
         st = kl__api_fail(err, 500, "", NULL,
             "failed to create typed patch object (%s/%s; %s/%s, Kind=%s): %s", ns ? ns : "", name ? name : "",
-            c->kind->group, c->kind->version, c->kind->kind, problem);
+            k->group, k->version, k->kind, problem);
     }
     kl_free(problem);
     return st;
 }
 
-/* Checks that an applied configuration has a type, and that it is the call's. */
-static kl_status check_applied_type(const kl__call *c, const kl_value *config, kl_err *err)
+/* Checks that an applied configuration has a type, and that it is `k`. */
+static kl_status check_applied_type(const kl__kind *k, const kl_value *config, kl_err *err)
 {
     const char *version = kl_object_api_version(config), *kind = kl_object_kind(config);
-    char *want = kl__kind_api_version(c->kind);
-    bool same = version && kind && !strcmp(version, want) && !strcmp(kind, c->kind->kind);
+    char *want = kl__kind_api_version(k);
+    bool same = version && kind && !strcmp(version, want) && !strcmp(kind, k->kind);
     kl_free(want);
     if (same || kl_value_type(config) != KL_OBJECT)
         return KL_OK;
     bool group = version && strchr(version, '/');
     return kl__fail_bad_request(err, "invalid object type: %s%s, Kind=%s", group ? "" : "/",
         version ? version : "", kind ? kind : "");
+}
+
+kl_status kl__applied_check(const kl__call *c, const kl__kind *k, const kl_value *patch, kl_err *err)
+{
+    kl_status st = KL_OK;
+    if (kl_value_type(patch) != KL_OBJECT && kl_value_type(patch) != KL_NULL)
+        st = kl__fail_bad_request(err,
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal %s "
+            "into "
+            "Go value of type map[string]interface {}",
+            kl__json_type(patch));
+    if (!st && kl_value_len(kl_value_at(patch, "metadata", "managedFields", NULL)))
+        st = kl__fail_bad_request(err, "metadata.managedFields must be nil");
+    if (!st)
+        st = check_applied_type(k, patch, err);
+    if (!st && k == c->kind)
+        st = kl__body_check_type(c, patch, err);
+    return st ? st : check_typed(k, patch, err);
+}
+
+kl_status kl__applied_name(const kl__call *c, bool there, const kl_value **config, kl_err *err)
+{
+    kl_status st = kl__body_check_namespace(c, config, err);
+    const char *name = kl_object_name(*config);
+    if (!st && name && strcmp(name, c->name))
+        st = kl__fail_bad_request(
+            err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
+    if (!st && !name && !there)
+        st = kl__fail_bad_request(err,
+            "the name of the object (%s based on URL) was undeterminable: name must be provided", c->name);
+    if (!st && !name)
+        KL_EDIT(config, kl_value_of_str(c->name), "metadata", "name");
+    return st;
 }
 
 static kl_status apply(const kl__call *c, bool force, const kl_value *stored, const kl_value *patch,
@@ -52,27 +85,12 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     const kl_value *live = NULL;
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
     kl_status st = stored ? kl__see(c, stored, &live, err) : KL_OK;
-    if (!st && kl_value_len(kl_value_at(patch, "metadata", "managedFields", NULL)))
-        st = kl__fail_bad_request(err, "metadata.managedFields must be nil");
     if (!st)
-        st = check_applied_type(c, patch, err);
-    if (!st)
-        st = kl__body_check_type(c, patch, err);
-    if (!st)
-        st = check_typed(c, patch, err);
+        st = kl__applied_check(c, c->kind, patch, err);
     if (!st)
         st = kl__body_decode(c, patch, false, &config, err);
     if (!st)
-        st = kl__body_check_namespace(c, &config, err);
-    const char *name = kl_object_name(config);
-    if (!st && name && strcmp(name, c->name))
-        st = kl__fail_bad_request(
-            err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
-    if (!st && !name && !live)
-        st = kl__fail_bad_request(err,
-            "the name of the object (%s based on URL) was undeterminable: name must be provided", c->name);
-    if (!st && !name)
-        KL_EDIT(&config, kl_value_of_str(c->name), "metadata", "name");
+        st = kl__applied_name(c, live != NULL, &config, err);
     if (!st && !live && (c->sub || kl_object_uid(config)))
         st = kl_object_uid(config) && !c->sub ? kl__fail_conflict(err, c->kind, c->name,
                  "uid mismatch: the provided object specified uid %s, and no existing object was found",

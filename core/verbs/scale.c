@@ -10,14 +10,21 @@
 #include "model/selector.h"
 #include "verbs/admission.h"
 #include "verbs/convert.h"
+#include "verbs/verbs_impl.h"
 #include "schema/edit.h"
+#include "schema/fieldset.h"
 #include "schema/status.h"
+
+#define API_VERSION "autoscaling/v1"
+#define REPLICAS ".spec.replicas"
 
 static const char *path_of(const kl__kind *k, const char *which, const char *dflt)
 {
     const char *path = kl_value_str(kl_value_get(k->scale, which));
     return k->custom ? path : dflt;
 }
+
+static const char *replicas_path(const kl__kind *k) { return path_of(k, "specReplicasPath", REPLICAS); }
 
 /* The value at ".spec.replicas"; borrowed. */
 static const kl_value *at_path(const kl_value *o, const char *path)
@@ -44,12 +51,12 @@ static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
 {
     static const char *const meta[] = {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"};
     int64_t want = 0, have = 0;
-    kl_value_int(at_path(o, path_of(k, "specReplicasPath", ".spec.replicas")), &want);
+    kl_value_int(at_path(o, replicas_path(k)), &want);
     kl_value_int(at_path(o, path_of(k, "statusReplicasPath", ".status.replicas")), &have);
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "Scale");
-    kl_build_kstr(b, "apiVersion", "autoscaling/v1");
+    kl_build_kstr(b, "apiVersion", API_VERSION);
     kl_build_key(b, "metadata");
     kl_build_object(b);
     for (size_t i = 0; i < sizeof meta / sizeof *meta; i++)
@@ -69,35 +76,143 @@ static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
     return kl_builder_done(b);
 }
 
-/* Reads the scaled object. missing: it does not say how many replicas it wants. */
-static kl_status look(const kl__call *c, const kl_value **out, bool *missing, kl_err *err)
+kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
 {
     const kl_value *o = NULL;
     kl_status st = kl__verb_see(c, &o, err);
     if (st)
         return st;
-    *out = scale_of(c->kind, o);
-    *missing = c->kind->custom && !at_path(o, path_of(c->kind, "specReplicasPath", NULL));
+    if (c->kind->custom && !at_path(o, path_of(c->kind, "specReplicasPath", NULL)))
+        st = kl__fail_internal(
+            err, "the spec replicas field \"%s\" does not exist", path_of(c->kind, "specReplicasPath", ""));
+    else
+        *out = scale_of(c->kind, o);
     kl_value_unref(o);
-    return KL_OK;
+    return st;
 }
 
-kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
+/* ------------------------------------------------------------------ owners */
+
+/* The place of replicas in managedFields; the caller frees it. */
+static kl__fieldset *place_of(const char *path)
 {
-    bool missing = false;
-    kl_status st = look(c, out, &missing, err);
-    if (st || !missing)
-        return st;
-    kl_value_unref(*out);
-    *out = NULL;
-    return kl__fail_internal(
-        err, "the spec replicas field \"%s\" does not exist", path_of(c->kind, "specReplicasPath", ""));
+    kl__fieldset *root = kl__fieldset_new(), *at = root;
+    while (path && *path) {
+        path += *path == '.';
+        size_t n = strcspn(path, ".");
+        char *element = kl_sprintf("f:%.*s", (int)n, path);
+        at = kl__fieldset_make(at, element);
+        kl_free(element);
+        path += n;
+    }
+    at->member = at != root;
+    return root;
 }
+
+/* Adds `entry` of managedFields with other fields, unless these are none. */
+static void build_entry(
+    kl_builder *b, const kl_value *entry, const char *api_version, const kl__fieldset *fields)
+{
+    if (kl__fieldset_empty(fields))
+        return;
+    kl_builder *set = kl_builder_new();
+    kl__fieldset_encode(fields, set);
+    const kl_value *e = kl_value_ref(entry);
+    KL_EDIT(&e, kl_value_of_str(api_version), "apiVersion");
+    KL_EDIT(&e, kl_builder_done(set), "fieldsV1");
+    kl_build_value(b, e);
+    kl_value_unref(e);
+}
+
+/* The managedFields of `o` as those of another object: what owns the place `here` owns `there`. A new
+ * reference. */
+static const kl_value *translated(
+    const kl_value *o, const kl__fieldset *here, const char *api_version, const kl__fieldset *there)
+{
+    const kl_value *list = kl_value_at(o, "metadata", "managedFields", NULL);
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *e = kl_value_item(list, i);
+        kl__fieldset *fields = kl__fieldset_decode(kl_value_get(e, "fieldsV1"));
+        kl__fieldset_intersect(fields, here);
+        if (!kl__fieldset_empty(fields))
+            build_entry(b, e, api_version, there);
+        kl__fieldset_free(fields);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* Whether `list` has an entry of the writer of `entry`. */
+static bool has_writer(const kl_value *list, const kl_value *entry)
+{
+    static const char *const keys[] = {"manager", "operation", "subresource"};
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *e = kl_value_item(list, i);
+        size_t same = 0, n = sizeof keys / sizeof *keys;
+        while (same < n && kl_value_equal(kl_value_get(e, keys[same]), kl_value_get(entry, keys[same])))
+            same++;
+        if (same == n)
+            return true;
+    }
+    return false;
+}
+
+/* The Scale of an object, with its owners. */
+static const kl_value *owned_scale(const kl__call *c, const kl_value *o)
+{
+    kl__fieldset *here = place_of(replicas_path(c->kind)), *there = place_of(REPLICAS);
+    const kl_value *scale = scale_of(c->kind, o);
+    KL_EDIT(&scale, translated(o, here, API_VERSION, there), "metadata", "managedFields");
+    kl__fieldset_free(here);
+    kl__fieldset_free(there);
+    return scale;
+}
+
+/* The owners of a Scale's replicas own those of its object *o, and nobody else does. */
+static void own_as(const kl__call *c, const kl_value *scale, const kl_value **o)
+{
+    kl__fieldset *here = place_of(REPLICAS), *there = place_of(replicas_path(c->kind));
+    char *version = kl__kind_api_version(c->kind);
+    const kl_value *owners = translated(scale, here, version, there),
+                   *list = kl_value_at(*o, "metadata", "managedFields", NULL);
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *e = kl_value_item(list, i);
+        kl__fieldset *fields = kl__fieldset_decode(kl_value_get(e, "fieldsV1"));
+        if (!has_writer(owners, e))
+            kl__fieldset_subtract(fields, there);
+        build_entry(b, e, kl_value_str(kl_value_get(e, "apiVersion")), fields);
+        kl__fieldset_free(fields);
+    }
+    for (size_t i = 0; i < kl_value_len(owners); i++)
+        if (!has_writer(list, kl_value_item(owners, i)))
+            kl_build_value(b, kl_value_item(owners, i));
+    kl_build_end(b);
+    KL_EDIT(o, kl_builder_done(b), "metadata", "managedFields");
+    kl_value_unref(owners);
+    kl_free(version);
+    kl__fieldset_free(here);
+    kl__fieldset_free(there);
+}
+
+static kl__writer writer_of(const kl__call *c, char now[KL_TIME_MAX])
+{
+    kl__other_version other;
+    kl__writer w = kl__call_writer(c, API_VERSION, now, &other);
+    w.only_status = w.no_status = false;
+    w.other = NULL;
+    return w;
+}
+
+/* ------------------------------------------------------------------ writes */
 
 /* {"metadata":{"resourceVersion":rv},"spec":{"replicas":n}} with the kind's own path. */
 static const kl_value *patch_for(const kl__kind *k, const char *rv, int64_t replicas)
 {
-    const char *path = path_of(k, "specReplicasPath", ".spec.replicas");
+    const char *path = replicas_path(k);
     int depth = 0;
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
@@ -141,33 +256,46 @@ static kl_status check(const kl__call *c, const kl_value *scale, int64_t *out, k
     return kl__fail_causes(err, "autoscaling", "Scale", c->name, &causes);
 }
 
-static kl_status write_replicas(
-    const kl__call *c, const char *rv, int64_t replicas, const kl_value **out, kl_err *err)
+static const kl__schema *schema_of(const kl__call *c)
 {
-    const kl_value *stored = NULL, *patch = patch_for(c->kind, rv, replicas);
+    return kl__types_get(c->w->types, "autoscaling.v1.Scale");
+}
+
+/* Writes what a Scale says into `live`, its object. */
+static kl_status write_object(
+    const kl__call *c, const kl_value *live, const kl_value *scale, const kl_value **out, kl_err *err)
+{
+    int64_t replicas = kl_value_int_at(scale, 0, "spec", "replicas", NULL);
+    const kl_value *patch = patch_for(c->kind, kl_object_rv(scale), replicas), *o = NULL, *written = NULL,
+                   *stored = NULL, *patched = kl_merge_patch_apply(live, patch);
     kl__call main = *c;
-    int code;
     main.sub = NULL;
     main.admission = NULL; /* webhooks get only the Scale */
-    kl_status st = kl__verb_patch(&main, KL_PATCH_MERGE, false, patch, &stored, &code, err);
+    kl_status st = kl__verb_get(c, &stored, err);
     if (!st)
-        *out = scale_of(c->kind, stored);
-    kl_value_unref(stored);
+        st = kl__body_decode(&main, patched, true, &o, err);
+    if (!st) {
+        own_as(c, scale, &o);
+        st = kl__verb_update_decoded(&main, stored, o, true, &written, err);
+    }
+    if (!st)
+        *out = scale_of(c->kind, written);
+    kl_value_unref(written);
+    kl_value_unref(patched);
     kl_value_unref(patch);
     return st;
 }
 
-kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_value **out, kl_err *err)
+/* Replaces the Scale of `live` by `asked`, whose owners are set. Takes `asked`. */
+static kl_status replace(
+    const kl__call *c, const kl_value *live, const kl_value *asked, const kl_value **out, kl_err *err)
 {
-    const kl_value *old = NULL, *asked = kl_value_ref(scale), *next = NULL;
+    const kl_value *old = owned_scale(c, live), *next = NULL;
     int64_t replicas;
     kl__call below = *c;
-    below.own_version = "autoscaling/v1";
+    below.own_version = API_VERSION;
     below.own_kind = "Scale";
-    bool missing;
-    kl_status st = look(c, &old, &missing, err);
-    if (!st)
-        st = check(c, scale, &replicas, err);
+    kl_status st = check(c, asked, &replicas, err);
     if (!st)
         st = kl__admit_mutate(&below, "UPDATE", old, &asked, err);
     if (!st)
@@ -178,32 +306,82 @@ kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_va
         st = kl__admit_validate(&below, "UPDATE", old, next, err);
     }
     if (!st)
-        st = write_replicas(c, kl_object_rv(asked), replicas, out, err);
+        st = write_object(c, live, asked, out, err);
     kl_value_unref(old);
     kl_value_unref(asked);
     kl_value_unref(next);
     return st;
 }
 
-kl_status kl__scale_patch(
-    const kl__call *c, kl__patch type, const kl_value *patch, const kl_value **out, kl_err *err)
+/* Replaces the Scale of `live` by `scale` that a client sent. */
+static kl_status update(
+    const kl__call *c, const kl_value *live, const kl_value *scale, const kl_value **out, kl_err *err)
 {
-    const kl_value *old = NULL, *scale = NULL;
-    if (type == KL_PATCH_APPLY)
-        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
-            "a Scale cannot be applied: patch it, or apply the object's own replicas");
-    bool missing;
-    kl_status st = look(c, &old, &missing, err);
-    if (!st && type == KL_PATCH_JSON) {
-        st = kl_value_type(patch) == KL_ARRAY
-            ? kl_json_patch_apply(old, patch, &scale, err)
-            : kl__fail_bad_request(err, "a JSON patch is a list of operations");
-        if (st == KL_EREJECTED && err)
-            err->http_code = 422;
-    } else if (!st)
-        scale = kl_merge_patch_apply(old, patch); /* a Scale has no list that would merge */
+    char now[KL_TIME_MAX];
+    int64_t replicas;
+    kl_status st = check(c, scale, &replicas, err);
+    if (st)
+        return st;
+    kl__writer w = writer_of(c, now);
+    const kl_value *old = owned_scale(c, live), *asked = kl_value_ref(scale);
+    kl__managed_update(schema_of(c), &w, old, &asked);
+    kl_value_unref(old);
+    return replace(c, live, asked, out, err);
+}
+
+static kl_status apply(const kl__call *c, bool force, const kl_value *live, const kl_value *patch,
+    const kl_value **out, kl_err *err)
+{
+    const kl__kind kind = {.group = (char *)"autoscaling",
+        .version = (char *)"v1",
+        .kind = (char *)"Scale",
+        .schema = schema_of(c)};
+    char now[KL_TIME_MAX];
+    kl__writer w = writer_of(c, now);
+    const kl_value *old = owned_scale(c, live), *config = kl_value_ref(patch), *merged = NULL;
+    kl_status st = kl__applied_check(c, &kind, patch, err);
     if (!st)
-        st = kl__scale_update(c, scale, out, err);
+        st = kl__applied_name(c, true, &config, err);
+    if (!st)
+        st = kl__managed_apply(kind.schema, &w, force, old, config, &merged, err);
+    if (!st)
+        st = replace(c, live, merged, out, err);
+    kl_value_unref(config);
+    kl_value_unref(old);
+    return st;
+}
+
+kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_value **out, kl_err *err)
+{
+    const kl_value *live = NULL;
+    kl_status st = kl__verb_see(c, &live, err);
+    if (!st)
+        st = update(c, live, scale, out, err);
+    kl_value_unref(live);
+    return st;
+}
+
+kl_status kl__scale_patch(
+    const kl__call *c, kl__patch type, bool force, const kl_value *patch, const kl_value **out, kl_err *err)
+{
+    const kl_value *live = NULL, *old = NULL, *scale = NULL;
+    kl_status st = kl__verb_see(c, &live, err);
+    if (!st && type == KL_PATCH_APPLY)
+        st = apply(c, force, live, patch, out, err);
+    else if (!st) {
+        old = scale_of(c->kind, live);
+        if (type == KL_PATCH_JSON) {
+            st = kl_value_type(patch) == KL_ARRAY
+                ? kl_json_patch_apply(old, patch, &scale, err)
+                : kl__fail_bad_request(err, "a JSON patch is a list of operations");
+            if (st == KL_EREJECTED && err)
+                err->http_code = 422;
+        } else
+            scale = kl_merge_patch_apply(old, patch); /* a Scale has no list that would merge */
+        if (!st)
+            st = update(c, live, scale, out, err);
+    }
+    kl_value_unref(live);
     kl_value_unref(old);
     kl_value_unref(scale);
     return st;

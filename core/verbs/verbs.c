@@ -364,9 +364,8 @@ kl_status kl__verb_create_decoded(
     if (!st && c->kind->namespaced)
         st = kl__namespace_open(c->w, c->kind, c->ns, given ? given : "", err);
     const char *rv = kl_object_rv(o);
-    if (!st && rv && *rv)
-        st = kl__api_fail(
-            err, 500, "InternalError", NULL, "resourceVersion should not be set on objects to be created");
+    if (!st && rv && *rv && !c->dry_run) /* it is the storage that refuses it */
+        st = kl__api_fail(err, 500, "", NULL, "resourceVersion should not be set on objects to be created");
     if (!st)
         st = kl__access_grant(c, NULL, o, err);
     if (!st && !owned)

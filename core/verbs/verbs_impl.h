@@ -20,6 +20,11 @@ kl_status kl__body_decode(
     const kl__call *c, const kl_value *body, bool fill, const kl_value **out, kl_err *err);
 /* Checks that metadata.namespace is the URL's; it may be absent. */
 kl_status kl__body_check_namespace(const kl__call *c, const kl_value **o, kl_err *err);
+/* Checks an applied configuration of `k`: the call's kind, or the kind of its subresource. */
+kl_status kl__applied_check(const kl__call *c, const kl__kind *k, const kl_value *patch, kl_err *err);
+/* Checks name and namespace of an applied configuration. An absent name is filled in if the object is
+ * `there`. */
+kl_status kl__applied_name(const kl__call *c, bool there, const kl_value **config, kl_err *err);
 /* Removes repeated owner references, and warns about them. */
 void kl__body_unique_owners(const kl__call *c, const char *when, const kl_value **o);
 

@@ -173,6 +173,68 @@ both.describe("the scale of a custom resource", function(ns)
   return rows
 end, installed(SIZED))
 
+both.describe("scales of a deployment and their owners", function(ns)
+  local path = "/apis/apps/v1/namespaces/" .. ns .. "/deployments"
+  local function deployment(name, meta)
+    return { apiVersion = "apps/v1", kind = "Deployment", metadata = both.merge({ name = name }, meta),
+      spec = { replicas = 2, selector = { matchLabels = { a = "b" } },
+        template = { metadata = { labels = { a = "b" } },
+          spec = { containers = { { name = "c", image = "i" } } } } } }
+  end
+  local rows = { { "a deployment", "POST", path .. "?fieldManager=maker", deployment "web", 201 } }
+  local function scale(what, manager, spec, code, more)
+    rows[#rows + 1] = { what, "APPLY", path .. "/web/scale?fieldManager=" .. manager,
+      both.merge({ apiVersion = "autoscaling/v1", kind = "Scale", metadata = { name = "web" }, spec = spec },
+        more), code }
+  end
+  local function owners(what, spec)
+    rows[#rows + 1] = { "owners: " .. what, "APPLY", path .. "/web?fieldManager=other&dryRun=All",
+      { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "web" }, spec = spec }, 409 }
+  end
+  scale("another's replicas", "a", { replicas = 3 }, 409)
+  scale("the same replicas", "a", { replicas = 2 }, 200)
+  scale("forced", "a&force=true", { replicas = 3 }, 200)
+  owners("the applied Scale", { replicas = 7 })
+  scale("of a scale's manager", "b", { replicas = 4 }, 409)
+  scale("a dry run", "b&force=true&dryRun=All", { replicas = 4 }, 200)
+  scale("again", "a", { replicas = 5 }, 200)
+  scale("negative", "a", { replicas = -1 }, 422)
+  scale("a text", "a", { replicas = "x" }, 500)
+  scale("an unknown field", "a", { replicas = 5, x = 1 }, 500)
+  scale("another name", "a", { replicas = 5 }, 400, { metadata = { name = "zz" } })
+  scale("another kind", "a", { replicas = 5 }, 400, { apiVersion = "apps/v1", kind = "Deployment" })
+  scale("another namespace", "a", { replicas = 5 }, 400, { metadata = { namespace = "zz" } })
+  scale("an old version", "a", { replicas = 5 }, 409, { metadata = { resourceVersion = "1" } })
+  scale("status", "a", { replicas = 5 }, 200, { status = { replicas = 7 } })
+  scale("labels", "a", { replicas = 5 }, 200, { metadata = { labels = { a = "b" } } })
+  scale("managed fields", "a", { replicas = 5 }, 400,
+    { metadata = { managedFields = { { manager = "x" } } } })
+  rows[#rows + 1] = { "no name", "APPLY", path .. "/web/scale?fieldManager=a",
+    { apiVersion = "autoscaling/v1", kind = "Scale", spec = { replicas = 6 } }, 200 }
+  rows[#rows + 1] = { "no type", "APPLY", path .. "/web/scale?fieldManager=a",
+    { spec = { replicas = 6 } }, 400 }
+  rows[#rows + 1] = { "no object", "APPLY", path .. "/zz/scale?fieldManager=a",
+    { apiVersion = "autoscaling/v1", kind = "Scale", metadata = { name = "zz" }, spec = { replicas = 6 } },
+    404 }
+  rows[#rows + 1] = { "a list", "APPLY", path .. "/web/scale?fieldManager=a", "[]", 400 }
+  rows[#rows + 1] = { "a list for a deployment", "APPLY", path .. "/web?fieldManager=a", "[]", 400 }
+  rows[#rows + 1] = { "after labels", "GET", path .. "/web", nil, 200 }
+  rows[#rows + 1] = { "a merge patch", "PATCH", path .. "/web/scale?fieldManager=m",
+    { spec = { replicas = 8 } }, 200 }
+  owners("the patch", { replicas = 7 })
+  rows[#rows + 1] = { "an update", "PUT", path .. "/web/scale?fieldManager=p",
+    { apiVersion = "autoscaling/v1", kind = "Scale", metadata = { name = "web", namespace = ns },
+      spec = { replicas = 9 } }, 200 }
+  owners("the update", { replicas = 7 })
+  rows[#rows + 1] = { "a dry run with a version", "POST", path .. "?dryRun=All",
+    deployment("new", { resourceVersion = "5" }), 201 }
+  rows[#rows + 1] = { "a dry run of an existing name", "POST", path .. "?dryRun=All",
+    deployment("web", { resourceVersion = "5" }), 409 }
+  rows[#rows + 1] = { "a new one with a version", "POST", path,
+    deployment("new", { resourceVersion = "5" }), 500 }
+  return rows
+end)
+
 servers.only_real(function(_, real)
   describe("tables and conditions of definitions", function()
     local answers = {}

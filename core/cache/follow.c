@@ -9,6 +9,9 @@
 #include "base/mem.h"
 #include "model/object.h"
 
+/* The longest pause that a server may ask for, in seconds. */
+#define RETRY_AFTER_MAX (24 * 3600)
+
 /* The kind of a list of metadata only. */
 #define METADATA_LIST "PartialObjectMetadataList"
 
@@ -320,7 +323,8 @@ static void stream_error_set(kl__follower *f, const kl_value *status)
     const kl_value *details = kl_value_at(status, "details", NULL);
     if (details)
         e->details = kl_value_to_json(details);
-    e->retry_after_ns = KL_SECONDS(kl_value_int_at(details, 0, "retryAfterSeconds", NULL));
+    int64_t pause = kl_value_int_at(details, 0, "retryAfterSeconds", NULL);
+    e->retry_after_ns = pause <= 0 ? 0 : KL_SECONDS(pause < RETRY_AFTER_MAX ? pause : RETRY_AFTER_MAX);
     f->has_stream_error = true;
 }
 

@@ -289,7 +289,7 @@ static void tell(kl_election *e, unsigned events)
     if (events & KL_LEADER_NEW) {
         const char *holder = kl_leader_holder(e->leader);
         if (*holder && (!e->holder || strcmp(holder, e->holder)))
-            kl_info("leader elected", "lease=%s holder=%s", e->full, holder);
+            kl_info("leader elected", "lease=%s holder=%s", e->full, kl_log_quoted(holder));
         kl_free(e->holder);
         e->holder = kl_strdup(holder);
     }

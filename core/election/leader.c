@@ -140,6 +140,13 @@ static void observe(kl_leader *l, const char *holder, kl_time duration, int64_t 
     l->observed = boot;
 }
 
+/* An int32 in Kubernetes, here from 0; one more still fits. */
+static int64_t count_at(const kl_value *spec, const char *field)
+{
+    int64_t n = kl_value_int_at(spec, 0, field, NULL);
+    return n < 0 ? 0 : n < INT32_MAX ? n : INT32_MAX - 1;
+}
+
 /* Takes the Lease from a get or the watch. Only a change of the record restarts its time; another
  * resourceVersion does not. */
 static void look(kl_leader *l, const kl_value *lease, kl_time boot)
@@ -150,8 +157,8 @@ static void look(kl_leader *l, const kl_value *lease, kl_time boot)
         return;
     keep(&l->seen, spec ? spec : kl_value_null());
     observe(l, kl_value_str_at(spec, "holderIdentity", NULL),
-        KL_SECONDS(kl_value_int_at(spec, 0, "leaseDurationSeconds", NULL)),
-        kl_value_int_at(spec, 0, "leaseTransitions", NULL), kl_value_get(spec, "acquireTime"), boot);
+        KL_SECONDS(count_at(spec, "leaseDurationSeconds")), count_at(spec, "leaseTransitions"),
+        kl_value_get(spec, "acquireTime"), boot);
 }
 
 static bool is_ours(const kl_leader *l) { return !strcmp(l->holder, l->identity); }
@@ -301,7 +308,7 @@ static kl_leader_action judge(kl_leader *l, const kl_value *lease, kl_leader_now
     if (is_held(l, l->attempt.boot))
         return attempt_over(l, false, now);
     const kl_value *spec = kl_value_at(lease, "spec", NULL);
-    int64_t transitions = kl_value_int_at(spec, 0, "leaseTransitions", NULL);
+    int64_t transitions = count_at(spec, "leaseTransitions");
     if (is_ours(l))
         return write_ours(l, KL_LEADER_UPDATE, UPDATED, transitions, kl_value_get(spec, "acquireTime"), now);
     return write_new(l, KL_LEADER_UPDATE, UPDATED, transitions + 1, now);

@@ -227,8 +227,11 @@ kl_status kl_params_over(const kl_controller_spec *s, const kl_value *have, cons
     const kl_value *all = kl_value_ref(have);
     for (size_t i = 0; i < kl_value_len(wish) && !st; i++) {
         const char *name;
-        const kl_value *v = kl_value_member(wish, i, &name, NULL);
-        if (!kl_param_type(s, name))
+        size_t length;
+        const kl_value *v = kl_value_member(wish, i, &name, &length);
+        if (strlen(name) < length)
+            st = kl_fail(err, KL_EINVAL, "the name of a param of %s contains a NUL character", s->name);
+        else if (!kl_param_type(s, name))
             st = fail_unknown(s, name, err);
         else if (kl_param_is_secret(s, name))
             st = kl_fail(

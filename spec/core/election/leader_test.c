@@ -138,6 +138,33 @@ static void a_fresh_candidate_waits_the_whole_duration_whatever_renew_time_says(
     }
 }
 
+static void numbers_that_no_lease_may_have_do_not_overflow(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        kl_leader_do what;
+        int transitions;
+    } cases[] = {
+        /* multiplied by 10^9, this is a second before now */
+        {"\"holderIdentity\":\"other\",\"leaseDurationSeconds\":9223372036854775807", KL_LEADER_WAIT, 0},
+        {"\"holderIdentity\":\"other\",\"leaseDurationSeconds\":-9223372036854775807", KL_LEADER_UPDATE, 1},
+        {"\"holderIdentity\":\"\",\"leaseTransitions\":9223372036854775807", KL_LEADER_UPDATE, INT32_MAX},
+        {"\"holderIdentity\":\"\",\"leaseTransitions\":-7", KL_LEADER_UPDATE, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench b = start_bench(false);
+        say(&b, KL_LEADER_START);
+        char *lease = kl_sprintf("{\"metadata\":{\"name\":\"lock\"},\"spec\":{%s}}", cases[i].spec);
+        assert_int_equal(answer(&b, KL_OK, lease).what, cases[i].what);
+        if (cases[i].what == KL_LEADER_UPDATE)
+            assert_int_equal(
+                kl_value_int_at(b.a.body, 0, "spec", "leaseTransitions", NULL), cases[i].transitions);
+        kl_free(lease);
+        kl_leader_free(b.l);
+    }
+}
+
 static void unknown_fields_of_a_spec_are_kept(void **state)
 {
     (void)state;
@@ -401,6 +428,7 @@ KL_TESTS(cmocka_unit_test(a_timer_that_fires_early_is_asked_for_again),
     cmocka_unit_test(the_configuration_must_make_sense),
     cmocka_unit_test(a_free_lease_is_created_in_our_name),
     cmocka_unit_test(a_fresh_candidate_waits_the_whole_duration_whatever_renew_time_says),
+    cmocka_unit_test(numbers_that_no_lease_may_have_do_not_overflow),
     cmocka_unit_test(unknown_fields_of_a_spec_are_kept),
     cmocka_unit_test(the_deadline_counts_from_before_the_request),
     cmocka_unit_test(writes_stop_before_another_may_acquire),

@@ -212,7 +212,9 @@ static void pages_watches_and_relists_survive_faulty_networks_and_servers(void *
         {{"watch=true", "resourceVersion=11"}, 0, NULL,
             EVENT("DELETED", "b", "12") "{\"type\":\"ADDED\",\"obj", false},
         {{"watch=true", "resourceVersion=12"}, 0, NULL,
-            "{\"type\":\"ERROR\",\"object\":" STATUS("410", "Expired") "}\n", false},
+            "{\"type\":\"ERROR\",\"object\":{\"code\":410,\"reason\":\"Expired\",\"details\":{"
+            "\"retryAfterSeconds\":-9223372036854775807}}}\n",
+            false},
         {{"resourceVersion=12", "limit=500", "!watch=true"}, 410, NULL, STATUS("410", "Expired"), false},
         {{"limit=500", "!resourceVersion=12", "!watch=true"}, 200, NULL,
             LIST("\"resourceVersion\":\"30\"", META("a", "11") "," META("d", "29")), false},

@@ -199,8 +199,9 @@ static void a_running_generation_takes_declared_params_and_no_secrets(void **sta
     static const char *const refused[][2] = {
         {"{\"regoin\":\"us\"}", "dns has no param regoin (did you mean region?)"},
         {"{\"token\":\"x\"}", "param token of dns is a secret; it is set at deployment"},
+        {"{\"region\\u0000s\":\"us\"}", "the name of a param of dns contains a NUL character"},
     };
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         wish = json(refused[i][0]);
         assert_int_equal(kl_params_over(&o.spec, o.spec.params, wish, &out, &o.err), KL_EINVAL);
         assert_string_equal(kl_err_message(&o.err), refused[i][1]);

@@ -66,7 +66,6 @@ end
 local function pod(name, on, workload)
   local resources = { requests = { cpu = "500m", memory = "1Gi" }, limits = { cpu = "1", memory = "2Gi" } }
   return { metadata = { name = name, namespace = "ns" .. workload % 10, uid = name,
-    resourceVersion = "1",
     labels = { app = "app" .. workload, ["koordinator.sh/qosClass"] = "LS" },
     ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r" .. workload, uid = "u",
       controller = true } } },
@@ -189,6 +188,9 @@ local function lownodeload(c)
     result = balance.pass { nodes = c.nodes, pods_on = c.pods_on, metrics = metrics, now = NOW,
       expiration = 180, node_fit = true, evictable = victims.evictable, detectors = { node = {}, prod = {} },
       pool = { lowThresholds = { cpu = 40, memory = 50 }, highThresholds = { cpu = 60, memory = 80 } } }
+  end
+  for _, list in pairs(c.pods_on) do
+    for _, one in ipairs(list) do one.metadata.resourceVersion = "1" end -- what is remembered has a version
   end
   local first = used(function() pass(c.metrics) end)
   local later = {}

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "base/uuid.h"
+#include "http/url.h"
 #include "model/object.h"
 #include "schema/edit.h"
 #include "schema/limits.h"
@@ -15,17 +16,43 @@
 
 /* ------------------------------------------------------------------ the door */
 
+/* The path without what client-go cleans away: a server in Go redirects from "//path". */
+static char *clean_url(const char *origin, size_t n, const char *path, int64_t seconds)
+{
+    path += strspn(path, "/");
+    size_t length = strcspn(path, "?");
+    const char *query = path[length] ? path + length + 1 : "";
+    while (length && path[length - 1] == '/')
+        length--;
+    char *base = kl_strndup(origin, n),
+         *uri = kl_sprintf(
+             "/%.*s?%s%stimeout=%llds", (int)length, path, query, *query ? "&" : "", (long long)seconds);
+    kl_buf url = KL_BUF_INIT;
+    char *whole = kl_url_request_uri(base, uri, &url, NULL) ? kl_sprintf("%s%s", base, uri)
+                                                            : kl_buf_take(&url);
+    kl_buf_fini(&url);
+    kl_free(base);
+    kl_free(uri);
+    return whole;
+}
+
 char *kl_webhook_url(const kl_value *client, int64_t seconds)
 {
     const char *url = kl_value_str_at(client, "url", NULL),
                *path = kl_value_str_at(client, "service", "path", NULL),
                *name = kl_value_str_at(client, "service", "name", NULL),
                *ns = kl_value_str_at(client, "service", "namespace", NULL);
-    if (url)
-        return kl_sprintf("%s%stimeout=%llds", url, strchr(url, '?') ? "&" : "?", (long long)seconds);
-    return kl_sprintf("https://%s.%s.svc:%lld%s?timeout=%llds", name ? name : "", ns ? ns : "",
-        (long long)kl_value_int_at(client, 443, "service", "port", NULL), path ? path : "/",
-        (long long)seconds);
+    if (url) {
+        const char *host = strstr(url, "://");
+        size_t n = host ? (size_t)(host + 3 - url) : 0;
+        n += strcspn(url + n, "/?");
+        return clean_url(url, n, url + n, seconds);
+    }
+    char *origin = kl_sprintf("https://%s.%s.svc:%lld", name ? name : "", ns ? ns : "",
+             (long long)kl_value_int_at(client, 443, "service", "port", NULL)),
+         *whole = clean_url(origin, strlen(origin), path ? path : "", seconds);
+    kl_free(origin);
+    return whole;
 }
 
 char *kl_webhook_ca(const kl_value *client)

@@ -17,6 +17,7 @@
 --   {httpd, wire, rbac} <- audit <- server                          what is said of each request
 --   {httpd, schema} <- faults <- server                             what goes wrong on request
 --   {rules, builtin} <- policy <- server                              admission policies
+--   http <- custom                                            how a webhook's URL is written
 --   builtin <- warnings <- verbs                               what is warned of in valid objects
 --   builtin <- {serving, devices} <- verbs                                 what configures the server itself
 --   state <- {values, api} <- {script, terminal} <- cli              in bindings/: all of core, and lua.h
@@ -74,7 +75,7 @@ M.arrows = {
   ["core/show"] = set "base value model wire schema show",
   ["core/openapi"] = set "base schema openapi",
   ["core/discovery"] = set "base schema store discovery",
-  ["core/custom"] = set "base value model store schema custom",
+  ["core/custom"] = set "base http value model store schema custom",
   ["core/audit"] = set "base httpd value model wire rbac audit",
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema show check builtin",

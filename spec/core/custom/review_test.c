@@ -152,6 +152,12 @@ static void a_client_config_leads_to_a_url(void **state)
     (void)state;
     assert_url("https://h/p?timeout=30s", "{'url':'https://h/p'}", 30);
     assert_url("https://h/p?a=b&timeout=5s", "{'url':'https://h/p?a=b'}", 5);
+    assert_url("https://h:1/?timeout=30s", "{'url':'https://h:1'}", 30);
+    assert_url("https://h:1/?timeout=30s", "{'url':'https://h:1//'}", 30);
+    assert_url("https://h:1/p/q?timeout=30s", "{'url':'https://h:1//p//q/'}", 30);
+    assert_url("https://h/?a=b&timeout=30s", "{'url':'https://h?a=b'}", 30);
+    assert_url(
+        "https://s.n.svc:443/p?timeout=10s", "{'service':{'name':'s','namespace':'n','path':'//p/'}}", 10);
     assert_url("https://s.n.svc:443/?timeout=10s", "{'service':{'name':'s','namespace':'n'}}", 10);
     assert_url("https://s.n.svc:8443/c?timeout=10s",
         "{'service':{'name':'s','namespace':'n','port':8443,'path':'/c'}}", 10);

@@ -192,7 +192,7 @@ describe("objects on disk", function()
       "CREATE INDEX i ON objects (key)",
     } do
       local copy = process.tmpname ".data"
-      assert(os.execute(("cp -r %s %s"):format(dir, copy)))
+      assert.equal("", (process.run(("cp -r %s %s"):format(dir, copy))))
       local said, code = process.run(("python3 -c %s 2>&1"):format(process.quote(
         ("import sqlite3; sqlite3.connect(%q).executescript(%q)"):format(copy .. "/objects.db", sql))))
       assert.equal(0, code, said)

@@ -199,7 +199,7 @@ it("uses one if told to", function() say "begins"; %s say "ends" end)
       two = { body = 'wait.until_true(20, "the other", function() return said "one begins" end);' },
     })
     assert.equal(0, code, out)
-    assert.truthy(out:find(" s, 1 to 4 side by side", 1, true), out)
+    assert.truthy(out:find(" s, at most 2 side by side", 1, true), out)
   end)
 
   it("runs more than two per core if they mostly wait, and no more if they compute", function()

@@ -8,9 +8,9 @@
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and
 -- so is a report of values that were alive at a process's end, which debug builds make.
 --
--- Files run side by side, the longest of the last run first: as many as there are cores, and up to twice as
--- many while a core is idle (support/cores.lua); beyond that, those which mostly waited in the last run, for
--- which the others leave enough of the cores; or N of them (--jobs N). Each has a directory, reports and
+-- Files run side by side, the longest of the last run first: up to two for each core if one is idle
+-- (support/cores.lua), or if the running ones left enough of the cores to the next in the last run; up to
+-- four if both are so; or N of them (--jobs N). Each has a directory, reports and
 -- ports of its own. A file that asks for the real API server has one to itself while it runs. A file with a
 -- line
 --   alone: WHY
@@ -256,11 +256,17 @@ local function command(path)
     process.quote(path))
 end
 
+-- Seconds that the processor spent on a lent API server so far.
+local function served_seconds(real)
+  return real.server and real.server.processor_seconds() or 0
+end
+
 -- Runs the command, then writes what the processor spent on it.
 local TIMED = '%s; code=$?; times >%s; exit $code'
 
 local function start(file, slot, server)
-  local job = { file = file, slot = slot, server = server, began = wait.now() }
+  local job = { file = file, slot = slot, server = server, began = wait.now(),
+    served = server and served_seconds(server) or 0 }
   job.tmp = tmp .. "/" .. file.path:gsub("[/.]", "-") .. (file.failed and "-again" or "")
   job.base = job.tmp .. ".run"
   job.reports = job.tmp .. ".report"
@@ -270,17 +276,20 @@ local function start(file, slot, server)
   return job
 end
 
--- Seconds that the processor spent on a job: the second line of the shell's `times`.
+-- Seconds that the processor spent on a job: the second line of the shell's `times`; and on its API server
+-- meanwhile.
 local function processor_seconds(job)
   local user_min, user, sys_min, sys = (process.read(job.times)
     or ""):match "\n(%d+)m([%d.]+)s (%d+)m([%d.]+)s"
-  return user and user_min * 60 + user + sys_min * 60 + sys or 0
+  return user and user_min * 60 + user + sys_min * 60 + sys or 0,
+    job.server and served_seconds(job.server) - job.served or 0
 end
 
 -- ---------------------------------------------------------------- reading the result
 
 local total = { passed = 0, failed = 0, skipped = 0 }
-local failures, skips, spent, total_processor, servers_processor = {}, {}, {}, 0, 0
+local failures, skips, spent = {}, {}, {}
+local total_processor, servers_processor = 0, 0     -- seconds: of files, and of the API servers lent to them
 
 local function read_tap(text)
   local n = { passed = 0, failed = 0, skipped = 0, planned = false, skips = {} }
@@ -375,8 +384,9 @@ end
 local function count(job, n, took)
   for key in pairs(total) do total[key] = total[key] + n[key] end
   table.move(n.skips, 1, #n.skips, #skips + 1, skips)
-  local processor = processor_seconds(job)
-  total_processor = total_processor + processor
+  local own, served = processor_seconds(job)
+  local processor = own + served
+  total_processor = total_processor + own
   spent[#spent + 1] = { path = job.file.path, took = took, processor = processor }
   seconds[job.file.path] = { took = took, processor = processor }
 end
@@ -461,9 +471,13 @@ local function idle_server(reals)
   return nil
 end
 
--- What the running files leave of the cores for one more.
-local function room_beside(slots, running)
-  local room = running < lanes // 2 and math.huge or jobs
+-- The cores that one more file may keep busy beside the running ones; nil: none may start. `idle`: whether a
+-- core was idle a moment ago.
+local function room_beside(slots, running, idle)
+  if options.jobs then return running < jobs and math.huge or nil end
+  if running < jobs or (idle and running < lanes // 2) then return math.huge end
+  if not idle and running >= lanes // 2 then return nil end
+  local room = jobs
   for _, job in pairs(slots) do room = room - job.file.share end
   return room
 end
@@ -493,15 +507,21 @@ local function end_unused(queue, reals)
   end
 end
 
+local most = 0              -- files that ran at one time
+
 local function run_all(queue)
   local reals, slots, running, alone = start_servers(queue), {}, 0, false
   local function over() return options.first and total.failed > 0 end
   local function start_next(slot)
-    local room = options.jobs and math.huge or room_beside(slots, running)
+    local idle = has_room(wait.now())
+    local room = room_beside(slots, running, idle)
+    if not room then return end
+    if idle and running >= jobs then add_server(queue[1], reals) end
     local file, server = next_file(queue, running, reals, room)
     if not file then return end
     if server then server.busy = true end
     slots[slot], running, alone = start(file, slot, server), running + 1, file.alone
+    most = math.max(most, running)
   end
   repeat
     for slot = 1, lanes do
@@ -512,12 +532,7 @@ local function run_all(queue)
         slots[slot], running, alone = nil, running - 1, false
       end
       if not slots[slot] and not alone and #queue > 0 and not over() then
-        if running < jobs then
-          start_next(slot)
-        elseif has_room(wait.now()) then
-          add_server(queue[1], reals)
-          start_next(slot)
-        end
+        start_next(slot)
       end
     end
     if over() then
@@ -574,10 +589,10 @@ end
 if files == 0 then print "no specs found" end
 if files > 1 then
   local took, idle = wait.now() - began, (cores.idle_seconds(read_stat()) or 0) - idle_before
-  print(("\n%d files in %.0f s, %s side by side; %.0f s of the processor, and %.0f s of API servers that \z
-    files shared; %.1f cores were busy, with other work of the machine"):format(files, took,
-    lanes > jobs and ("%d to %d"):format(jobs, lanes) or jobs, total_processor, servers_processor,
-    process.run "nproc" - idle / took))
+  local all, n = total_processor + servers_processor, tonumber((process.run "nproc"))
+  print(("\n%d files in %.0f s, at most %d side by side; %.0f s of the processor, %.0f of them of shared \z
+    API servers: %.0f %% of %d cores, of which all work of the machine kept %.1f busy"):format(files, took,
+    most, all, servers_processor, 100 * all / took / n, n, n - idle / took))
 end
 print(("%d passed, %d failed%s"):format(total.passed, total.failed,
   total.skipped > 0 and (", %d skipped"):format(total.skipped) or ""))

@@ -339,9 +339,8 @@ local function begin_real(which, args)
       "--service-account-key-file", dir .. "/sa.key", "--service-account-signing-key-file", dir .. "/sa.key",
       "--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range",
       "10.0.0.0/24",
-      -- No controller manager here makes service accounts, and the priority machinery would count against
-      -- busy specs.
-      -- Ours has no profiles.
+      -- No controller manager here makes service accounts, the priority machinery would count against busy
+      -- specs, and ours has no profiles.
       "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false",
       "--profiling=false", "--cert-dir", dir }
     table.move(args or {}, 1, #(args or {}), #words + 1, words)
@@ -451,18 +450,20 @@ function M.real(opts)
 end
 
 --- What the runner lends to its spec processes: a real server that begins to start. dir is its directory;
---- ready() says whether it answers, and raises when it ended; story() is its logs; discard() ends it, and
---- returns the seconds that it used of the processor. `ports` ("FROM-TO"): where it listens.
+--- ready() says whether it answers, and raises when it ended; story() is its logs; processor_seconds() are
+--- those that it used so far; discard() ends it, and returns them. `ports` ("FROM-TO"): where it listens.
 function M.begin_shared(ports)
   range = port_range(ports)
   local self = begin_real()
   self.launch()
-  function self.discard()
+  function self.processor_seconds()
     local seconds = 0
-    for i = #self.children, 1, -1 do
-      seconds = seconds + self.children[i]:processor_seconds()
-      self.children[i]:kill()
-    end
+    for _, child in ipairs(self.children) do seconds = seconds + child:processor_seconds() end
+    return seconds
+  end
+  function self.discard()
+    local seconds = self.processor_seconds()
+    for i = #self.children, 1, -1 do self.children[i]:kill() end
     return seconds
   end
   return self
@@ -506,9 +507,8 @@ function Kubelet:stop()
   self.process:stop()
 end
 
---- A node of this real server whose kubelet is our stand-in (spec/realserver/kubelet): pods of it have
---- logs, exec, attach and
--- port-forward. nil and the reason where the program is not there. Several may run beside each other.
+--- A node of this real server whose kubelet is our stand-in (spec/realserver/kubelet): its pods have logs,
+--- exec, attach and port-forward. nil and the reason if the program is missing. Several may run at once.
 function Server:kubelet()
   local program, file
   for _, dir in ipairs { assert(M.assets()), "build/assets" } do      -- KUBEBUILDER_ASSETS of others lacks it

@@ -289,7 +289,9 @@ describe("The audit log of the embedded server", function()
     local reader = process.spawn { "sh", "-c", "exec 3<> " .. fifo .. "; echo open; exec sleep 600" }
     reader:wait_for_log(10, "open")
     start("--audit-log", fifo)
-    for _ = 1, 120 do both.ask(s, { { "", "GET", "/version?" .. ("x"):rep(2000) } }) end
+    local rows = {}
+    for i = 1, 120 do rows[i] = { "", "GET", "/version?" .. ("x"):rep(2000) } end
+    both.ask(s, rows)
     s:stop()
     reader:kill()
   end)

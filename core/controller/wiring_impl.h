@@ -1,5 +1,5 @@
-/* wiring_impl.h - the inside of a wiring, for wiring.c (life), mapping.c (events to keys) and reader.c
- * (reads). */
+/* wiring_impl.h - the inside of a wiring, for wiring.c (life), mapper_state.c, mapping.c (events to keys) and
+ * reader.c (reads). */
 #ifndef KL_CONTROLLER_WIRING_IMPL_H
 #define KL_CONTROLLER_WIRING_IMPL_H
 
@@ -34,19 +34,17 @@ typedef struct kl_mapper_state {
     kl_time since, taken; /* of the running period: its beginning, the time used in it */
     bool told;
     atomic_int share; /* of the last period, in percent */
-    /* index functions that changes wait for: since the last pause, their beginning, the time that they took,
-     * and the thread's time at the beginning. Mapper thread */
-    kl_time index_since, index_taken, index_cpu;
-    unsigned index_calls;
 } kl_mapper_state;
 kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m);
 void kl__mapper_state_unref(kl_mapper_state *m);
 /* mapper thread; NULL after a failure, logged when it is the first in a row */
 void *kl__mapper_state_open(kl_mapper_state *m);
+/* A share of the mapper thread, in percent, above which a controller's functions are reported. */
+#define KL__SHARE_FAIR 50
 /* Adds to the time that functions took. Mapper thread. */
 void kl__mapper_state_took(kl_mapper_state *m, kl_time took);
-/* The same for an index function that a change waited for. Fails with KL_ETIMEOUT when the script's index
- * functions hold changes up. */
+/* The same for an index function that a change waited for. Fails with KL_ETIMEOUT when such functions hold
+ * changes up, and no script's take more than those of this one. */
 KL_NODISCARD kl_status kl__mapper_state_held_up(kl_mapper_state *m, kl_time took, kl_err *err);
 /* A function failed on `o`. True when it exceeded a budget (its controller is parked and the failure logged),
  * or when it was stopped. Mapper thread. */

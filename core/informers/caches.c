@@ -55,6 +55,7 @@ kl_caches *kl_caches_new(const kl_caches_options *o)
 
 void kl_caches_end(kl_caches *s) { atomic_store(&s->ending, true); }
 bool kl_caches_ending(const kl_caches *s) { return atomic_load(&s->ending); }
+kl_indexing *kl_caches_indexing(kl_caches *s) { return &s->indexing; }
 
 void kl_caches_free(kl_caches *s)
 {

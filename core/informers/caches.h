@@ -69,6 +69,14 @@ void kl_caches_free(kl_caches *s);
  * of earlier generations included. Any thread. */
 void kl_caches_end(kl_caches *s);
 bool kl_caches_ending(const kl_caches *s);
+/* What the index functions of all scripts took since their last pause, counted by whoever calls them. Mapper
+ * thread. */
+typedef struct kl_indexing {
+    kl_time since, taken;
+    kl_time cpu;  /* of the thread, at the beginning */
+    kl_time most; /* of one script */
+} kl_indexing;
+kl_indexing *kl_caches_indexing(kl_caches *s);
 
 /* A user's selection of a kind. Borrowed for the call; all zero: every object that the set sees, with the
  * projection of the options. */

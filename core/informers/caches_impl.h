@@ -18,6 +18,7 @@ struct kl_caches {
     int used;                        /* caches with users; the last one to go ends the watch */
     atomic_bool pending;             /* an event is on its way to the loop */
     atomic_bool ending;
+    kl_indexing indexing; /* mapper thread */
 };
 
 struct kl_cache {

@@ -78,6 +78,13 @@ struct kl_program {
     const kl_value *crds;    /* its CustomResourceDefinitions, a list; or NULL */
     atomic_int refs;         /* starts at 1 */
     int generation;          /* 1, 2, ...; set by the manager when it takes the program */
+    /* Of its index functions, in all of its controllers: the time that they took since their last pause.
+     * over: too much. Mapper thread */
+    struct {
+        kl_time since, taken;
+        unsigned calls;
+        bool over;
+    } indexing;
 };
 kl_program *kl_program_ref(kl_program *p);
 /* of a controller, or of a webhook's runs */

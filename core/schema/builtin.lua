@@ -5,7 +5,8 @@
 -- DIR holds api.json and apis.json (aggregated discovery of /api and /apis) and one openapi-*.json for each
 -- document of /openapi/v3. OMITTED has lines "TYPE FIELD" of what JSON leaves out at its zero value, lines
 -- "TYPE FIELD NAME" of texts whose type in Go has that name, and lines "TYPE FIELD =zero" or "=null" of what
--- JSON always has (spec/realserver/proto). What comes out is derived from the Kubernetes API definitions (Apache License 2.0): names, types and merge rules, no prose.
+-- JSON always has (spec/realserver/proto). What comes out is derived from the Kubernetes API definitions
+-- (Apache License 2.0): names, types and merge rules, no prose.
 -- Run it again for another Kubernetes release.
 
 local json = require "dkjson"

@@ -130,7 +130,7 @@ end
 -- The most columns of a line of code or comment. Texts of others (spec/fixtures), generated annotations of
 -- kinds, and `---@`, which cannot be wrapped, do not count.
 local COLUMNS = 110
-local LUA = "bench bindings controllers deploy docs examples lua spec"
+local LUA = "bench bindings controllers core deploy docs examples lua spec"
 local OTHER_PROGRAMS = "Makefile bench/Makefile .ci/run .ci/deps bench/*.py bench/py/*.py bench/*.sh "
   .. "bindings/dashboard/*.js bindings/dashboard/*.css "
   .. "deploy/*.sh deploy/*/*.sh spec/support/*.py spec/realserver/*.sh spec/realserver/python/*.py"

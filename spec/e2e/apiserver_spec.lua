@@ -778,9 +778,11 @@ servers.each(function(name, start)
       -- kube-apiserver takes a minute for it, and answers 504.
       if name == servers.EMBEDDED then
         it("gets the first of many errors, and their number", function()
+          -- Under AddressSanitizer, on a busy machine, so many take longer than a request may.
+          local n = os.getenv "KL_VARIANT" == "asan" and 15000 or 60000
           local plain, labels, owners = {}, {}, {}
-          for i = 1, 60000 do plain[i], labels["!" .. i] = i, "" end
-          for i = 1, 20000 do
+          for i = 1, n do plain[i], labels["!" .. i] = i, "" end
+          for i = 1, n // 3 do
             owners[i] = { apiVersion = "v1", kind = "Node", name = "n", uid = "u" .. i, controller = true }
           end
           for _, metadata in ipairs { { labels = labels }, { ownerReferences = owners }, {} } do

@@ -154,7 +154,7 @@ static void waiting_or_running_a_script_with_a_lock_aborts(void **state)
     (void)state;
     says(a_script_under_a_lock, "run a script", leaf.id.place);
     says(a_wait_under_another_lock, "wait for a condition", server.id.place);
-    says(unheld, "let go", "nobody");
+    says(unheld, "released", "nobody");
 }
 
 int main(void)

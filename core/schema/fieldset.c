@@ -51,7 +51,10 @@ kl__fieldset *kl__fieldset_make(kl__fieldset *s, const char *element)
     size_t i = position(s, element, &found);
     if (found)
         return s->kids[i];
-    s->kids = kl_realloc(s->kids, (s->len + 1) * sizeof *s->kids);
+    if (s->len == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 1;
+        s->kids = kl_realloc(s->kids, s->cap * sizeof *s->kids);
+    }
     memmove(&s->kids[i + 1], &s->kids[i], (s->len - i) * sizeof *s->kids);
     s->len++;
     s->kids[i] = kl_new(kl__fieldset);

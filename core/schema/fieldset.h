@@ -12,7 +12,7 @@ struct kl__fieldset {
     char *element; /* NULL at the root */
     bool member;
     kl__fieldset **kids; /* sorted by element; none is empty after an operation */
-    size_t len;
+    size_t len, cap;
 };
 
 /* A path, from its end towards the root. Lives on the walker's stack. */

@@ -192,7 +192,8 @@ describe("a run", function()
       Makefile = [[
 build/spec/core/age/age_test: build/obj/spec/core/age/age_test.o build/age.a
 	@mkdir -p $(@D)
-	cc -o $@ $^ -lm
+	cc -o $@ $^ \
+	  -lm
 build/age.a: build/obj/core/age/age.o build/obj/core/age/young.o
 	ar rcs $@ $^
 build/obj/%.o: %.c

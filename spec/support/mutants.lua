@@ -234,7 +234,7 @@ local function commands(plain, path, targets)
   local out, code = sh(plain, make:format(FLAGS, path, table.concat(targets, " ")))
   assert(code == 0, out)
   local list, object = {}, nil
-  for line in out:gmatch "[^\n]+" do
+  for line in out:gsub("\\\n", " "):gmatch "[^\n]+" do
     local idle = line:find "^make: "
     for _, pattern in ipairs(IDLE) do idle = idle or line:find(pattern) end
     object = object or line:match " %-c %-o (%S+)"

@@ -264,11 +264,8 @@ kl_status kl_child_talk(const char *program, const char *const *argv, int *fd, p
 
 void kl_child_end(int fd, pid_t pid, int *status)
 {
-    pid_t got;
     *status = -1;
-    do
-        got = waitpid(pid, status, WNOHANG);
-    while (got < 0 && errno == EINTR);
+    pid_t got = waitpid(pid, status, WNOHANG);
     if (!got) {
         kill(-pid, SIGKILL);
         kill(pid, SIGKILL);

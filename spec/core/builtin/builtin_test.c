@@ -55,6 +55,12 @@ typedef struct row {
     "{'metadata':{'name':'a','namespace':'n'},'spec':{'manualSelector':true,'selector':{'matchLabels':{'a':" \
     "'b'}}," spec "'template':{'metadata':{'labels':{'a':'b'}},'spec':{'restartPolicy':'Never'," C "}}}}"
 
+/* Two ports with one node port. */
+#define PORTS(one, other)                                                                                    \
+    "{'metadata':{'name':'a'},'spec':{'type':'NodePort','clusterIP':'10.0.0.9','clusterIPs':['10.0.0.9']"    \
+    ",'ports':[{'name':'a','port':1,'nodePort':30123,'protocol':'" one                                       \
+    "'},{'name':'b','port':2,'nodePort':30123,'protocol':'" other "'}]}}"
+
 static const row rows[] = {
     {"v1/pods", NULL, POD(C), NULL},
     {"v1/pods", NULL, POD("'containers':[]"), "spec.containers: Required value"},
@@ -107,6 +113,8 @@ static const row rows[] = {
     {"v1/services", NULL, "{'metadata':{'name':'a'},'spec':{'ports':[{'port':80}]}}", NULL},
     {"v1/services", NULL, "{'metadata':{'name':'a'},'spec':{'ports':[{'port':0}]}}",
         "spec.ports[0].port: Invalid value"},
+    {"v1/services", NULL, PORTS("TCP", "UDP"), NULL},
+    {"v1/services", NULL, PORTS("TCP", "TCP"), "spec.ports[1].nodePort: Duplicate value"},
     {"v1/secrets", NULL, "{'metadata':{'name':'a'},'type':'kubernetes.io/tls'}",
         "data[tls.crt]: Required value"},
     {"v1/configmaps", NULL, "{'metadata':{'name':'a'},'data':{'a b':'c'}}", "data[a b]: Invalid value"},

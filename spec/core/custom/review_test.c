@@ -2,6 +2,7 @@
 #include "support/json.h"
 
 #include "base/buf.h"
+#include "custom/convert.h"
 #include "custom/review.h"
 
 #define WIDGET "'apiVersion':'example.com/v1','kind':'Widget'"
@@ -120,6 +121,28 @@ static void an_answer_may_not_change_the_identity_of_an_object(void **state)
     review.n = 1;
 }
 
+static void a_forgotten_object_is_noted_again(void **state)
+{
+    (void)state;
+    const kl_value *webhook = json("{'clientConfig':{'url':'https://x/'},'conversionReviewVersions':['v1']}");
+    kl__kind kind = {.group = "example.com", .version = "v2", .kind = "Widget", .conversion = webhook};
+    kl_conversions *c = kl_conversions_new();
+    for (int i = 0; i < 2; i++) {
+        const kl_value *out = NULL;
+        kl_err err = KL_ERR_INIT;
+        kl_conversion_call call;
+        assert_fails(kl_conversions_get(c, &kind, objects[0], &out, &err), KL_EAGAIN, &err, "called first");
+        assert_true(kl_conversions_wait(c));
+        kl_conversions_call(c, &call);
+        kl_conversion_call_fini(&call);
+        kl_conversions_answer(c, 0, "", 0, "refused");
+        assert_fails(kl_conversions_get(c, &kind, objects[0], &out, &err), KL_ESERVER, &err, "refused");
+        kl_conversions_forget(c);
+    }
+    kl_conversions_free(c);
+    kl_value_unref(webhook);
+}
+
 static void an_answer_that_is_not_a_review_fails(void **state)
 {
     (void)state;
@@ -190,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_question_has_the_first_version_that_is_known),
         cmocka_unit_test(an_answer_keeps_the_metadata_of_the_original),
         cmocka_unit_test(an_answer_may_not_change_the_identity_of_an_object),
+        cmocka_unit_test(a_forgotten_object_is_noted_again),
         cmocka_unit_test(an_answer_that_is_not_a_review_fails),
         cmocka_unit_test(a_client_config_leads_to_a_url),
         cmocka_unit_test(an_authority_is_decoded_and_uids_differ),

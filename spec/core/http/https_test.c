@@ -215,6 +215,13 @@ static void a_new_pair_is_shown_to_new_connections_and_old_ones_live_on(void **s
     authority_fini(&two);
 }
 
+static void a_keyring_without_a_pair_is_freed(void **state)
+{
+    (void)state;
+    kl_keyring_free(kl_keyring_new());
+    kl_keypair_unref(NULL);
+}
+
 static void an_invalid_pair_is_rejected_and_the_old_one_stays(void **state)
 {
     rig *r = *state;
@@ -270,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_new_pair_is_shown_to_new_connections_and_old_ones_live_on, start, stop),
         cmocka_unit_test_setup_teardown(an_invalid_pair_is_rejected_and_the_old_one_stays, start, stop),
+        cmocka_unit_test(a_keyring_without_a_pair_is_freed),
         cmocka_unit_test(a_signed_certificate_has_the_requested_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,17 @@ static void values_and_their_absence_come_out_as_they_went_in(void **state)
         kl_value_unref(v[i]);
 }
 
+static void a_value_after_the_last_is_none(void **state)
+{
+    (void)state;
+    const kl_value *v[] = {json("1"), json("2")};
+    kl_message m = {.n = 1, .v = v};
+    assert_ptr_equal(kl_message_value(&m, 0), v[0]);
+    assert_null(kl_message_value(&m, 1));
+    kl_value_unref(v[0]);
+    kl_value_unref(v[1]);
+}
+
 /* What `bytes` are said to be. */
 static kl_status taken(const char *bytes, size_t n)
 {
@@ -132,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_and_their_absence_come_out_as_they_went_in, setup, teardown),
+        cmocka_unit_test(a_value_after_the_last_is_none),
         cmocka_unit_test_setup_teardown(an_invalid_message_is_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(
             one_that_is_not_trusted_has_a_number_of_values_and_of_their_parts, setup, teardown),

@@ -75,6 +75,9 @@ static void a_patch_that_changes_nothing_is_proved_by_the_cache(void **state)
     other.subresource = "scale";
     assert_false(proves(e, &other, 5, "1"));
     other = op;
+    other.name = NULL;
+    assert_false(proves(e, &other, 5, "1"));
+    other = op;
     other.kind = "configmaps"; /* no kind: nobody knows what it is called elsewhere */
     assert_false(proves(e, &other, 5, "1"));
     kl_value_unref(patch);

@@ -62,10 +62,7 @@ static void push_params(lua_State *L, lkl_state *s)
     lkl_box *box = lkl_value_box(L);
     box->ptr = (void *)kl_params_plain(kl_run_spec(s->run), params);
     if (!box->ptr) {
-        kl_builder *b = kl_builder_new();
-        kl_build_object(b);
-        kl_build_end(b);
-        box->ptr = (void *)kl_builder_done(b);
+        box->ptr = (void *)kl_value_empty(KL_OBJECT);
     }
     lkl_push_object(L, box->ptr);
     lua_remove(L, -2);

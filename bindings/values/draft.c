@@ -261,10 +261,7 @@ static void become_list(lua_State *L, int idx, int key_idx)
     lua_getiuservalue(L, idx, DRAFT_KEY);
     lkl_draft *parent = check_draft(L, -2);
     lkl_box *box = lkl_value_box(L);
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    kl_build_end(b);
-    box->ptr = (void *)kl_builder_done(b);
+    box->ptr = (void *)kl_value_empty(KL_ARRAY);
     kl_err err = KL_ERR_INIT;
     int key = lua_gettop(L) - 1;
     size_t n;

@@ -22,10 +22,7 @@ void kl__put_object(const kl_value **o, const char *key)
 {
     if (!kl__absent(*o, key))
         return;
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    KL_EDIT(o, kl_builder_done(b), key);
+    KL_EDIT(o, kl_value_empty(KL_OBJECT), key);
 }
 
 void kl__inside(const kl_value **o, const char *key, kl__edit_fn *edit)

@@ -162,10 +162,7 @@ static void serve(void *arg)
         x = NULL;
     if (q->close) {
         close_stream(x);
-        kl_builder *b = kl_builder_new();
-        kl_build_object(b);
-        kl_build_end(b);
-        const kl_value *v = kl_builder_done(b);
+        const kl_value *v = kl_value_empty(KL_OBJECT);
         q->done(q->arg, KL_OK, 200, v, NULL);
         kl_value_unref(v);
     } else if (!x || x->cancelled) {

@@ -175,14 +175,6 @@ static const kl_value *visit_list(walk *w, const kl__snode *x, const kl_value *v
     return kl_builder_done(b);
 }
 
-static const kl_value *empty_list(void)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
 static unsigned type_of(const kl_value *v)
 {
     switch (kl_value_type(v)) {
@@ -204,7 +196,7 @@ static const kl_value *visit(walk *w, uint32_t node, const kl_value *v, const st
     int64_t whole;
     if (x->types && !(x->types & type_of(v))) {
         if (t == KL_OBJECT && !kl_value_len(v) && (x->types & KL__ARRAY))
-            return empty_list();
+            return kl_value_empty(KL_ARRAY);
         if (t == KL_DOUBLE && (x->types & KL__INTEGER) && kl_value_int(v, &whole))
             return kl_value_of_int(whole);
         tell_type(w, x, v, at);

@@ -189,12 +189,7 @@ static const kl_value *as_type(const char *type, const kl_value *v)
 {
     bool list = !strcmp(type, "list"), object = !strcmp(type, "object");
     bool other = (list && kl_value_type(v) == KL_OBJECT) || (object && kl_value_type(v) == KL_ARRAY);
-    if (!other || kl_value_len(v))
-        return kl_value_ref(v);
-    kl_builder *b = kl_builder_new();
-    (list ? kl_build_array : kl_build_object)(b);
-    kl_build_end(b);
-    return kl_builder_done(b);
+    return !other || kl_value_len(v) ? kl_value_ref(v) : kl_value_empty(list ? KL_ARRAY : KL_OBJECT);
 }
 
 /* `all` with one more; takes `all`, gives a new one. */

@@ -2,14 +2,6 @@
 #include "schema/normalize.h"
 #include "value/edited.h"
 
-static const kl_value *empty_list(void)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
 static const kl_value *of_items(const kl__schema *s, const kl_value *v)
 {
     kl_builder *b = kl_builder_new();
@@ -45,7 +37,7 @@ const kl_value *kl__schema_lists(const kl__schema *s, const kl_value *v)
 {
     bool list = s && s->type == KL_S_LIST, object = kl_value_type(v) == KL_OBJECT;
     if (list && object && !kl_value_len(v))
-        return empty_list();
+        return kl_value_empty(KL_ARRAY);
     if (list && kl_value_type(v) == KL_ARRAY)
         return of_items(s->items, v);
     return object && s && !list ? of_members(s, v) : kl_value_ref(v);

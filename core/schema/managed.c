@@ -271,10 +271,7 @@ static const kl_value *zero_of(const kl__schema *s)
     const kl_value *zero = NULL;
     if (!s || s->custom)
         return NULL;
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    const kl_value *none = kl_builder_done(b);
+    const kl_value *none = kl_value_empty(KL_OBJECT);
     if (kl__normalize(s, none, true, NULL, &zero, NULL))
         zero = NULL;
     kl_value_unref(none);

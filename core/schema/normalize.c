@@ -180,14 +180,6 @@ static kl_status child(struct walk *w, const kl__schema *owner, const kl__schema
     return st;
 }
 
-static const kl_value *empty_object(void)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
 static bool is_zero(const kl_value *v)
 {
     int64_t n;
@@ -366,7 +358,7 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
             && !dropped_when_empty(s, f, have))
             continue;
         if (made) {
-            const kl_value *none = empty_object();
+            const kl_value *none = kl_value_empty(KL_OBJECT);
             st = child(w, s, f->schema, f->name, strlen(f->name), none, &x);
             kl_value_unref(none);
         } else if (zero)
@@ -393,7 +385,7 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
             break;
         st = child(w, NULL, items, NULL, i, v, &x);
         if (!x && !st && items->type == KL_S_STRUCT) { /* a null item is a zero value in Go */
-            const kl_value *none = empty_object();
+            const kl_value *none = kl_value_empty(KL_OBJECT);
             st = child(w, NULL, items, NULL, i, none, &x);
             kl_value_unref(none);
         } else if (!x && !st)

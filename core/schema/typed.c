@@ -238,10 +238,7 @@ static void compare_at(const kl__schema *s, const kl_value *old, const kl_value 
 
 void kl__typed_compare(const kl__schema *s, const kl_value *old, const kl_value *now, kl__changes *out)
 {
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    const kl_value *empty = kl_builder_done(b);
+    const kl_value *empty = kl_value_empty(KL_OBJECT);
     *out = (kl__changes){kl__fieldset_new(), kl__fieldset_new(), kl__fieldset_new(), kl_value_null()};
     compare_at(s ? s : &kl__schema_any, old ? old : empty, now ? now : empty, empty, NULL, out);
     kl_value_unref(empty);

@@ -158,10 +158,8 @@ static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out,
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    return kl__api_fail(err, 415, "UnsupportedMediaType", kl_builder_done(b), "415: Unsupported Media Type");
+    return kl__api_fail(
+        err, 415, "UnsupportedMediaType", kl_value_empty(KL_OBJECT), "415: Unsupported Media Type");
 }
 
 kl_status kl__read_patch(

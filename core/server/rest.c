@@ -109,10 +109,7 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
     if (known && c->kind->namespaced && !c->ns && strcmp(*verb, "list"))
         known = false;
     if (!known) {
-        kl_builder *details = kl_builder_new();
-        kl_build_object(details);
-        kl_build_end(details);
-        return kl__api_fail(err, 405, "MethodNotAllowed", kl_builder_done(details),
+        return kl__api_fail(err, 405, "MethodNotAllowed", kl_value_empty(KL_OBJECT),
             "the server does not allow this method on the requested resource");
     }
     if (c->sub && !kl__sub_served(c->sub))

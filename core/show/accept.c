@@ -157,10 +157,7 @@ static bool named(const range *v, size_t n)
 
 static kl_status not_produced(kl_show_what what, kl_err *err)
 {
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    return kl__api_fail(err, 406, "NotAcceptable", kl_builder_done(b),
+    return kl__api_fail(err, 406, "NotAcceptable", kl_value_empty(KL_OBJECT),
         "406: Not Acceptable\n\nAvailable representations: %s%s%s", types_text,
         what == KL_SHOW_ONE ? "" : ", ", what == KL_SHOW_ONE ? "" : streams_text);
 }

@@ -239,3 +239,14 @@ void kl_build_kvalue(kl_builder *b, const char *key, const kl_value *v)
     kl_build_key(b, key);
     kl_build_value(b, v);
 }
+
+const kl_value *kl_value_empty(kl_type type)
+{
+    kl_builder *b = kl_builder_new();
+    if (type == KL_ARRAY)
+        kl_build_array(b);
+    else
+        kl_build_object(b);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}

@@ -111,6 +111,7 @@ char *kl_value_to_json(const kl_value *v); /* caller kl_free()s */
 
 /* --- making: each returns a new reference ------------------------------------------------- */
 const kl_value *kl_value_null(void);
+const kl_value *kl_value_empty(kl_type type); /* KL_ARRAY or KL_OBJECT, without items or members */
 const kl_value *kl_value_of_bool(bool b);
 const kl_value *kl_value_of_int(int64_t i);
 const kl_value *kl_value_of_uint(uint64_t u);

@@ -20,14 +20,6 @@ static const char *text(const kl_value *crd, const char *a, const char *b)
     return kl_value_str_at(crd, "spec", a, b, NULL);
 }
 
-static const kl_value *empty_list(void)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
 static kl__kind *definitions(const kl__world *w)
 {
     return kl__kinds_get(w->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
@@ -243,7 +235,7 @@ void kl__crd_settle(kl__world *w, const char *group, const char *plural)
     if (e && kl_object_deleting(e->object) && kl_object_has_finalizer(e->object, ours)
         && !kl__store_bucket(w->store, group, plural)->len) {
         const kl_value *o = kl_value_ref(e->object), *have = kl_value_at(o, "metadata", "finalizers", NULL),
-                       *left = empty_list();
+                       *left = kl_value_empty(KL_ARRAY);
         if (kl_value_len(have) > 1) {
             kl_builder *b = kl_builder_new();
             kl_build_array(b);

@@ -51,8 +51,7 @@ kl_status kl__applied_check(const kl__call *c, const kl__kind *k, const kl_value
     if (kl_value_type(patch) != KL_OBJECT && kl_value_type(patch) != KL_NULL)
         st = kl__fail_bad_request(err,
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal %s "
-            "into "
-            "Go value of type map[string]interface {}",
+            "into Go value of type map[string]interface {}",
             kl__json_type(patch));
     if (!st && kl_value_len(kl_value_at(patch, "metadata", "managedFields", NULL)))
         st = kl__fail_bad_request(err, "metadata.managedFields must be nil");
@@ -166,10 +165,7 @@ static kl_status json_patch(const kl_value *old, const kl_value *patch, const kl
     if (!st)
         return KL_OK;
     /* kube-apiserver gives no more details than this */
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_end(b);
-    return kl__api_fail(err, 422, "Invalid", kl_builder_done(b),
+    return kl__api_fail(err, 422, "Invalid", kl_value_empty(KL_OBJECT),
         "the server rejected our request due to an error in our request");
 }
 

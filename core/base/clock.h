@@ -17,6 +17,12 @@ typedef int64_t kl_time;
 #define KL_MINUTES(n) KL_SECONDS((n)*60)
 #define KL_NEVER INT64_MAX
 
+/* `n` seconds that somebody else chose, held to 0..most, which is a duration that kl_time holds. */
+static inline kl_time kl_seconds_within(int64_t n, kl_time most)
+{
+    return n <= 0 ? 0 : n >= most / KL_SECONDS(1) ? most : KL_SECONDS(n);
+}
+
 /* The moment `d` after `t`; KL_NEVER where no clock gets there: durations last up to 292 years. */
 static inline kl_time kl_time_after(kl_time t, kl_time d)
 {

@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* The longest pause that a server may ask for, in seconds. */
-#define RETRY_AFTER_MAX (24 * 3600)
+/* The longest pause that a server may ask for. */
+#define RETRY_AFTER_MAX KL_SECONDS(24 * 3600)
 
 /* The kind of a list of metadata only. */
 #define METADATA_LIST "PartialObjectMetadataList"
@@ -323,8 +323,8 @@ static void stream_error_set(kl__follower *f, const kl_value *status)
     const kl_value *details = kl_value_at(status, "details", NULL);
     if (details)
         e->details = kl_value_to_json(details);
-    int64_t pause = kl_value_int_at(details, 0, "retryAfterSeconds", NULL);
-    e->retry_after_ns = pause <= 0 ? 0 : KL_SECONDS(pause < RETRY_AFTER_MAX ? pause : RETRY_AFTER_MAX);
+    e->retry_after_ns = kl_seconds_within(
+        kl_value_int_at(details, 0, "retryAfterSeconds", NULL), RETRY_AFTER_MAX);
     f->has_stream_error = true;
 }
 

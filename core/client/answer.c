@@ -340,13 +340,12 @@ kl_time kl__retry_after(const char *header, kl_time wall)
     long long n = strtoll(header, &end, 10);
     kl_time after;
     if (isdigit((unsigned char)*header) && !*end)
-        after = n >= RETRY_AFTER_MAX / KL_SECONDS(1) ? RETRY_AFTER_MAX : KL_SECONDS(n);
+        after = kl_seconds_within(n, RETRY_AFTER_MAX);
     else {
         int64_t at = http_date(header);
         if (at < 0)
             return -1;
-        int64_t wait = at - wall / KL_SECONDS(1);
-        after = wait <= 0 ? 0 : wait >= RETRY_AFTER_MAX / KL_SECONDS(1) ? RETRY_AFTER_MAX : KL_SECONDS(wait);
+        after = kl_seconds_within(at - wall / KL_SECONDS(1), RETRY_AFTER_MAX);
     }
     return after;
 }

@@ -36,14 +36,12 @@ static void decode(kl_shard_lease *l)
 void kl_shard_lease_read(const kl_value *lease, const kl_shard_lease *before, kl_shard_lease *out)
 {
     const kl_value *metadata = kl_value_get(lease, "metadata");
-    int64_t seconds = kl_value_int_at(lease, 0, "spec", "leaseDurationSeconds", NULL);
     *out = (kl_shard_lease){.name = kl_strdup(text_or(kl_value_str_at(metadata, "name", NULL), "")),
         .uid = kl_strdup(text_or(kl_value_str_at(metadata, "uid", NULL), "")),
         .rv = kl_strdup(text_or(kl_value_str_at(metadata, "resourceVersion", NULL), "")),
         .created = kl_strdup(text_or(kl_value_str_at(metadata, "creationTimestamp", NULL), "~")),
-        .duration = KL_SECONDS(seconds < 0 ? 0
-                : seconds < INT32_MAX      ? seconds
-                                           : INT32_MAX),
+        .duration = kl_seconds_within(
+            kl_value_int_at(lease, 0, "spec", "leaseDurationSeconds", NULL), KL_SECONDS(INT32_MAX)),
         .text = kl_value_ref(kl_value_at(metadata, "annotations", KL_SHARD_ANNOTATION, NULL))};
     if (before && kl_value_equal(before->text, out->text) && before->readable) {
         out->said = kl_value_ref(before->said);

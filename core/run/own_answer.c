@@ -133,11 +133,11 @@ void kl_own_writes_note(kl_own_writes *o, const char *name, const kl_written *x,
     const kl_value *items = kl_value_get(x->answer, "items"), *details = kl_value_get(x->answer, "details");
     const char *kind = x->answer ? kl_object_kind(x->answer) : NULL;
     bool deleted = x->verb == KL_DELETE || x->verb == KL_DELETE_COLLECTION;
-    const kl__effect *effect = effect_of(x);
     if (x->verb == KL_DELETE_COLLECTION) {
         for (size_t i = 0; i < kl_value_len(items); i++)
             note_object(o, name, x, kl_value_item(items, i), true, until);
     } else if (kind && !strcmp(kind, "Status")) {
+        const kl__effect *effect = effect_of(x);
         if (deleted && !x->subresource)
             owe(o, name, x->resource,
                 &(subject){.ns = x->ns,

@@ -114,17 +114,12 @@ static bool exact_shown(const kl__entry *e, const kl_value *now)
     return !strcmp(rv, e->rv) || !e->before || strcmp(rv, e->before) != 0;
 }
 
-/* An object that left the cache, or came back as another one, has nothing more to show. */
-static bool set_shown(const kl__entry *e, const kl_value *now)
+/* The incarnation left the cache, or has the field that the write set. */
+static bool gone_or_set(const kl__entry *e, const kl_value *now)
 {
     const char *uid = now ? kl_object_uid(now) : NULL;
-    return !uid || strcmp(uid, e->uid) != 0 || kl_value_at(now, e->effect->at, e->effect->field, NULL);
-}
-
-static bool gone_shown(const kl__entry *e, const kl_value *now)
-{
-    const char *uid = now ? kl_object_uid(now) : NULL;
-    return !now || (e->uid && uid && strcmp(uid, e->uid) != 0);
+    return !now || (e->uid && uid && strcmp(uid, e->uid) != 0)
+        || (e->what == KL__SET && kl_value_at(now, e->effect->at, e->effect->field, NULL));
 }
 
 /* A deletion is checked when all writes are shown: a created and deleted object may never have arrived. */
@@ -140,9 +135,7 @@ static bool entry_shown(const kl__entry *e)
     if (e->what == KL__GONE && e->mark->counted)
         return false;
     const kl_value *now = kl_informer_lookup(e->place->informer, e->key);
-    bool shown = e->what == KL__EXACT ? exact_shown(e, now)
-        : e->what == KL__SET          ? set_shown(e, now)
-                                      : gone_shown(e, now);
+    bool shown = e->what == KL__EXACT ? exact_shown(e, now) : gone_or_set(e, now);
     kl_value_unref(now);
     return shown;
 }

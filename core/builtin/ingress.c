@@ -1,5 +1,6 @@
 /* ingress.c - Ingresses and their classes (pkg/apis/networking/validation). */
 #include "check/forms.h"
+#include "builtin/fill.h"
 #include "builtin/kinds.h"
 
 #include <string.h>
@@ -64,7 +65,7 @@ static void check_path(kl__causes *c, const kl_value *p, const kl__place *at)
     static const char *const inside[] = {"//", "/./", "/../", "%2f", "%2F"}, *const ends[] = {"/..", "/."};
     const char *type = kl__text(p, "pathType"), *path = kl__text(p, "path");
     const kl__place *path_at = KL_IN(at, "path");
-    if (kl_value_type(kl_value_get(p, "pathType")) == KL_NULL) {
+    if (kl__absent(p, "pathType")) {
         kl__say_required(c, KL_IN(at, "pathType"), "pathType must be specified");
         return;
     }
@@ -168,7 +169,7 @@ static void check_parameters(kl__causes *c, const kl_value *p, const kl__place *
     const char *scope = kl__text(p, "scope");
     const kl_value *ns = kl_value_get(p, "namespace");
     check_reference(c, p, at);
-    if (kl_value_type(kl_value_get(p, "scope")) != KL_NULL && !kl__one_of(scope, "Cluster Namespace"))
+    if (!kl__absent(p, "scope") && !kl__one_of(scope, "Cluster Namespace"))
         kl__say_unsupported(c, KL_IN(at, "scope"), kl_value_get(p, "scope"), "Cluster Namespace");
     if (!strcmp(scope, "Namespace")) {
         if (!ns)

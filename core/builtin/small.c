@@ -1,5 +1,6 @@
 /* small.c - kinds with few rules: Leases, ControllerRevisions, priority and runtime classes, namespaces. */
 #include "check/forms.h"
+#include "builtin/fill.h"
 #include "builtin/kinds.h"
 #include "builtin/pod.h"
 
@@ -24,7 +25,7 @@ void kl__check_lease(const kl__write *w)
 
 void kl__check_revision(const kl__write *w)
 {
-    if (kl_value_type(kl_value_get(w->o, "data")) == KL_NULL)
+    if (kl__absent(w->o, "data"))
         kl__say_required(w->causes, KL_IN(NULL, "data"), "data is mandatory");
     kl__check_natural(w->causes, w->o, NULL, "revision");
     if (w->old)

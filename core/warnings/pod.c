@@ -80,7 +80,16 @@ void kl__warn_fraction(kl__causes *out, const kl_value *amounts, const char *res
     kl_quantity_free(q);
 }
 
+void kl__warn_fractions(kl__causes *out, const kl_value *resources, const char *resource, const kl__place *at)
+{
+    kl__warn_fraction(out, kl_value_get(resources, "requests"), resource, KL_IN(at, "requests"));
+    kl__warn_fraction(out, kl_value_get(resources, "limits"), resource, KL_IN(at, "limits"));
+}
+
 /* ------------------------------------------------------------------ scheduling */
+
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
+#define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
 
 static void node_labels(kl__causes *out, const kl_value *spec, const kl__place *in)
 {
@@ -94,17 +103,15 @@ static void node_labels(kl__causes *out, const kl_value *spec, const kl__place *
         if (why)
             kl__say_odd(out, KL_KEYED(KL_IN(in, "nodeSelector"), key, n), "%s", why);
     }
-    static const char required[] = "requiredDuringSchedulingIgnoredDuringExecution",
-                      preferred[] = "preferredDuringSchedulingIgnoredDuringExecution";
     const kl__place *at = KL_IN(KL_IN(in, "affinity"), "nodeAffinity");
-    const kl_value *terms = kl_value_at(affinity, required, "nodeSelectorTerms", NULL);
+    const kl_value *terms = kl_value_at(affinity, REQUIRED, "nodeSelectorTerms", NULL);
     for (size_t i = 0; i < kl_value_len(terms); i++)
         kl__warn_term(
-            out, kl_value_item(terms, i), KL_ITEM(KL_IN(KL_IN(at, required), "nodeSelectorTerms"), i));
-    terms = kl_value_get(affinity, preferred);
+            out, kl_value_item(terms, i), KL_ITEM(KL_IN(KL_IN(at, REQUIRED), "nodeSelectorTerms"), i));
+    terms = kl_value_get(affinity, PREFERRED);
     for (size_t i = 0; i < kl_value_len(terms); i++)
         kl__warn_term(out, kl_value_get(kl_value_item(terms, i), "preference"),
-            KL_IN(KL_ITEM(KL_IN(at, preferred), i), "preference"));
+            KL_IN(KL_ITEM(KL_IN(at, PREFERRED), i), "preference"));
 }
 
 static void no_selector(kl__causes *out, const kl_value *term, const kl__place *at)
@@ -126,17 +133,15 @@ static void spread(kl__causes *out, const kl_value *list, const kl__place *in)
 
 static void pod_affinity(kl__causes *out, const kl_value *spec, const kl__place *in, const char *which)
 {
-    static const char required[] = "requiredDuringSchedulingIgnoredDuringExecution",
-                      preferred[] = "preferredDuringSchedulingIgnoredDuringExecution";
     const kl_value *affinity = kl_value_at(spec, "affinity", which, NULL),
-                   *list = kl_value_get(affinity, required);
+                   *list = kl_value_get(affinity, REQUIRED);
     const kl__place *at = KL_IN(KL_IN(in, "affinity"), which);
     for (size_t i = 0; i < kl_value_len(list); i++)
-        no_selector(out, kl_value_item(list, i), KL_ITEM(KL_IN(at, required), i));
-    list = kl_value_get(affinity, preferred);
+        no_selector(out, kl_value_item(list, i), KL_ITEM(KL_IN(at, REQUIRED), i));
+    list = kl_value_get(affinity, PREFERRED);
     for (size_t i = 0; i < kl_value_len(list); i++)
         no_selector(out, kl_value_get(kl_value_item(list, i), "podAffinityTerm"),
-            KL_IN(KL_ITEM(KL_IN(at, preferred), i), "podAffinityTerm"));
+            KL_IN(KL_ITEM(KL_IN(at, PREFERRED), i), "podAffinityTerm"));
 }
 
 /* ------------------------------------------------------------------ containers */
@@ -288,13 +293,10 @@ static void volumes(kl__causes *out, const kl_value *list, const kl__place *in)
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl__place *at = KL_ITEM(in, i),
                         *claim = KL_IN(KL_IN(KL_IN(at, "ephemeral"), "volumeClaimTemplate"), "spec");
-        const kl_value *spec = kl_value_at(
+        const kl_value *resources = kl_value_at(
             kl_value_item(list, i), "ephemeral", "volumeClaimTemplate", "spec", "resources", NULL);
         kl__warn_source(out, kl_value_item(list, i), at);
-        kl__warn_fraction(
-            out, kl_value_get(spec, "requests"), "storage", KL_IN(KL_IN(claim, "resources"), "requests"));
-        kl__warn_fraction(
-            out, kl_value_get(spec, "limits"), "storage", KL_IN(KL_IN(claim, "resources"), "limits"));
+        kl__warn_fractions(out, resources, "storage", KL_IN(claim, "resources"));
     }
 }
 

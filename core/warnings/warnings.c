@@ -6,12 +6,6 @@
 #include "model/names.h"
 #include "schema/names.h"
 
-static void warn_fractions(kl__causes *out, const kl_value *resources, const kl__place *at)
-{
-    kl__warn_fraction(out, kl_value_get(resources, "requests"), "storage", KL_IN(at, "requests"));
-    kl__warn_fraction(out, kl_value_get(resources, "limits"), "storage", KL_IN(at, "limits"));
-}
-
 /* A name that is no DNS label, of an object that names pods. */
 static void warn_name(kl__causes *out, const kl_value *o, const char *where)
 {
@@ -38,9 +32,9 @@ static void warn_pod(const kl__write *w, kl__causes *out)
 /* Whether the write made a new generation, or a new object. */
 static bool renewed(const kl__write *w)
 {
-    static const char *const at[] = {"metadata", "generation"};
     return !w->old
-        || kl_value_int_at(w->old, 0, at[0], at[1], NULL) != kl_value_int_at(w->o, 0, at[0], at[1], NULL);
+        || kl_value_int_at(w->old, 0, "metadata", "generation", NULL)
+        != kl_value_int_at(w->o, 0, "metadata", "generation", NULL);
 }
 
 static void warn_template(const kl__write *w, kl__causes *out)
@@ -70,7 +64,7 @@ static void warn_stateful_set(const kl__write *w, kl__causes *out)
     warn_template(w, out);
     for (size_t i = 0; i < kl_value_len(claims); i++) {
         const kl__place *at = KL_ITEM(in, i);
-        warn_fractions(out, kl_value_at(kl_value_item(claims, i), "spec", "resources", NULL),
+        kl__warn_fractions(out, kl_value_at(kl_value_item(claims, i), "spec", "resources", NULL), "storage",
             KL_IN(w->old ? KL_IN(at, "Spec") : at, "resources"));
     }
     if (kl_value_int_at(spec, 0, "revisionHistoryLimit", NULL) < 0)
@@ -153,11 +147,15 @@ static void warn_slice(const kl__write *w, kl__causes *out)
 
 /* ------------------------------------------------------------------ storage and nodes */
 
+#define OLD_CLASS                                                                                            \
+    {                                                                                                        \
+        "volume.beta.kubernetes.io/storage-class",                                                           \
+            "deprecated since v1.8; use \"storageClassName\" attribute instead"                              \
+    }
+
 static void warn_volume(const kl__write *w, kl__causes *out)
 {
-    static const char *const notes[][2] = {
-        {"volume.beta.kubernetes.io/storage-class",
-            "deprecated since v1.8; use \"storageClassName\" attribute instead"},
+    static const char *const notes[][2] = {OLD_CLASS,
         {"volume.beta.kubernetes.io/mount-options",
             "deprecated since v1.31; use \"mountOptions\" attribute instead"},
         {NULL, NULL}};
@@ -177,13 +175,10 @@ static void warn_volume(const kl__write *w, kl__causes *out)
 
 static void warn_claim(const kl__write *w, kl__causes *out)
 {
-    static const char *const notes[][2] = {
-        {"volume.beta.kubernetes.io/storage-class",
-            "deprecated since v1.8; use \"storageClassName\" attribute instead"},
-        {NULL, NULL}};
+    static const char *const notes[][2] = {OLD_CLASS, {NULL, NULL}};
     kl__warn_annotations(out, kl_value_get(w->o, "metadata"), NULL, notes);
-    warn_fractions(
-        out, kl_value_at(w->o, "spec", "resources", NULL), KL_IN(KL_IN(NULL, "spec"), "resources"));
+    kl__warn_fractions(out, kl_value_at(w->o, "spec", "resources", NULL), "storage",
+        KL_IN(KL_IN(NULL, "spec"), "resources"));
 }
 
 static void warn_node(const kl__write *w, kl__causes *out)

@@ -13,6 +13,9 @@ void kl__builtin_warnings(const kl__write *w, kl__causes *out);
 void kl__pod_warnings(kl__causes *out, const kl_value *pod, const kl__place *at);
 /* Warns of a quantity with a fraction of a byte. */
 void kl__warn_fraction(kl__causes *out, const kl_value *amounts, const char *resource, const kl__place *at);
+/* The same in the requests and limits of `resources`. */
+void kl__warn_fractions(
+    kl__causes *out, const kl_value *resources, const char *resource, const kl__place *at);
 /* Why a label of nodes should not be used, or NULL. Static. */
 const char *kl__old_node_label(const char *label);
 /* Warns of such labels in the expressions of a NodeSelectorTerm. */

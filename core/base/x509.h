@@ -1,7 +1,7 @@
 /* x509.h - checks PEM text: whether it contains certificates, whether a key belongs to one. The only door to
  * OpenSSL. Any thread.
  *
- * Messages never show the text. A key with a passphrase is rejected: there is no one to prompt. */
+ * Messages never show the text. A key with a passphrase is rejected, since no user can be asked for it. */
 #ifndef KL_BASE_X509_H
 #define KL_BASE_X509_H
 

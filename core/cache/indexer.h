@@ -41,9 +41,9 @@ KL_NODISCARD kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, k
 bool kl_indexer_drop(kl_indexer *ix, const char *name);
 
 /* --- the apply context -------------------------------------------------------------------- */
-/* Runs new function indexes over the stored objects, then shows them to readers; asks after each object
- * whether that is enough for now. True: all are filled; false: call it again. Objects may change in between.
- */
+/* Runs new function indexes over the stored objects, then shows them to readers. After each object it asks
+ * whether to stop; then it returns false, and the next call continues. Objects may change in between. True:
+ * all are filled. */
 bool kl_indexer_fill(kl_indexer *ix, bool (*enough)(void *arg), void *arg);
 void kl_indexer_sweep(kl_indexer *ix); /* frees dropped indexes and their arguments */
 /* Stores `o` under its key, which it must have, and moves the store to `rv` (NULL: unchanged). False, with no

@@ -27,7 +27,7 @@ char *kl__place_text(const kl__place *at);
 
 /* --- complaints, as field.Error words them ------------------------------------------------- */
 void kl__say_required(kl__causes *c, const kl__place *at, const char *why); /* why may be "" */
-/* what is no fault, but worth a warning */
+/* a valid value that deserves a warning */
 void kl__say_odd(kl__causes *c, const kl__place *at, const char *fmt, ...) KL_PRINTF(3, 4);
 /* The fault is said to be the server's, as kube-apiserver says it of some. */
 void kl__say_internal(kl__causes *c, const kl__place *at, const char *why);

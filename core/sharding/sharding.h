@@ -22,9 +22,9 @@ typedef struct kl_sharding_env {
     kl_time lease, renew, retry;       /* 0: 15 s, 10 s, 2 s */
     size_t max;                        /* the number of replicas that take keys; 0: all */
     void (*started)(void *arg);        /* we are a member: workers may begin */
-    void (*stopped)(void *arg); /* this replica is not a member any more: workers end, then kl_sharding_joined
-                                 */
-    void (*ended)(void *arg);   /* after cancel */
+    /* this replica is not a member any more: workers end, then kl_sharding_joined */
+    void (*stopped)(void *arg);
+    void (*ended)(void *arg); /* after cancel */
     void *arg;
 } kl_sharding_env;
 

@@ -15,8 +15,7 @@ typedef struct kl__world {
     kl__kinds *kinds;
     kl__store *store;
     struct kl__owners *owners;   /* the garbage collector's graph; NULL: there is none */
-    struct kl__tallies *tallies; /* of quotas (verbs/tally.h); NULL: another component writes their statuses
-                                  */
+    struct kl__tallies *tallies; /* of quotas (verbs/tally.h); NULL: others write their statuses */
     uint64_t next_address;       /* of service cluster IPs */
     kl_random chance;            /* of uids and generated names; `seeded`, or unused */
     bool seeded;

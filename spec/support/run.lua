@@ -61,7 +61,8 @@ do
   end
 end
 local build, variant = assert(options.build, "--build"), assert(options.variant, "--variant")
-local jobs = tonumber(options.jobs or process.run "nproc")
+local processors = tonumber((process.run "nproc"))
+local jobs = tonumber(options.jobs or processors)
 if math.type(jobs) ~= "integer" or jobs < 1 then
   io.stderr:write("run.lua: --jobs takes a number from 1, not " .. tostring(options.jobs) .. "\n")
   os.exit(2)
@@ -590,7 +591,7 @@ end
 if files == 0 then print "no specs found" end
 if files > 1 then
   local took, idle = wait.now() - began, (cores.idle_seconds(read_stat()) or 0) - idle_before
-  local all, n = total_processor + servers_processor, tonumber((process.run "nproc"))
+  local all, n = total_processor + servers_processor, processors
   print(("\n%d files in %.0f s, at most %d side by side; %.0f s of the processor, %.0f of them of shared \z
     API servers: %.0f %% of %d cores, of which all work of the machine kept %.1f busy"):format(files, took,
     most, all, servers_processor, 100 * all / took / n, n, n - idle / took))

@@ -68,26 +68,11 @@ static int dig(lua_State *L)
 
 /* --- columns ------------------------------------------------------------------------------ */
 
-/* Follows the path from the value on top of the stack, and replaces it by what is at the end. */
-static void follow(lua_State *L, const kl_path *path)
-{
-    for (size_t i = 0, n, index; i < kl_path_len(path) && !lua_isnil(L, -1); i++) {
-        const char *key = kl_path_step(path, i, &n, &index);
-        if (!has_parts(L, -1)) {
-            lua_pushnil(L);
-        } else if (key) {
-            lua_pushlstring(L, key, n);
-            lua_gettable(L, -2);
-        } else {
-            lua_geti(L, -1, (lua_Integer)index);
-        }
-        lua_replace(L, -2);
-    }
-}
-
 typedef struct column {
     const kl_path *path;
     int path_idx;         /* its text */
+    int keys;             /* the first of the steps of the path on the stack, one a slot */
+    bool tables;          /* the list is a table */
     const kl_value *list; /* what is at 1, or NULL: a table, or a list out of a cache */
     bool cut;             /* a cache may have left fields out: then a view has to raise for them */
     bool counted;         /* reads count for the budget */
@@ -102,14 +87,38 @@ static column column_open(lua_State *L)
     column c = {.list = lkl_view_value(L, 1), .cut = b->cuts, .counted = b->counted, .n = luaL_len(L, 1)};
     if (kl_value_type(c.list) != KL_ARRAY)
         c.list = NULL;
+    c.tables = lua_istable(L, 1);
     return c;
 }
 
-/* Chooses the path at idx, which the stack keeps. */
+/* Chooses the path at idx, and pushes what keeps it and its steps. */
 static void column_choose(lua_State *L, column *c, int idx)
 {
     c->path_idx = idx;
     c->path = lkl__path(L, idx);
+    c->keys = lua_gettop(L) + 1;
+    luaL_checkstack(L, (int)kl_path_len(c->path) + 8, "a long path");
+    for (size_t i = 0, n, index; i < kl_path_len(c->path); i++) {
+        const char *key = kl_path_step(c->path, i, &n, &index);
+        if (key)
+            lua_pushlstring(L, key, n);
+        else
+            lua_pushinteger(L, (lua_Integer)index);
+    }
+}
+
+/* Follows the path from the value on top of the stack, and replaces it by what is at the end. */
+static void follow(lua_State *L, const column *c)
+{
+    for (int i = 0, n = (int)kl_path_len(c->path); i < n && !lua_isnil(L, -1); i++) {
+        if (has_parts(L, -1)) {
+            lua_pushvalue(L, c->keys + i);
+            lua_gettable(L, -2);
+        } else {
+            lua_pushnil(L);
+        }
+        lua_replace(L, -2);
+    }
 }
 
 /* Finds what the path leads to in an item. False: only a view can tell. */
@@ -125,6 +134,8 @@ static bool find_cell(lua_State *L, const column *c, lua_Integer i, const kl_val
     size_t at = (size_t)i - 1;
     if (c->counted)
         lkl_budget_spend(L, LKL_NODE_STEPS);
+    if (c->tables)
+        return false;
     return find_in(c, c->list ? kl_value_item(c->list, at) : lkl__list_item(L, 1, at), v);
 }
 
@@ -144,12 +155,12 @@ static void push_cell(lua_State *L, const column *c, lua_Integer i)
     if (find_cell(L, c, i, &v) && push_found(L, v))
         return;
     lua_geti(L, 1, i);
-    if (find_in(c, lkl_view_value(L, -1), &v) && push_found(L, v)) {
+    if (!lua_istable(L, -1) && find_in(c, lkl_view_value(L, -1), &v) && push_found(L, v)) {
         lua_replace(L, -2);
         return;
     }
-    follow(L, c->path);
-    if (has_parts(L, -1))
+    follow(L, c);
+    if (lua_type(L, -1) != LUA_TSTRING && has_parts(L, -1))
         luaL_argerror(L, c->path_idx,
             lua_pushfstring(L,
                 "a column has strings, numbers and booleans; \"%s\" of item %I is none of them",
@@ -164,12 +175,13 @@ static int push_columns(lua_State *L, void (*push)(lua_State *L, const column *c
     column c = column_open(L);
     for (int idx = 2; idx <= top; idx++) {
         lua_createtable(L, c.n < 0 ? 0 : c.n < COLUMN_AT_ONCE ? (int)c.n : COLUMN_AT_ONCE, 0);
+        int made = lua_gettop(L);
         column_choose(L, &c, idx);
         for (lua_Integer i = 1; i <= c.n; i++) {
             push(L, &c, i);
-            lua_rawseti(L, -3, i);
+            lua_rawseti(L, made, i);
         }
-        lua_pop(L, 1);
+        lua_settop(L, made);
     }
     return top - 1;
 }
@@ -178,28 +190,38 @@ static int push_columns(lua_State *L, void (*push)(lua_State *L, const column *c
  * none */
 static int columns(lua_State *L) { return push_columns(L, push_cell); }
 
+/* Pushes a quantity in thousandths. False, and nothing pushed: they do not fit, or it is not a quantity. */
+static bool push_thousandths(lua_State *L, const char *text, size_t n)
+{
+    int64_t milli;
+    if (!kl_quantity_read_milli(text, n, &milli))
+        return false;
+    lua_pushinteger(L, milli);
+    return true;
+}
+
 /* Pushes the quantity in the i-th item in thousandths, 0 where there is none. */
 static void push_milli(lua_State *L, const column *c, lua_Integer i)
 {
     const kl_value *v;
-    int64_t milli = 0;
+    size_t n;
     if (find_cell(L, c, i, &v) && kl_value_type(v) == KL_STRING) {
-        size_t n;
         const char *text = kl_value_strn(v, &n);
-        if (kl_quantity_read_milli(text, n, &milli)) {
-            lua_pushinteger(L, milli);
+        if (push_thousandths(L, text, n))
             return;
-        }
     }
     push_cell(L, c, i);
     if (lua_isnil(L, -1) || lkl__is_null(L, -1)) {
-        lua_pop(L, 1);
         lua_pushinteger(L, 0);
-        return;
+    } else {
+        const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : NULL;
+        if (!text || !push_thousandths(L, text, n)) {
+            lua_pushcfunction(L, lkl__to_milli);
+            lua_pushvalue(L, -2);
+            lua_call(L, 1, 1);
+        }
     }
-    lua_pushcfunction(L, lkl__to_milli);
-    lua_insert(L, -2);
-    lua_call(L, 1, 1);
+    lua_replace(L, -2);
 }
 
 /* core.milli_columns(list, path...): as columns, with quantities in thousandths, and 0 where there is none */

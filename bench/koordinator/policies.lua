@@ -186,7 +186,7 @@ local function lownodeload(c)
   local result
   local function pass(metrics)
     result = balance.pass { nodes = c.nodes, pods_on = c.pods_on, metrics = metrics, now = NOW,
-      expiration = 180, node_fit = true, evictable = victims.evictable, detectors = { node = {}, prod = {} },
+      expiration = 180, node_fit = true, evictable = victims.may_go, detectors = { node = {}, prod = {} },
       pool = { lowThresholds = { cpu = 40, memory = 50 }, highThresholds = { cpu = 60, memory = 80 } } }
   end
   for _, list in pairs(c.pods_on) do

@@ -309,7 +309,7 @@ describe("over random clusters", function()
   local function pass(c)
     return balance.pass { pool = POOL, nodes = c.nodes, pods_on = c.pods_on, metrics = metrics(c), now = 0,
       node_fit = true,
-      detectors = { node = {}, prod = {} }, evictable = victims.evictable }
+      detectors = { node = {}, prod = {} }, evictable = victims.may_go }
   end
 
   -- Moves the pods like a scheduler: to the target node with the most free resources.

@@ -4,8 +4,8 @@
 --     pass = function(ctx, settings, cluster) }
 -- params have paused, dryRun, jobMode, jobTTL, and, if the policy uses them, evictableNamespaces and
 -- podSelectors.
---   cluster  { nodes = list, pods_on = { [node name] = pods }, evictable = function(pod),
---              move = function({ pod, node, reason }) }
+--   cluster  { nodes = list, pods_on = { [node name] = pods }, evictable = function(pod, fact),
+--              move = function({ pod, node, reason }) }; fact as for victims.may_go
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -64,8 +64,8 @@ local function cluster_of(ctx, settings, o)
   return {
     nodes = ctx:list(NODE),
     pods_on = M.by_node(ctx),
-    evictable = function(pod)
-      return not jobs[pod.metadata.uid] and victims.evictable(pod) and victims.chosen(pod, settings)
+    evictable = function(pod, fact)
+      return victims.may_go(pod, fact) and not jobs[pod.metadata.uid] and victims.chosen(pod, settings)
     end,
     move = function(move)
       migrate(ctx, move, settings, o)

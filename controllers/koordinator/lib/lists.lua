@@ -26,19 +26,27 @@ function M.amount(name, quantity)
   return n
 end
 
--- Thousandths as whole units, rounded away from zero.
-local function whole(milli) return milli < 0 and -((-milli + 999) // 1000) or (milli + 999) // 1000 end
+local function cell(name, path) return ('%s["%s"]'):format(path, name) end
 
--- The integers of a resource in the items of a list, which have their resource lists at `path`; 0 where an
+-- The integers of a resource in the items of a list, which have their resource lists at `path`; nil where an
 -- item has none.
+function M.given(name, list, path)
+  local out = kube.columns(list, cell(name, path))
+  for i = 1, #list do out[i] = out[i] and M.amount(name, out[i]) end
+  return out
+end
+
+-- The same with 0 where an item has none.
 function M.column(name, list, path)
-  local cells = ('%s["%s"]'):format(path, name)
-  local fits, out = pcall(kube.milli_columns, list, cells)
+  local fits, out = pcall(kube.milli_columns, list, cell(name, path))
   if not fits then -- the thousandths of some do not fit 64 bits
-    out = kube.columns(list, cells)
-    for i = 1, #list do out[i] = out[i] and M.amount(name, out[i]) or 0 end
-  elseif name ~= "cpu" then
-    for i = 1, #out do out[i] = whole(out[i]) end
+    out = M.given(name, list, path)
+    for i = 1, #list do out[i] = out[i] or 0 end
+  elseif name ~= "cpu" then -- whole units, rounded away from zero
+    for i = 1, #out do
+      local milli = out[i]
+      out[i] = milli < 0 and -((-milli + 999) // 1000) or (milli + 999) // 1000
+    end
   end
   return out
 end

@@ -55,8 +55,9 @@ end
 
 -- Whether a node matches the pod's node selector and its required node affinity.
 function M.selected(pod, node)
-  local labels = dig(node, "metadata", "labels") or {}
-  for key, value in pairs(dig(pod, "spec", "nodeSelector") or {}) do
+  local wanted = dig(pod, "spec", "nodeSelector")
+  local labels = wanted and dig(node, "metadata", "labels") or {}
+  for key, value in pairs(wanted or {}) do
     if labels[key] ~= value then return false end
   end
   return M.selects(dig(pod, "spec", "affinity", "nodeAffinity",

@@ -78,8 +78,9 @@ end
 local function candidates(load, targets, context, prod)
   local out = {}
   for _, pod in ipairs(prod and load.prod_pods or load.pods) do
-    local used = load.metrics[load.fact_of[pod].key]
-    local moves = context.evictable(pod) and (not context.node_fit
+    local fact = load.fact_of[pod]
+    local used = load.metrics[fact.key]
+    local moves = context.evictable(pod, fact) and (not context.node_fit
       or used ~= nil and victims.place(pod, used, targets, victims.asked(pod, load)))
     if moves then out[#out + 1] = pod end
   end
@@ -111,7 +112,7 @@ local function deduct(load, pod, available, prod)
 end
 
 local function move(sources, loads, available, context, prod)
-  if #loads == 0 then return end
+  if #sources == 0 or #loads == 0 then return end
   local targets = victims.targets(loads, prod)
   for _, load in ipairs(sources) do
     for _, pod in ipairs(candidates(load, targets, context, prod)) do
@@ -172,7 +173,7 @@ end
 --        now, expiration    seconds; expiration nil: reports stay good
 --        node_fit   whether a pod must fit somewhere before it may go
 --        number_of_nodes    with this many low nodes or fewer nothing moves
---        evictable  function(pod)
+--        evictable  function(pod, fact); fact: what is known of this version of the pod
 --        budget     the most moves (nil: unlimited)
 --        detectors  { node = {}, prod = {} }, changed: who was seen overloaded how often (anomaly.lua)
 -- Returns { moves = { { pod, node, reason } }, classes, loads, processed = { [node name] = true } }.

@@ -69,17 +69,18 @@ local function count(facts)
   return all, n_prod, prod
 end
 
--- The numbers of pods of a node, and whether each report is of a pod of class prod. As long as neither the
--- pods nor the reported ones change, they are joined once.
+-- The numbers of pods of a node, and of each report the key of its pod and whether that is of class prod. As
+-- long as neither the pods nor the reported ones change, they are joined once.
 local function join(known, facts, reports)
   local is_same = known.joined_to == facts and kube.is_column(reports, "name", known.names)
     and kube.is_column(reports, "namespace", known.namespaces)
   if is_same then return known end
   local all, n_prod, prod = count(facts)
-  known.joined_to, known.n, known.n_prod, known.is_prod = facts, all, n_prod, {}
+  known.joined_to, known.n, known.n_prod, known.keys, known.is_prod = facts, all, n_prod, {}, {}
   known.names, known.namespaces = kube.columns(reports, "name", "namespace")
   for i = 1, #reports do
-    known.is_prod[i] = prod[(known.namespaces[i] or "") .. "/" .. (known.names[i] or "")] or false
+    known.keys[i] = (known.namespaces[i] or "") .. "/" .. (known.names[i] or "")
+    known.is_prod[i] = prod[known.keys[i]] or false
   end
   return known
 end
@@ -117,7 +118,18 @@ function LAZY.pods(load) return chosen(load, "counts") end
 
 function LAZY.prod_pods(load) return chosen(load, "prod") end
 
-function LAZY.metrics(load) return nodes.used_by_pods(load.metric) end
+function LAZY.metrics(load)
+  local out, used = {}, {}
+  for i, key in ipairs(load.joined.keys) do
+    used[i] = {}
+    out[key] = used[i]
+  end
+  for _, name in ipairs(load.names) do
+    local amounts = lists.given(name, load.reports, "podUsage.resources")
+    for i = 1, #used do used[i][name] = amounts[i] end
+  end
+  return out
+end
 
 function LAZY.fact_of(load)
   local out = {}
@@ -148,14 +160,15 @@ local function of_node(node, on_node, metric, names)
     usage[resource], prod_usage[resource] = all + (quantity and lists.amount(resource, quantity) or 0), prod
   end
   usage.pods, prod_usage.pods = joined.n, joined.n_prod
-  return setmetatable({ node = node, name = name, allocatable = nodes.raw_allocatable(node), metric = metric,
-    on_node = on_node, facts = facts, usage = usage, prod_usage = prod_usage }, Load)
+  return setmetatable({ node = node, name = name, allocatable = nodes.raw_allocatable(node), names = names,
+    reports = reports, on_node = on_node, facts = facts, joined = joined, usage = usage,
+    prod_usage = prod_usage }, Load)
 end
 
 -- The loads of nodes that report, by name: { name, node, allocatable, usage, prod_usage }, and, read when
--- they are first asked for: pods, prod_pods, metrics (the usage by "namespace/name"), and fact_of (what is
--- remembered of each pod). pods_on: { [node name] = pods }; metrics: { [node name] = NodeMetric }; expiration
--- in seconds, nil: reports never expire.
+-- they are first asked for: pods, prod_pods, metrics (by "namespace/name", the usage of what is in `names`),
+-- and fact_of (what is remembered of each pod). pods_on: { [node name] = pods }; metrics: { [node name] =
+-- NodeMetric }; expiration in seconds, nil: reports never expire.
 function M.loads(list, pods_on, metrics, names, expiration, now)
   local out, resources = {}, lists.names(names)
   for _, node in ipairs(list) do

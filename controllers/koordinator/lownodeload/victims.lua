@@ -49,6 +49,14 @@ function M.evictable(pod, settings)
   return true
 end
 
+-- Whether it is evictable without settings. fact: what is known of this version of the pod, where the answer
+-- is kept; nil: it is not kept.
+function M.may_go(pod, fact)
+  if not fact then return (M.evictable(pod)) end
+  if fact.may_go == nil then fact.may_go = M.evictable(pod) end
+  return fact.may_go
+end
+
 -- Whether the settings select the pod: evictableNamespaces { include, exclude }, podSelectors.
 function M.chosen(pod, settings)
   local namespace, spaces = pod.metadata.namespace, settings.evictableNamespaces or {}
@@ -82,13 +90,18 @@ function M.asked(pod, load)
   return fact.asked
 end
 
+-- What the load's pods occupy. In a load of load.lua it is added up again when one of them has changed.
+local function occupied(load)
+  local known = load.joined or {}
+  if load.facts and known.occupied_by == load.facts then return known.occupied end
+  local sum = { pods = #load.pods }
+  for _, pod in ipairs(load.pods) do lists.accumulate(sum, M.asked(pod, load)) end
+  known.occupied, known.occupied_by = sum, load.facts
+  return sum
+end
+
 local function free_of(load)
-  local free = lists.of(dig(load.node, "status", "allocatable"))
-  for _, pod in ipairs(load.pods) do
-    for name, n in pairs(M.asked(pod, load)) do free[name] = (free[name] or 0) - n end
-  end
-  free.pods = (free.pods or 0) - #load.pods
-  return free
+  return lists.sub(lists.of(dig(load.node, "status", "allocatable")), occupied(load))
 end
 
 -- Whether the node has room for the pod's requests. load: { node, pods }; free is filled in. asked: the
@@ -113,7 +126,8 @@ function M.targets(loads, prod)
   local rooms = {}
   for i, load in ipairs(loads) do
     local limit, usage = prod and load.prod_high or load.high, prod and load.prod_usage or load.usage
-    rooms[i] = lists.sub(limit, lists.mask(usage, limit))
+    rooms[i] = {}
+    for name, n in pairs(limit) do rooms[i][name] = n - (usage[name] or 0) end
   end
   return { loads = loads, bins = firstfit.new(rooms), prod = prod }
 end
@@ -154,7 +168,7 @@ local function score(used, excess, weights)
   return all == 0 and 0 or sum / all
 end
 
--- The ranks that a version of a pod always has, kept with what is known of it.
+-- The ranks of a version of a pod, kept with what is known of it. All but the 7th and the 8th stay the same.
 local function standing(pod, fact)
   if not fact.standing then
     fact.standing = { CLASS[pods.class(pod)] or 5, dig(pod, "spec", "priority") or 0,
@@ -167,7 +181,7 @@ end
 
 local function rank(pod, load, excess, weights)
   local fact = fact_of(pod, load)
-  local used, out = load.metrics[fact.key], table.move(standing(pod, fact), 1, 10, 1, {})
+  local used, out = load.metrics[fact.key], standing(pod, fact)
   out[7], out[8] = used and 0 or 1, used and -score(used, excess, weights) or 0
   return out
 end

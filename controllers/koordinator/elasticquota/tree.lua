@@ -195,8 +195,8 @@ end
 -- otherwise.
 local function settle(q, runtime, min, context)
   local info = context.infos[q.name]
-  if equal(info.runtime, runtime) and equal(info.auto_min, min) then return end
   if context.before and context.before.infos[q.name] == info then
+    if equal(info.runtime, runtime) and equal(info.auto_min, min) then return end
     info = lists.copy(info)
     context.infos[q.name] = info
   end

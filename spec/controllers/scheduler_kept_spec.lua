@@ -222,7 +222,7 @@ describe("over random changes of a cluster", function()
     end)
   end)
 
-  it("labels of namespaces and PreferNoSchedule taints count as they are now", function()
+  it("labels of namespaces, taints and cordons count as they are now", function()
     local world, args, kept = new_world(), cycle.args(), cluster.reader()
     local shy = pod "shy"
     shy.metadata.labels, shy.spec.nodeSelector, shy.spec.affinity = { app = "shy" }, nil, nil
@@ -230,9 +230,9 @@ describe("over random changes of a cluster", function()
     guard.spec.affinity = { podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution = { {
       topologyKey = "host", labelSelector = { matchLabels = { app = "shy" } },
       namespaceSelector = { matchLabels = { team = "a" } } } } } }
-    local function tainted(i, effect)
+    local function tainted(i, effect, cordoned)
       local n = node(i)
-      n.spec.taints = effect and { { key = "k", effect = effect } }
+      n.spec = { taints = effect and { { key = "k", effect = effect } }, unschedulable = cordoned }
       n.status.allocatable.cpu = i == 1 and "100" or "4"
       world:put(cluster.NODE, n)
     end
@@ -249,10 +249,24 @@ describe("over random changes of a cluster", function()
     assert.equal("n1", where())
     world.kinds[cluster.POD]["ns/guard"] = nil
     assert.equal("n1", where())
-    tainted(1, "PreferNoSchedule")
+    for _, effect in ipairs { "PreferNoSchedule", "NoSchedule", "NoExecute" } do
+      tainted(1, effect)
+      assert.equal("n2", where(), effect)
+      tainted(1, nil)
+      assert.equal("n1", where())
+    end
+    tainted(1, nil, true)
     assert.equal("n2", where())
-    tainted(1, nil)
-    assert.equal("n1", where())
+  end)
+
+  it("nodes that were not among those of an earlier pod count with their taints", function()
+    local state, args = { pods_on = {}, now = NOW }, cycle.args()
+    local fine, tainted = node(1), node(2)
+    fine.spec.taints, tainted.spec.taints = nil, { { key = "k", effect = "NoSchedule" } }
+    local one = pod "one"
+    one.spec.nodeSelector, one.spec.affinity = nil, nil
+    assert.equal(fine, cycle.run(one, { fine }, state, args).node)
+    assert.is_nil(cycle.run(one, { tainted }, state, args).node)
   end)
 
   it("a pod with a decided node counts as used by its quota as long as the decision stands", function()

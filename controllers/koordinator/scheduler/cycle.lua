@@ -130,11 +130,11 @@ local function same(a, b)
   return true
 end
 
--- Chooses the plugins that are asked about nodes in this state. Answers from another state do not count if
--- other plugins were asked there.
+-- Chooses the plugins that are asked about these nodes in this state. Answers from another state do not count
+-- if other plugins were asked there.
 local function renew(pod, kin, state)
-  if kin.asked == state then return end
   local cycle = kin.cycle
+  if kin.asked == state and kin.of == cycle.infos then return end
   local old, asked, scoring = cycle.scorers, filters(pod, cycle), scorers(pod, cycle)
   local as_before = old and same(cycle.filters, asked) and same(old.plain, scoring.plain)
     and same(old.stretched, scoring.stretched)
@@ -190,11 +190,12 @@ end
 function M.fits(pod, info, state, args) return tried(pod, info, state, args) ~= nil end
 
 -- What the plugins say of a node: { name, stamp, refused, or by = { [plugin] = its score }, sum = of the
--- plain ones }, in the table of what they said of it before, if there is one.
+-- plain ones }, in the table of what they said of it before, if there is one. A node that is refused has no
+-- sum.
 local function look(pod, info, kin, before)
   local cycle, said = kin.cycle, before or { name = info.name, by = {} }
   cycle.on[info.name] = {}
-  said.stamp, said.refused = info.stamp, refusal(pod, info, cycle)
+  said.stamp, said.refused, said.sum = info.stamp, refusal(pod, info, cycle), nil
   if not said.refused then
     said.sum = 0
     for _, one in ipairs(cycle.scorers.plain) do
@@ -290,16 +291,16 @@ local function find(pod, all, kin, result)
       one = look(pod, info, kin, one)
       said[at] = one
     end
-    if one.refused then
-      result.refused[one.name] = one.refused
-      for _, reason in ipairs(one.refused.reasons) do counts[reason] = (counts[reason] or 0) + 1 end
-    else
+    if one.sum then
       n_fitting = n_fitting + 1
       fitting[n_fitting] = one
       if n_fitting == wanted then
         state.begin_at = i % n
         break
       end
+    else
+      result.refused[one.name] = one.refused
+      for _, reason in ipairs(one.refused.reasons) do counts[reason] = (counts[reason] or 0) + 1 end
     end
   end
   for i = #fitting, n_fitting + 1, -1 do fitting[i] = nil end

@@ -13,7 +13,29 @@ local CORDON = { key = "node.kubernetes.io/unschedulable", effect = "NoSchedule"
 local MAX = 100
 local SCORED = { "cpu", "memory" }
 
+local UNKNOWN = { cordoned = true, repelling = true, disliking = true }
+
+-- Whether a node is cordoned, and whether one has taints that repel or dislike pods: { cordoned, repelling,
+-- disliking }, computed once for all pods of a state.
+local function some_node(cycle)
+  local infos, state = cycle.infos, cycle.state
+  if not infos then return UNKNOWN end
+  if state.tainted_of ~= infos then
+    local some = {}
+    for _, info in ipairs(infos) do
+      some.cordoned = some.cordoned or nodefit.cordoned(info.node)
+      for _, taint in ipairs(fields.dig(info.node, "spec", "taints") or {}) do
+        some[taint.effect == "PreferNoSchedule" and "disliking" or "repelling"] = true
+      end
+    end
+    state.tainted_of, state.tainted = infos, some
+  end
+  return state.tainted
+end
+
 M.unschedulable = { name = "NodeUnschedulable" }
+
+function M.unschedulable.agrees(_, cycle) return not some_node(cycle).cordoned end
 
 function M.unschedulable.filter(pod, info)
   if nodefit.cordoned(info.node) and not nodefit.tolerates(pod, CORDON) then
@@ -24,26 +46,15 @@ end
 
 M.taints = { name = "TaintToleration" }
 
+function M.taints.agrees(_, cycle) return not some_node(cycle).repelling end
+
 function M.taints.filter(pod, info)
   local taint = nodefit.repelling(pod, info.node)
   if not taint then return nil end
   return { ("node(s) had untolerated taint {%s: %s}"):format(taint.key, taint.value or "") }
 end
 
--- Whether a node has a PreferNoSchedule taint; computed once for all pods of a state.
-local function some_dislike(infos, state)
-  if state.disliking_of ~= infos then
-    state.disliking_of, state.disliking = infos, false
-    for _, info in ipairs(infos) do
-      for _, taint in ipairs(fields.dig(info.node, "spec", "taints") or {}) do
-        state.disliking = state.disliking or taint.effect == "PreferNoSchedule"
-      end
-    end
-  end
-  return state.disliking
-end
-
-function M.taints.silent(_, cycle) return not some_dislike(cycle.infos, cycle.state) end
+function M.taints.silent(_, cycle) return not some_node(cycle).disliking end
 
 function M.taints.score(pod, info) return nodefit.disliking(pod, info.node) end
 

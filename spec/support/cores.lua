@@ -6,7 +6,7 @@
 local M = {}
 
 local TICKS = 100           -- /proc/stat counts hundredths of a second
-local WINDOW = 0.5          -- seconds of one measurement
+local WINDOW = 0.2          -- seconds of one measurement
 local STALE = 2             -- a longer window says little about now
 local ENOUGH = 0.5          -- idle cores
 
@@ -19,8 +19,8 @@ function M.idle_seconds(text)
 end
 
 --- A function of the time in seconds: whether half a core or more was idle since its last measurement. It
---- measures once in half a second, so that a started file shows in the next measurement; in between it
---- returns false.
+--- measures five times a second, so that a started file shows in the next measurement; in between it returns
+--- false.
 ---@param read fun(): string?    the text of /proc/stat; without one nothing is idle
 function M.watch(read)
   local last, before

@@ -8,10 +8,9 @@
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and
 -- so is a report of values that were alive at a process's end, which debug builds make.
 --
--- Files run side by side, the longest of the last run first: up to two for each core if one is idle
--- (support/cores.lua), or if the running ones left enough of the cores to the next in the last run; up to
--- four if both are so; or N of them (--jobs N). Each has a directory, reports and
--- ports of its own. A file that asks for the real API server has one to itself while it runs. A file with a
+-- Files run side by side, the longest of the last run first: one for each core, up to four for each while a
+-- core is idle (support/cores.lua), or N of them (--jobs N). Each has a directory, reports and ports of its
+-- own. A file that asks for the real API server has one to itself while it runs. A file with a
 -- line
 --   alone: WHY
 -- among its comments runs at the end, with no other beside it. A file with a line
@@ -100,15 +99,14 @@ local function belongs(path, text)
   return true
 end
 
--- The seconds of each file in the last run of this build, or else of the release build: by the clock, and of
--- the processor.
+-- The seconds of each file in the last run of this build, or else of the release build.
 local SECONDS = "/spec/seconds"
 
 local function read_seconds()
   local seconds = {}
   for _, dir in ipairs { "build", build } do
-    for path, took, processor in (process.read(dir .. SECONDS) or ""):gmatch "(%S+) (%S+) ?(%S*)\n" do
-      seconds[path] = { took = tonumber(took), processor = tonumber(processor) }
+    for path, took in (process.read(dir .. SECONDS) or ""):gmatch "(%S+) (%S+)[^\n]*\n" do
+      seconds[path] = tonumber(took)
     end
   end
   return seconds
@@ -116,9 +114,7 @@ end
 
 local function write_seconds(seconds)
   local lines = {}
-  for path, s in pairs(seconds) do
-    lines[#lines + 1] = ("%s %.1f %.1f\n"):format(path, s.took, s.processor or s.took)
-  end
+  for path, took in pairs(seconds) do lines[#lines + 1] = ("%s %.1f\n"):format(path, took) end
   table.sort(lines)
   lfs.mkdir(build .. "/spec")
   process.write(build .. SECONDS, table.concat(lines))
@@ -154,17 +150,10 @@ end
 
 local seconds = read_seconds()
 
--- The part of a core that a file kept busy; a guess where that is unknown: processes mostly wait.
-local function share_of(path, s)
-  local known = s and s.processor and s.took > 0
-  return known and math.min(1, s.processor / s.took) or path:find "^spec/e2e/" and 0.4 or 1
-end
-
 local function describe(path, text)
   return {
     path = path,
-    seconds = seconds[path] and seconds[path].took or guess(path, text),
-    share = share_of(path, seconds[path]),
+    seconds = seconds[path] or guess(path, text),
     alone = text:find "\n[-/* ]+alone: %S" ~= nil,
     real = path:find "%.lua$" ~= nil and needs_real(text),
     embedded_alone = embedded_alone(text),
@@ -214,8 +203,7 @@ local env = {
 local PORTS = { first = 20000, count = 30, each = 400 }
 local first_block = math.random(0, PORTS.count - 1)
 
--- Files that run side by side while cores are idle; the last half of them are files that mostly wait. Half of
--- the blocks are for files, half for servers.
+-- Files that run side by side while cores are idle. Half of the blocks are for files, half for servers.
 local EACH_CORE = 4
 local lanes = options.jobs and jobs or math.max(jobs, math.min(jobs * EACH_CORE, PORTS.count // 2))
 local function read_stat() return process.read "/proc/stat" end
@@ -379,7 +367,7 @@ local flickers = {}         -- the output of files that failed and then passed
 local again = {}            -- files that run again; `failed`: the output of their first run
 
 local function put_off(file, text)
-  again[#again + 1] = { path = file.path, seconds = file.seconds, share = 1, alone = true, real = file.real,
+  again[#again + 1] = { path = file.path, seconds = file.seconds, alone = true, real = file.real,
     failed = text }
 end
 
@@ -390,7 +378,7 @@ local function count(job, n, took)
   local processor = own + served
   total_processor = total_processor + own
   spent[#spent + 1] = { path = job.file.path, took = took, processor = processor }
-  seconds[job.file.path] = { took = took, processor = processor }
+  seconds[job.file.path] = took
 end
 
 local function finish(job)
@@ -473,23 +461,12 @@ local function idle_server(reals)
   return nil
 end
 
--- The cores that one more file may keep busy beside the running ones; nil: none may start. `idle`: whether a
--- core was idle a moment ago.
-local function room_beside(slots, running, idle)
-  if options.jobs then return running < jobs and math.huge or nil end
-  if running < jobs or (idle and running < lanes // 2) then return math.huge end
-  if not idle and running >= lanes // 2 then return nil end
-  local room = jobs
-  for _, job in pairs(slots) do room = room - job.file.share end
-  return room
-end
-
 -- The next file that may start now, taken out of the queue, and its server; nil where all that is left must
 -- wait.
-local function next_file(queue, running, reals, room)
+local function next_file(queue, running, reals)
   local server = idle_server(reals)
   for i, file in ipairs(queue) do
-    local free = (server or not file.real) and file.share <= room
+    local free = server or not file.real
     if file.alone then free = free and running == 0 and i == 1 end
     if free then return table.remove(queue, i), file.real and server or nil end
   end
@@ -516,10 +493,9 @@ local function run_all(queue)
   local function over() return options.first and total.failed > 0 end
   local function start_next(slot)
     local idle = has_room(wait.now())
-    local room = room_beside(slots, running, idle)
-    if not room then return end
-    if idle and running >= jobs then add_server(queue[1], reals) end
-    local file, server = next_file(queue, running, reals, room)
+    if running >= jobs and not idle then return end
+    if running >= jobs then add_server(queue[1], reals) end
+    local file, server = next_file(queue, running, reals)
     if not file then return end
     if server then server.busy = true end
     slots[slot], running, alone = start(file, slot, server), running + 1, file.alone

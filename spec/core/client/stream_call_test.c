@@ -432,7 +432,8 @@ static void a_rotated_token_is_tried_once_more(void **state)
     kl_mutex_init(&w.r.mu);
     kl_cond_init(&w.r.changed);
     peer_start(&w.p, unauthorized_once, NULL);
-    kl_client_options o = {0};
+    /* With a fake clock the file is not watched: only the 401 tells. */
+    kl_client_options o = {.clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1000))};
     kl_config_for_server(w.p.url, &o.config);
     o.config.proxy_url = kl_strdup("");
     o.config.token_file = kl_strdup(path);
@@ -447,7 +448,9 @@ static void a_rotated_token_is_tried_once_more(void **state)
     assert_true(wait_for(&w.r, NULL));
     assert_int_equal(w.r.st, KL_OK);
     assert_int_equal(atomic_load(&w.p.requests), 3);
+    kl_clock *clock = o.clock;
     world_stop(&w);
+    kl_clock_fake_free(clock);
     close(fd);
     remove(path);
 }

@@ -448,9 +448,8 @@ static void a_rotated_token_is_tried_once_more(void **state)
     assert_true(wait_for(&w.r, NULL));
     assert_int_equal(w.r.st, KL_OK);
     assert_int_equal(atomic_load(&w.p.requests), 3);
-    kl_clock *clock = o.clock;
     world_stop(&w);
-    kl_clock_fake_free(clock);
+    kl_clock_fake_free(o.clock);
     close(fd);
     remove(path);
 }

@@ -2,6 +2,7 @@
 -- seed, the specs of a place, and the report.
 -- not in asan, tsan: it reads text and runs a small tree of its own
 
+local equals = require "support.mutant_equals"
 local mutants = require "support.mutants"
 local places = require "support.mutant_places"
 local process = require "support.process"
@@ -165,6 +166,32 @@ describe("a run", function()
     for _, at in ipairs { "", "/build/mutants/mutated" } do
       assert.equal(text, process.read(dir .. at .. "/lua/age.lua"))
       assert.equal(text, process.read(dir .. at .. "/build/kubelua"))
+    end
+  end)
+
+  it("does not judge mutants that are known to be equal", function()
+    local key = "lua/age.lua: return n >= 18"
+    equals[key] = "nobody is that old"
+    local counts, said = run(tree {
+      ["lua/age.lua"] = "return function(n)\n  return n > 18\nend\n",
+      ["spec/lua/age_spec.lua"] = "assert(dofile 'build/kubelua'(18) == false)",
+      ["spec/support/run.lua"] = RUNNER,
+      Makefile = MAKEFILE,
+    })
+    equals[key] = nil
+    assert.equal(0, counts.broken)
+    assert.truthy(said:find("equal    lua/age.lua:2: nobody is that old\n", 1, true), said)
+    assert.falsy(said:find("-> `return n >= 18`", 1, true), said)
+  end)
+
+  it("knows each equal mutant by a line that no other mutant has", function()
+    for key in pairs(equals) do
+      local path, line = key:match "^(%S+): (.*)$"
+      local found = 0
+      for _, place in ipairs(places.of(assert(process.read(path)), path:match "%.(%w+)$")) do
+        if place.new:match "^%s*(.-)$" == line then found = found + 1 end
+      end
+      assert.equal(1, found, key)
     end
   end)
 

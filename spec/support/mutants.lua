@@ -27,9 +27,12 @@
 -- under the same numbers, so that a long run can be done in parts: --from and --to name the numbers; --near
 -- leaves out the wider set where there is a near one.
 --
+-- Mutants that mutant_equals.lua names are not judged, and count neither as killed nor as survivors.
+--
 -- Results go to build/mutants/report.txt as they come; survivors are listed at the end.
 
 package.path = "spec/?.lua;" .. package.path
+local equals = require "support.mutant_equals"
 local places = require "support.mutant_places"
 local process = require "support.process"
 
@@ -405,6 +408,11 @@ function M.run(o)
     local place, since = chosen[i], os.time()
     if counts.killed + counts.survived >= o.n or o.minutes and since - began > o.minutes * 60 then break end
     if o.among and not place.path:find(o.among) then goto continue end
+    local equal = equals[place.path .. ": " .. place.new:match "^%s*(.-)$"]
+    if equal then
+      say("%4d equal    %s:%d: %s", i, place.path, place.line, equal)
+      goto continue
+    end
     local who = judge(w, place, o.near)
     local word = who and "killed" or who == nil and "survived" or "broken"
     counts[word] = counts[word] + 1

@@ -42,6 +42,8 @@ typedef struct row {
 #define NEAR(weight)                                                                                         \
     "'affinity':{'podAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':" weight        \
     ",'podAffinityTerm':{'topologyKey':'z'}}]}}"
+#define BORNE(seconds)                                                                                       \
+    "'tolerations':[{'key':'a','operator':'Exists','effect':'NoExecute','tolerationSeconds':" seconds "}]"
 #define SCALER(metric)                                                                                       \
     "{'metadata':{'name':'a'},'spec':{'maxReplicas':2,'scaleTargetRef':{'apiVersion':'apps/"                 \
     "v1','kind':'Deployment','name':'d'},"                                                                   \
@@ -70,6 +72,8 @@ static const row rows[] = {
     {"v1/pods", NULL, POD(C ",'restartPolicy':'Sometimes'"), "spec.restartPolicy: Unsupported value"},
     {"v1/pods", POD(C), POD("'containers':[{'name':'c','image':'other'}]"), NULL},
     {"v1/pods", POD(C), POD(C ",'hostNetwork':true"), "spec: Forbidden"},
+    {"v1/pods", POD(C "," BORNE("5")), POD(C "," BORNE("6")), NULL},
+    {"v1/pods", POD(C "," BORNE("5")), POD(C), "spec.tolerations: Forbidden"},
     {"v1/pods", NULL, POD(ENV("'fieldRef':{'fieldPath':'metadata.name'}")), NULL},
     {"v1/pods", NULL, POD(ENV("'fieldRef':{}")),
         "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Required value"},

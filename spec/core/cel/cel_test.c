@@ -238,6 +238,8 @@ static void libraries_of_kubernetes(void **state)
     is("isURL('../relative') || isURL('https://a:b:c/')", "false");
     is("format.dns1123Label().validate('abc').hasValue()", "false");
     is("format.uuid().validate('x').value()", "[\"does not match the UUID format\"]");
+    is("format.date().validate('2024-01-02').hasValue()", "false");
+    is("format.date().validate('2024-01-021').hasValue()", "true");
     is("format.named('nope').hasValue()", "false");
 }
 

@@ -29,6 +29,13 @@ static void messages_count_by_their_words_and_lines(void **state)
     kl_buf kind = KL_BUF_INIT;
     kl_kind_text(&kind, "ns/web", "result: error -> done", "a.lua:12: web has 3 of \"x\" in webs, not 42");
     kind_is("result: error -> done: a.lua:12: * has # of \"*\" in webs, not #", &kind);
+    char *text = kl_sprintf("%02000d", 0);
+    for (char *c = text; *c; c++)
+        *c = 'x';
+    kl_kind_text(&kind, "ns/web", "result", text);
+    assert_int_equal(kind.len, 1024);
+    kl_buf_fini(&kind);
+    kl_free(text);
     char *word = kl_kind_word("POST https://example.com:8443/a?b");
     assert_string_equal("POST https://example.com:8443", word);
     kl_free(word);

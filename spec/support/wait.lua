@@ -11,9 +11,14 @@ local SLOWER = { release = 1, asan = 4, tsan = 8 }
 M.factor = SLOWER[os.getenv "KL_VARIANT" or "release"] or 1
 
 -- Seconds between two calls. A call that starts a program (kubectl, curl) uses more of the processor than the
--- awaited work, so the pause is as long as the call. What has taken long takes some time more, so the pause
--- is a twentieth of that time, too.
-local STEP, LONGEST_STEP, PART = 0.02, 0.5, 1 / 20
+-- awaited work, so the pause is as long as the call. What has taken long takes some time more: the pause is a
+-- half of the first milliseconds, and a twentieth of what is longer.
+local SHORTEST_STEP, STEP, LONGEST_STEP = 0.001, 0.02, 0.5
+
+local function pause_after(waited, call)
+  local part = math.max(math.min(waited / 2, STEP), waited / 20)
+  return math.min(math.max(SHORTEST_STEP, call, part), LONGEST_STEP)
+end
 
 --- Calls `fn` until its result is truthy, and returns it; after `seconds` raises an error that names `what`.
 --- An error of `fn` counts as "not yet", and is shown at the end.
@@ -30,7 +35,7 @@ function M.until_true(seconds, what, fn)
         or ("the last look raised: " .. tostring(result))
       error(("%s: not within %g s; %s"):format(what, seconds * M.factor, last), 2)
     end
-    system.sleep(math.min(math.max(STEP, now - began, (now - start) * PART), LONGEST_STEP))
+    system.sleep(pause_after(now - start, now - began))
   end
 end
 

@@ -234,12 +234,17 @@ it("uses one if told to", function() say "begins"; %s say "ends" end)
     assert.truthy(out:find("1 passed, 1 failed", 1, true), out)
     assert.equal("three begins\nthree ends\none begins\n", diary)
     out, code, diary = run({
-      one = { body = 'wait.until_true(20, "it", function() return said "two begins" end) error "x"' },
-      two = { body = 'wait.until_true(500, "never", function() return false end)' },
+      one = { body = 'wait.until_true(20, "it", function() return said "two waits" end) error "x"' },
+      two = { body = [[say("is " .. io.popen("echo $PPID"):read "l") say "waits"
+        wait.until_true(500, "never", function() return false end)]] },
     }, 2, nil, "--first")
     assert.equal(1, code, out)
     assert.truthy(out:find("0 passed, 1 failed", 1, true), out)
     assert.falsy(diary:find("ends", 1, true), diary)
+    local pid = diary:match "two is (%d+)\n"
+    wait.until_true(10, "the end of the other", function()
+      return not process.read("/proc/" .. pid .. "/stat")
+    end)
   end)
 
   local FIRST_TIME = 'if not said "%s was here" then say "was here" error "the first time" end'

@@ -251,8 +251,9 @@ local function served_seconds(real)
   return real.server and real.server.processor_seconds() or 0
 end
 
--- Runs the command, then writes what the processor spent on it.
-local TIMED = '%s; code=$?; times >%s; exit $code'
+-- Runs the command, then writes what the processor spent on it. TERM ends the command: `timeout` passes it on
+-- to all that it started.
+local TIMED = "trap 'kill $pid' TERM; %s & pid=$!; wait $pid; code=$?; times >%s; exit $code"
 
 local function start(file, slot, server)
   local job = { file = file, slot = slot, server = server, began = wait.now(),
@@ -515,7 +516,8 @@ local function run_all(queue)
       end
     end
     if over() then
-      for _, job in pairs(slots) do job.process:kill() end
+      for _, job in pairs(slots) do job.process:signal "TERM" end
+      for _, job in pairs(slots) do job.process:wait(5) end
       break
     end
     end_unused(queue, reals)

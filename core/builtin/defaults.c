@@ -125,29 +125,6 @@ static void template_spec(const kl_value **spec)
         kl__put_str(spec, "serviceAccountName", old);
 }
 
-static void toleration(kl_builder *b, const char *key)
-{
-    kl_build_object(b);
-    kl_build_kstr(b, "key", key);
-    kl_build_kstr(b, "operator", "Exists");
-    kl_build_kstr(b, "effect", "NoExecute");
-    kl_build_kint(b, "tolerationSeconds", 300);
-    kl_build_end(b);
-}
-
-static bool tolerates(const kl_value *list, const char *key)
-{
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *t = kl_value_item(list, i);
-        const char *k = kl_value_str_at(t, "key", NULL), *effect = kl_value_str_at(t, "effect", NULL),
-                   *op = kl_value_str_at(t, "operator", NULL);
-        bool all_keys = (!k || !*k) && op && !strcmp(op, "Exists");
-        if ((all_keys || (k && !strcmp(k, key))) && (!effect || !*effect || !strcmp(effect, "NoExecute")))
-            return true;
-    }
-    return false;
-}
-
 /* Only for pods: a template stays as it was given. */
 static void pod_container(const kl_value **c) { kl__inside(c, "resources", limits_are_requests); }
 
@@ -160,7 +137,6 @@ static void host_port(const kl_value **p)
 }
 static void host_ports(const kl_value **c) { kl__each_inside(c, "ports", host_port); }
 
-/* Includes what the admission plugin DefaultTolerationSeconds adds; other plugins are in plugins.h. */
 static void pod_spec(const kl_value **spec)
 {
     template_spec(spec);
@@ -171,21 +147,6 @@ static void pod_spec(const kl_value **spec)
         kl__each_inside(spec, "initContainers", host_ports);
     }
     kl__put_bool(spec, "enableServiceLinks", true);
-    const kl_value *have = kl_value_get(*spec, "tolerations");
-    bool ready = tolerates(have, "node.kubernetes.io/not-ready"),
-         reach = tolerates(have, "node.kubernetes.io/unreachable");
-    if (ready && reach)
-        return;
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    for (size_t i = 0; i < kl_value_len(have); i++)
-        kl_build_value(b, kl_value_item(have, i));
-    if (!ready)
-        toleration(b, "node.kubernetes.io/not-ready");
-    if (!reach)
-        toleration(b, "node.kubernetes.io/unreachable");
-    kl_build_end(b);
-    KL_EDIT(spec, kl_builder_done(b), "tolerations");
 }
 
 static void template(const kl_value **t) { kl__inside(t, "spec", template_spec); }

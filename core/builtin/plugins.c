@@ -1,5 +1,5 @@
-/* plugins.c - Priority, RuntimeClass, DefaultStorageClass, PersistentVolumeClaimResize and
- * TaintNodesByCondition, in kube-apiserver's words. */
+/* plugins.c - Priority, DefaultTolerationSeconds, RuntimeClass, DefaultStorageClass,
+ * PersistentVolumeClaimResize and TaintNodesByCondition, in kube-apiserver's words. */
 #include "builtin/plugins.h"
 
 #include <string.h>
@@ -131,6 +131,50 @@ static kl_status add_priority(const kl__admitted *a, const kl_value **o, kl_err 
     KL_EDIT(o, kl_value_of_int(p.value), "spec", "priority");
     KL_EDIT(o, computed, "spec", "preemptionPolicy");
     return KL_OK;
+}
+
+/* ------------------------------------------------------------------ DefaultTolerationSeconds */
+
+static void toleration(kl_builder *b, const char *key)
+{
+    kl_build_object(b);
+    kl_build_kstr(b, "key", key);
+    kl_build_kstr(b, "operator", "Exists");
+    kl_build_kstr(b, "effect", "NoExecute");
+    kl_build_kint(b, "tolerationSeconds", 300);
+    kl_build_end(b);
+}
+
+static bool tolerates(const kl_value *list, const char *key)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *t = kl_value_item(list, i);
+        const char *k = kl__text(t, "key"), *effect = kl__text(t, "effect");
+        bool all_keys = !*k && kl__is(t, "operator", "Exists");
+        if ((all_keys || !strcmp(k, key)) && (!*effect || !strcmp(effect, "NoExecute")))
+            return true;
+    }
+    return false;
+}
+
+/* A pod stays five minutes on a node that is down, unless it says otherwise. */
+static void add_tolerations(const kl_value **o)
+{
+    const kl_value *have = kl_value_at(*o, "spec", "tolerations", NULL);
+    bool ready = tolerates(have, "node.kubernetes.io/not-ready"),
+         reach = tolerates(have, "node.kubernetes.io/unreachable");
+    if (ready && reach)
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(have); i++)
+        kl_build_value(b, kl_value_item(have, i));
+    if (!ready)
+        toleration(b, "node.kubernetes.io/not-ready");
+    if (!reach)
+        toleration(b, "node.kubernetes.io/unreachable");
+    kl_build_end(b);
+    KL_EDIT(o, kl_builder_done(b), "spec", "tolerations");
 }
 
 /* ------------------------------------------------------------------ RuntimeClass */
@@ -282,6 +326,7 @@ kl_status kl__plugins_add(const kl__admitted *a, const kl_value **o, kl_err *err
     if (!a->old && !a->loaded)
         kl__limits_add(a, o);
     kl_status st = add_priority(a, o, err);
+    add_tolerations(o);
     return st ? st : add_runtime(a, o, err);
 }
 

@@ -1,6 +1,6 @@
 /* plugins.h - kube-apiserver's admission plugins that change or refuse a write because of other objects:
- * Priority, RuntimeClass, DefaultStorageClass, TaintNodesByCondition, LimitRanger, ResourceQuota. Under the
- * server's lock. */
+ * Priority, DefaultTolerationSeconds, RuntimeClass, DefaultStorageClass, TaintNodesByCondition, LimitRanger,
+ * ResourceQuota. Under the server's lock. */
 #ifndef KL_BUILTIN_PLUGINS_H
 #define KL_BUILTIN_PLUGINS_H
 

@@ -30,7 +30,8 @@ static char *copy(const kl_value *entry, const char *key)
 {
     return kl_strdup(kl_value_str(kl_value_get(entry, key)));
 }
-static bool same(const char *a, const char *b) { return !strcmp(a ? a : "", b ? b : ""); }
+static int order(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
+static bool same(const char *a, const char *b) { return !order(a, b); }
 
 static owner *owner_add(owners *o)
 {
@@ -104,10 +105,11 @@ static size_t own_entry(owners *o, const kl__writer *w, const char *operation)
 static int by_age(const void *a, const void *b)
 {
     const owner *x = a, *y = b;
-    int c = strcmp(x->operation, y->operation);
-    if (!c)
-        c = strcmp(x->time ? x->time : "", y->time ? y->time : "");
-    return c ? c : strcmp(x->manager ? x->manager : "", y->manager ? y->manager : "");
+    int c = order(x->operation, y->operation);
+    c = c ? c : order(x->time, y->time);
+    c = c ? c : order(x->manager, y->manager);
+    c = c ? c : order(x->api_version, y->api_version);
+    return c ? c : order(x->sub, y->sub);
 }
 
 /* Writes `o` as the managedFields of *object. */
@@ -136,13 +138,9 @@ static void write_owners(owners *o, const kl_value **object)
     }
     kl_build_end(b);
     const kl_value *list = kl_builder_done(b);
-    if (n)
-        KL_EDIT(object, list, "metadata", "managedFields");
-    else {
-        kl_value_unref(list);
-        if (kl_value_at(*object, "metadata", "managedFields", NULL))
-            KL_CUT(object, "metadata", "managedFields");
-    }
+    if (n || kl_value_at(*object, "metadata", "managedFields", NULL))
+        KL_EDIT(object, n ? kl_value_ref(list) : NULL, "metadata", "managedFields");
+    kl_value_unref(list);
 }
 
 /* Removes fields that have no owners: identity, and the server's bookkeeping. */
@@ -246,14 +244,24 @@ typedef struct seen {
     kl__changes here, there;
 } seen;
 
+/* A write that keeps the old status changes nothing there, whatever it says. */
+static void forget_status(kl__changes *c, const kl__writer *w)
+{
+    kl__fieldset *const sets[] = {c->added, c->modified, c->removed};
+    for (size_t i = 0; w->no_status && i < sizeof sets / sizeof *sets; i++)
+        kl__fieldset_drop(sets[i], "f:status");
+}
+
 static void compare(const kl__schema *s, const kl__writer *w, const kl_value *a, const kl_value *b, seen *out)
 {
     *out = (seen){0};
     kl__typed_compare(s, a, b, &out->here);
+    forget_status(&out->here, w);
     if (!w->other)
         return;
     const kl_value *x = a ? w->other->convert(a) : NULL, *y = w->other->convert(b);
     kl__typed_compare(w->other->schema, x, y, &out->there);
+    forget_status(&out->there, w);
     kl_value_unref(x);
     kl_value_unref(y);
 }
@@ -265,6 +273,20 @@ static void seen_fini(seen *c, const kl__writer *w)
         kl__changes_fini(&c->there);
 }
 
+/* Removes the values that only a schema gives. */
+static void without_defaults(const kl__schema *s, const kl_value **o)
+{
+    for (size_t i = 0; i < s->nfields; i++) {
+        const kl__field *f = &s->fields[i];
+        const kl_value *x = kl_value_ref(kl_value_get(*o, f->name));
+        if (x && f->filled)
+            without_defaults(f->schema, &x);
+        if (x && (f->filled || f->schema->dflt))
+            KL_EDIT(o, f->schema->dflt ? NULL : kl_value_ref(x), f->name);
+        kl_value_unref(x);
+    }
+}
+
 /* A new object in Go, whose values nobody set; NULL for a custom resource. */
 static const kl_value *zero_of(const kl__schema *s)
 {
@@ -274,6 +296,8 @@ static const kl_value *zero_of(const kl__schema *s)
     const kl_value *none = kl_value_empty(KL_OBJECT);
     if (kl__normalize(s, none, true, NULL, &zero, NULL))
         zero = NULL;
+    else
+        without_defaults(s, &zero);
     kl_value_unref(none);
     return zero;
 }

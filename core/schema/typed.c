@@ -55,10 +55,13 @@ char *kl__typed_element(const kl__schema *list, const kl_value *item)
         const kl__schema *field = kl__schema_child(list->items, keys[i], strlen(keys[i]));
         if (!v && field)
             v = field->dflt;
-        if (!v)
+        const kl__field *f = kl__schema_field(list->items, keys[i], strlen(keys[i]));
+        bool empty = !v && f && f->omitted && field->type == KL_S_STRING;
+        if (!v && !empty)
             continue;
-        kl_buf_printf(&text, "%s\"%s\":", put++ ? "," : "", keys[i]);
-        kl_value_encode(v, &text);
+        kl_buf_printf(&text, "%s\"%s\":%s", put++ ? "," : "", keys[i], empty ? "\"\"" : "");
+        if (v)
+            kl_value_encode(v, &text);
     }
     kl_buf_putc(&text, '}');
     kl_free(keys);
@@ -114,6 +117,18 @@ static const kl_value *item_at(items *it, const char *element)
 {
     size_t at = place_of(it, element);
     return at < it->len ? kl_value_item(it->list, at) : NULL;
+}
+
+/* Whether the element of each place is in the list more than once. The caller frees the array. */
+static bool *repeats_of(items *it)
+{
+    bool *repeats = kl_zalloc_array(sizeof *repeats, it->len + 1);
+    for (size_t i = 0; i < it->len; i++) {
+        size_t first = place_of(it, it->elements[i]);
+        repeats[first] |= first != i;
+        repeats[i] |= first != i;
+    }
+    return repeats;
 }
 
 static const kl__schema *below(const kl__schema *s, const char *key, size_t n)
@@ -181,6 +196,66 @@ static void leaf(kl__changes *c, const kl_value *old, const kl_value *now, const
 
 /* `empty` is {}, which stands for a Go struct that was not given. */
 static void compare_at(const kl__schema *s, const kl_value *old, const kl_value *now, const kl_value *empty,
+    const kl__place *at, kl__changes *c);
+
+/* Whether both lists have the same items under an element that both repeat. */
+static bool same_repeats(const items *x, const items *y, const char *element)
+{
+    for (size_t i = 0, k = 0;; i++, k++) {
+        while (i < x->len && strcmp(x->elements[i], element))
+            i++;
+        while (k < y->len && strcmp(y->elements[k], element))
+            k++;
+        if (i == x->len || k == y->len)
+            return i == x->len && k == y->len;
+        if (!kl_value_equal(kl_value_item(x->list, i), kl_value_item(y->list, k)))
+            return false;
+    }
+}
+
+/* An element that is there more than once has no fields: it is owned as a whole. */
+static void compare_lists(const kl__schema *s, const kl_value *old, const kl_value *now,
+    const kl_value *empty, const kl__place *at, kl__changes *c)
+{
+    items x = items_of(s, old), y = items_of(s, now);
+    bool *x_repeats = repeats_of(&x), *y_repeats = repeats_of(&y);
+    for (size_t i = 0; i < y.len; i++) {
+        kl__place here = {at, y.elements[i]};
+        size_t was = place_of(&x, y.elements[i]);
+        const kl_value *item = kl_value_item(now, i), *before = was < x.len ? kl_value_item(old, was) : NULL;
+        bool repeated = was < x.len && x_repeats[was];
+        if (place_of(&y, y.elements[i]) < i)
+            continue;
+        if (!repeated && !y_repeats[i])
+            compare_at(s->items, before, item, empty, &here, c);
+        else if (repeated && y_repeats[i]) {
+            if (!same_repeats(&x, &y, y.elements[i]))
+                kl__fieldset_insert(c->modified, &here);
+        } else if (repeated) {
+            kl__fieldset_insert(c->removed, &here);
+            compare_at(s->items, NULL, item, empty, &here, c);
+        } else {
+            if (before)
+                compare_at(s->items, before, NULL, empty, &here, c);
+            kl__fieldset_insert(c->added, &here);
+        }
+    }
+    for (size_t i = 0; i < x.len; i++) {
+        kl__place here = {at, x.elements[i]};
+        if (item_at(&y, x.elements[i]))
+            continue;
+        if (x_repeats[i])
+            kl__fieldset_insert(c->removed, &here);
+        else
+            compare_at(s->items, kl_value_item(old, i), NULL, empty, &here, c);
+    }
+    kl_free(x_repeats);
+    kl_free(y_repeats);
+    items_fini(&x);
+    items_fini(&y);
+}
+
+static void compare_at(const kl__schema *s, const kl_value *old, const kl_value *now, const kl_value *empty,
     const kl__place *at, kl__changes *c)
 {
     shape a = old ? shape_of(s, old) : LEAF, b = now ? shape_of(s, now) : a,
@@ -198,8 +273,9 @@ static void compare_at(const kl__schema *s, const kl_value *old, const kl_value 
             size_t n;
             const kl_value *x = kl_value_member(now, i, &key, &n), *was = kl_value_getn(old, key, n);
             const kl__field *f = kl__schema_field(s, key, n);
-            if (!was && old && f && f->present)
-                was = f->schema->type == KL_S_STRUCT ? empty : c->null;
+            bool is_struct = f && f->schema->type == KL_S_STRUCT;
+            if (!was && old && f && (is_struct ? f->filled : f->present))
+                was = is_struct ? empty : c->null;
             char *element = field_element(key, n);
             kl__place here = {at, element};
             compare_at(below(s, key, n), was, x, empty, &here, c);
@@ -216,20 +292,8 @@ static void compare_at(const kl__schema *s, const kl_value *old, const kl_value 
             compare_at(below(s, key, n), was, NULL, empty, &here, c);
             kl_free(element);
         }
-    } else {
-        items x = items_of(s, old), y = items_of(s, now);
-        for (size_t i = 0; i < y.len; i++) {
-            kl__place here = {at, y.elements[i]};
-            compare_at(s->items, item_at(&x, y.elements[i]), kl_value_item(now, i), empty, &here, c);
-        }
-        for (size_t i = 0; i < x.len; i++)
-            if (!item_at(&y, x.elements[i])) {
-                kl__place here = {at, x.elements[i]};
-                compare_at(s->items, kl_value_item(old, i), NULL, empty, &here, c);
-            }
-        items_fini(&x);
-        items_fini(&y);
-    }
+    } else
+        compare_lists(s, old, now, empty, at, c);
     if (!old)
         kl__fieldset_insert(c->added, at);
     else if (!now)

@@ -25,10 +25,8 @@ static kl__kind *definitions(const kl__world *w)
     return kl__kinds_get(w->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
 }
 
-void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd)
+void kl__crd_fill(const kl_value **crd)
 {
-    char now[KL_TIME_MAX];
-    kl_time_format_wall(kl__world_wall(c->w), now);
     kl_names_default(crd);
     if (!kl_value_at(*crd, "spec", "conversion", NULL))
         KL_EDIT(crd, kl_value_of_str("None"), "spec", "conversion", "strategy");
@@ -37,6 +35,12 @@ void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **cr
     if (service && !kl_value_get(service, "port"))
         KL_EDIT(
             crd, kl_value_of_int(443), "spec", "conversion", "webhook", "clientConfig", "service", "port");
+}
+
+void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd)
+{
+    char now[KL_TIME_MAX];
+    kl_time_format_wall(kl__world_wall(c->w), now);
     const kl_value *stored = kl_value_at(old, "status", "storedVersions", NULL),
                    *versions = kl_value_at(*crd, "spec", "versions", NULL);
     kl_builder *b = kl_builder_new();

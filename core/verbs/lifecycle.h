@@ -13,7 +13,9 @@ void kl__after_remove(kl__world *w, kl__kind *k, const kl_value *object);
 KL_NODISCARD kl_status kl__namespace_open(
     kl__world *w, const kl__kind *k, const char *ns, const char *name, kl_err *err);
 
-/* crd.c: a CustomResourceDefinition about to be stored gets its status. */
+/* crd.c: a CustomResourceDefinition gets its defaults when it is decoded, and its status when it is about to
+ * be stored. */
+void kl__crd_fill(const kl_value **crd);
 void kl__crd_prepare(const kl__call *c, const kl_value *old, const kl_value **crd);
 void kl__crd_validate(const kl__call *c, const kl_value *old, const kl_value *crd, kl__causes *causes);
 void kl__crd_serve(kl__world *w, const kl_value *crd); /* updates the served kinds from the CRD */

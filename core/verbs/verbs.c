@@ -131,6 +131,8 @@ kl_status kl__body_decode(
             kl__defaults(c->kind->group, c->kind->plural, &o);
             kl__serving_fill(c->kind, &o);
             kl__devices_fill(c->kind, &o);
+            if (kl__kind_among(c->kind, "apiextensions.k8s.io/customresourcedefinitions"))
+                kl__crd_fill(&o);
         }
         kl_audit_requested(c->audit, o);
     }
@@ -183,7 +185,10 @@ static const kl__other_version *other_version(const kl__call *c, kl__other_versi
 kl__writer kl__call_writer(
     const kl__call *c, const char *api_version, char now[KL_TIME_MAX], kl__other_version *other)
 {
-    bool has_status = kl__kind_sub(c->kind, "status") != NULL, status = c->sub && !strcmp(c->sub, "status");
+    /* a write of a ServiceCIDR brings its status */
+    bool has_status = kl__kind_sub(c->kind, "status")
+        && !kl__kind_among(c->kind, "networking.k8s.io/servicecidrs"),
+         status = c->sub && !strcmp(c->sub, "status");
     return (kl__writer){.manager = c->manager,
         .api_version = api_version,
         .sub = c->sub,
@@ -193,21 +198,39 @@ kl__writer kl__call_writer(
         .other = other_version(c, other)};
 }
 
+/* The object as its writer owns it: with defaults that kube-apiserver gives before it looks at owners. A
+ * strategy that sees them already would keep them. A new reference. */
+static const kl_value *judged_as(const kl__call *c, const kl_value *o)
+{
+    static const char generation[] = "deprecated.daemonset.template.generation";
+    const kl_value *labels = kl_value_at(o, "spec", "template", "metadata", "labels", NULL);
+    o = kl_value_ref(o);
+    if (kl__is_old_scaler(c->kind)) { /* a target of the cpu, annotations of a status */
+        kl__replace(&o, kl__scaler_to_v2(o));
+        kl__replace(&o, kl__scaler_to_v1(o));
+    }
+    if (kl__kind_among(c->kind, "apps/daemonsets") && !kl_object_annotation(o, generation))
+        KL_EDIT(&o, kl_value_of_str("0"), "metadata", "annotations", generation);
+    if (kl__kind_among(c->kind, "batch/jobs") && kl_value_len(labels)
+        && !kl_value_len(kl_value_at(o, "metadata", "labels", NULL)))
+        KL_EDIT(&o, kl_value_ref(labels), "metadata", "labels");
+    return o;
+}
+
 static void own(const kl__call *c, const kl_value *old, const kl_value **o)
 {
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
     kl__other_version other;
     kl__writer w = kl__call_writer(c, version, now, &other);
-    if (c->sub && kl__is_old_scaler(c->kind)) {
-        /* the annotation that a status of v1 leaves behind belongs to its writer */
-        const kl_value *judged = kl__scaler_to_v2(*o);
-        kl__replace(&judged, kl__scaler_to_v1(judged));
-        kl__managed_update(c->kind->schema, &w, old, &judged);
+    const kl_value *judged = judged_as(c, *o);
+    bool as_sent = judged == *o;
+    kl__managed_update(c->kind->schema, &w, old, &judged);
+    if (as_sent)
+        kl__replace(o, kl_value_ref(judged));
+    else
         KL_EDIT(o, kl_value_ref(kl_value_at(judged, "metadata", "managedFields", NULL)), "metadata",
             "managedFields");
-        kl_value_unref(judged);
-    } else
-        kl__managed_update(c->kind->schema, &w, old, o);
+    kl_value_unref(judged);
     kl_free(version);
 }
 
@@ -303,16 +326,11 @@ static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
         kl__cause_invalid(causes, "metadata.generateName", base, "must not contain NUL");
 }
 
-/* The admission plugins of kube-apiserver: `add` before the webhooks, else after them. What they add is
- * nobody's field. */
-static kl_status plug(
-    const kl__call *c, bool add, const kl_value *old, bool *owned, const kl_value **o, kl_err *err)
+/* The admission plugins of kube-apiserver: `add` before the webhooks, else after them. */
+static kl_status plug(const kl__call *c, bool add, const kl_value *old, const kl_value **o, kl_err *err)
 {
     if (!kl__plug_cares(c))
         return KL_OK;
-    if (!*owned)
-        own(c, old, o);
-    *owned = true;
     return add ? kl__plug_add(c, old, o, err) : kl__plug_check(c, old, *o, err);
 }
 
@@ -372,7 +390,7 @@ kl_status kl__verb_create_decoded(
         own(c, NULL, &o);
     owned = true; /* what plugins, webhooks and rules add is nobody's */
     if (!st)
-        st = plug(c, true, NULL, &owned, &o, err);
+        st = plug(c, true, NULL, &o, err);
     if (!st)
         st = mutate(c, "CREATE", NULL, &owned, &o, err);
     if (!st) {
@@ -394,7 +412,7 @@ kl_status kl__verb_create_decoded(
         st = complain(c, o, &causes, err);
     }
     if (!st)
-        st = plug(c, false, NULL, &owned, &o, err);
+        st = plug(c, false, NULL, &o, err);
     if (!st)
         st = kl__admit_validate(c, "CREATE", NULL, o, err);
     if (!st)
@@ -518,8 +536,12 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
         st = kl__fail_modified(err, c->kind, name);
     if (!st)
         st = kl__access_grant(c, old, o, err);
+    if (!st && !owned && !c->sub) { /* what plugins, webhooks and rules change is nobody's */
+        own(c, old, &o);
+        owned = true;
+    }
     if (!st)
-        st = plug(c, true, old, &owned, &o, err);
+        st = plug(c, true, old, &o, err);
     if (!st)
         st = mutate(c, "UPDATE", old, &owned, &o, err);
     if (!st) {
@@ -538,7 +560,7 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
         st = complain(c, o, &causes, err);
     }
     if (!st)
-        st = plug(c, false, old, &owned, &o, err);
+        st = plug(c, false, old, &o, err);
     if (!st)
         st = kl__admit_validate(c, "UPDATE", old, o, err);
     if (!st) {

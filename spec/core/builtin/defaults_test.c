@@ -13,12 +13,7 @@ typedef struct row {
 #define POD_REST                                                                                             \
     "'restartPolicy':'Always','terminationGracePeriodSeconds':30,'dnsPolicy':'ClusterFirst',"                \
     "'securityContext':{},'schedulerName':'default-scheduler'"
-#define POD_OWN                                                                                              \
-    "'enableServiceLinks':true,'tolerations':["                                                              \
-    "{'key':'node.kubernetes.io/not-ready','operator':'Exists','effect':'NoExecute','tolerationSeconds':"    \
-    "300},"                                                                                                  \
-    "{'key':'node.kubernetes.io/unreachable','operator':'Exists','effect':'NoExecute','tolerationSeconds':"  \
-    "300}]"
+#define POD_OWN "'enableServiceLinks':true"
 #define CONTAINER_REST "'terminationMessagePath':'/dev/termination-log','terminationMessagePolicy':'File'"
 #define PROBE_REST "'timeoutSeconds':1,'periodSeconds':10,'successThreshold':1,'failureThreshold':3"
 

@@ -277,7 +277,7 @@ static void give_ports(const kl__taken *t, const kl_value *old, const kl_value *
         if (!n && !c->len)
             KL_EDIT(&p, kl_value_of_int(free_port(t, taken, c)), "nodePort");
         else if (n && !c->len && kl_finder_find(&had, p) < 0)
-            claim_port(n, i, again, own, others, c);
+            claim_port(n, i, again && !old, own, others, c);
         kl_build_value(b, p);
         kl_value_unref(p);
     }
@@ -286,6 +286,21 @@ static void give_ports(const kl__taken *t, const kl_value *old, const kl_value *
     kl_finder_fini(&numbers);
     kl_finder_fini(&ports);
     KL_EDIT(o, kl_builder_done(b), "spec", "ports");
+}
+
+char *kl__service_repeated_port(const kl_value *service)
+{
+    static const char *const protocol[] = {"protocol", NULL};
+    const kl_value *list = needs_ports(spec_of(service)) ? kl_value_get(spec_of(service), "ports") : NULL;
+    kl_finder ports = {.key = "nodePort", .more = protocol, .empty_is_absent = true};
+    char *twice = NULL;
+    for (size_t i = 0; i < kl_value_len(list) && !twice; i++) {
+        const kl_value *p = kl_value_item(list, i);
+        if (kl_finder_repeats(&ports, p) && node_port(p))
+            twice = kl_sprintf("{%s %lld}", kl__text(p, "protocol"), (long long)node_port(p));
+    }
+    kl_finder_fini(&ports);
+    return twice;
 }
 
 static void give_health_port(const kl__taken *t, const kl_value **o, kl__causes *c)

@@ -23,6 +23,9 @@ typedef struct kl__taken {
 /* Fills in missing addresses, families and node ports, from `old` (NULL on create) or new ones. If it adds a
  * cause, the caller makes no further checks. *o is replaced. */
 void kl__service_allot(const kl__taken *t, const kl_value *old, const kl_value **o, kl__causes *c);
+/* The node port that two ports of the same protocol have, as Go prints it; the caller owns the text. NULL:
+ * there is none. */
+char *kl__service_repeated_port(const kl_value *service);
 /* Removes fields that the Service needed only for its old type. */
 void kl__service_drop(const kl_value *old, const kl_value **o);
 /* whether clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy are consistent */

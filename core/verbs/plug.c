@@ -30,7 +30,7 @@ static void each_around(void *arg, const char *group, const char *plural, const 
     kl_free(prefix);
 }
 
-bool kl__plug_cares(const kl__call *c) { return !c->kind->custom && !c->sub && kl__plugins_care(c->kind); }
+static bool cares(const kl__call *c) { return !c->kind->custom && !c->sub && kl__plugins_care(c->kind); }
 
 static kl__admitted admitted(const kl__call *c, const kl_value *old, const kl__around *around)
 {
@@ -42,14 +42,14 @@ kl_status kl__plug_add(const kl__call *c, const kl_value *old, const kl_value **
 {
     kl__around around = {find_around, each_around, (void *)c};
     kl__admitted a = admitted(c, old, &around);
-    return kl__plugins_add(&a, o, err);
+    return cares(c) ? kl__plugins_add(&a, o, err) : KL_OK;
 }
 
 kl_status kl__plug_check(const kl__call *c, const kl_value *old, const kl_value *o, kl_err *err)
 {
     kl__around around = {find_around, each_around, (void *)c};
     kl__admitted a = admitted(c, old, &around);
-    return kl__plugins_check(&a, o, err);
+    return cares(c) ? kl__plugins_check(&a, o, err) : KL_OK;
 }
 
 /* ------------------------------------------------------------------ quotas */

@@ -4,9 +4,8 @@
 
 #include "verbs/call.h"
 
-/* Whether any plugin handles the call: its kind is built in, and it is not of a subresource. */
-bool kl__plug_cares(const kl__call *c);
-/* Before webhooks. `old`: the stored object, NULL on create. *o, a reference, is replaced by one to the
+/* Writes of subresources and custom resources pass all plugins.
+ * Before webhooks. `old`: the stored object, NULL on create. *o, a reference, is replaced by one to the
  * changed object; on failure it stays. 403 with the plugin's message. */
 KL_NODISCARD kl_status kl__plug_add(const kl__call *c, const kl_value *old, const kl_value **o, kl_err *err);
 /* After webhooks and validation; does not change the object. 403 with the plugin's message. */

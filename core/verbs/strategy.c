@@ -89,6 +89,14 @@ static void allot(const kl__call *c, const kl_value *old, const kl_value **o, kl
     kl__service_allot(&t, old, o, causes);
 }
 
+kl_status kl__strategy_ports(const kl__call *c, const kl_value *o, kl_err *err)
+{
+    char *twice = kl__kind_among(c->kind, "/services") && !c->sub ? kl__service_repeated_port(o) : NULL;
+    kl_status st = twice ? kl__api_fail(err, 500, "", NULL, "duplicate nodePort: %s", twice) : KL_OK;
+    kl_free(twice);
+    return st;
+}
+
 /* ------------------------------------------------------------------ jobs, daemon sets */
 
 static void put_absent(const kl_value **o, const char *key, const char *text)

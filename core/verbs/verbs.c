@@ -326,14 +326,6 @@ static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
         kl__cause_invalid(causes, "metadata.generateName", base, "must not contain NUL");
 }
 
-/* The admission plugins of kube-apiserver: `add` before the webhooks, else after them. */
-static kl_status plug(const kl__call *c, bool add, const kl_value *old, const kl_value **o, kl_err *err)
-{
-    if (!kl__plug_cares(c))
-        return KL_OK;
-    return add ? kl__plug_add(c, old, o, err) : kl__plug_check(c, old, *o, err);
-}
-
 /* What mutating webhooks make of an object that was sent. What they change belongs to nobody: its fields
  * are owned as they were sent. */
 static kl_status mutate(const kl__call *c, const char *operation, const kl_value *old, bool *owned,
@@ -390,7 +382,7 @@ kl_status kl__verb_create_decoded(
         own(c, NULL, &o);
     owned = true; /* what plugins, webhooks and rules add is nobody's */
     if (!st)
-        st = plug(c, true, NULL, &o, err);
+        st = kl__plug_add(c, NULL, &o, err);
     if (!st)
         st = mutate(c, "CREATE", NULL, &owned, &o, err);
     if (!st) {
@@ -412,7 +404,7 @@ kl_status kl__verb_create_decoded(
         st = complain(c, o, &causes, err);
     }
     if (!st)
-        st = plug(c, false, NULL, &o, err);
+        st = kl__plug_check(c, NULL, o, err);
     if (!st)
         st = kl__admit_validate(c, "CREATE", NULL, o, err);
     if (!st)
@@ -541,7 +533,7 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
         owned = true;
     }
     if (!st)
-        st = plug(c, true, old, &o, err);
+        st = kl__plug_add(c, old, &o, err);
     if (!st)
         st = mutate(c, "UPDATE", old, &owned, &o, err);
     if (!st) {
@@ -553,14 +545,16 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
                 KL_EDIT(&o, kl_value_ref(was), "metadata", kept[i]);
         }
         kl__strategy_update(c, old, &o, &causes);
-        if (!causes.len) {
+        st = causes.len ? KL_OK : kl__strategy_ports(c, o, err);
+        if (!st && !causes.len) {
             check_finalizers(old, o, &causes);
             kl__strategy_validate(c, old, o, &causes);
         }
-        st = complain(c, o, &causes, err);
+        if (!st)
+            st = complain(c, o, &causes, err);
     }
     if (!st)
-        st = plug(c, false, old, &o, err);
+        st = kl__plug_check(c, old, o, err);
     if (!st)
         st = kl__admit_validate(c, "UPDATE", old, o, err);
     if (!st) {

@@ -101,6 +101,16 @@ both.describe("services", function(ns)
   service("a node port", merge(ports { port = 1, nodePort = 30321 }, { type = "NodePort" }), 201, "node")
   service("the same node port", merge(ports { port = 1, nodePort = 30321 }, { type = "NodePort" }), 422,
     "other")
+  local function ported(what, code, first, second, name)
+    rows[#rows + 1] = { what, "PATCH", path .. "/" .. (name or "node"), { spec = merge({ type = "NodePort" },
+      ports({ name = "a", port = 1, nodePort = first }, merge({ name = "b", port = 2 }, second))) }, code }
+  end
+  ported("a new node port twice", 500, 30322, { nodePort = 30322 })
+  ported("the old node port twice", 500, 30321, { nodePort = 30321 })
+  ported("a node port twice, in a Service that had none", 500, 30323, { nodePort = 30323 }, "kept")
+  ported("a node port twice, and one out of range", 422, 80, { nodePort = 80 })
+  ported("a node port of two protocols", 200, 30322, { nodePort = 30322, protocol = "UDP" })
+  ported("back to one", 200, 30321, { nodePort = 30324 })
   rows[#rows + 1] = { "a bad name", "POST", path, { metadata = { name = "1a" }, spec = ports { port = 1 } },
     422 }
   rows[#rows + 1] = { "a balancer's status", "PATCH", path .. "/node/status",

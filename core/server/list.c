@@ -176,7 +176,23 @@ static const char *headers_of(const kl__call *c)
     return c->warnings && c->warnings->len ? kl_buf_str(c->warnings) : NULL;
 }
 
-static void list_reply(const kl__call *c, const kl_show_form *form, const kl__filter *f, const kl__picture *p,
+static int by_precedence(const void *a, const void *b)
+{
+    const kl_value *x = *(const kl_value *const *)a, *y = *(const kl_value *const *)b;
+    int64_t m = kl_value_int_at(x, 0, "spec", "matchingPrecedence", NULL),
+            n = kl_value_int_at(y, 0, "spec", "matchingPrecedence", NULL);
+    return m != n ? (m > n) - (m < n) : strcmp(kl_object_name(x), kl_object_name(y));
+}
+
+/* A table shows FlowSchemas in the order in which they match, if they all are on one page. */
+static void sort_table(const kl__call *c, const kl_show_form *form, int64_t limit, kl__picture *p)
+{
+    if (form->kind == KL_FORM_TABLE && p->len && !p->rest && (limit <= 0 || (int64_t)p->len <= limit)
+        && kl__kind_among(c->kind, "flowcontrol.apiserver.k8s.io/flowschemas"))
+        qsort(p->objects, p->len, sizeof *p->objects, by_precedence);
+}
+
+static void list_reply(const kl__call *c, const kl_show_form *form, const kl__filter *f, kl__picture *p,
     int64_t limit, uint64_t rv, kl_httpd_request *http)
 {
     kl_show_list l = {.k = c->kind, .form = form, .now = kl__world_wall(c->w)};
@@ -185,6 +201,7 @@ static void list_reply(const kl__call *c, const kl_show_form *form, const kl__fi
     int64_t left = (int64_t)p->rest;
     const char *last = NULL;
     kl_status st = kl_show_fits(c->kind, form, true, &err);
+    sort_table(c, form, limit, p);
     for (size_t i = 0; i < p->len && !st; i++) {
         if (!kl__filter_matches(f, p->objects[i]))
             continue;

@@ -119,6 +119,19 @@ both.describe("FlowSchemas", function(ns)
   local real = path .. "/" .. ns
   rows[#rows + 1] = { "is made", "POST", path, both.merge({ metadata = { name = ns },
     status = { conditions = { { type = "A", status = "True" } } } }, base), 201 }
+  local order = { { "b", 700 }, { "a", 700 }, { "c", 600 } }
+  for _, it in ipairs(order) do
+    rows[#rows + 1] = { "made for a table: " .. it[1], "POST", path, both.merge({ metadata = {
+      name = it[1] .. "-" .. ns, labels = { table = ns } } }, both.merge(both.merge({}, base), { spec = {
+        matchingPrecedence = it[2] } })), 201 }
+  end
+  for _, limit in ipairs { "", "&limit=500" } do
+    rows[#rows + 1] = { "in the order of precedence" .. limit, "TABLE",
+      path .. "?labelSelector=table%3D" .. ns .. limit, nil, 200 }
+  end
+  for _, it in ipairs(order) do
+    rows[#rows + 1] = { "shown: " .. it[1], "DELETE", path .. "/" .. it[1] .. "-" .. ns, nil, 200 }
+  end
   rows[#rows + 1] = { "another precedence", "PATCH", real, { spec = { matchingPrecedence = 9000 } }, 200 }
   rows[#rows + 1] = { "a label, and a status", "PATCH", real, { metadata = { labels = { a = "b" } },
     status = { conditions = { { type = "A", status = "True" } } } }, 200 }

@@ -232,7 +232,7 @@ local function list(files, o)
         error(("%s does not load: %s"):format(path, common.message(node.broken.error)), 0)
       end
       if wants(o, suite.full_name(node)) then
-        all[#all + 1] = { file = node.file or path, line = node.line or 0, name = suite.full_name(node) }
+        all[#all + 1] = { file = node.file or path, line = node.line, name = suite.full_name(node) }
       end
     end
   end

@@ -1,5 +1,5 @@
--- checkpoint_spec.lua - the state that a policy keeps of objects (controllers/koordinator/lib/checkpoint.lua),
--- without a server: what is read from its ConfigMap, and when.
+-- checkpoint_spec.lua - the state that a policy keeps of objects (lib/checkpoint.lua of the policies),
+-- without a server: when it is read from its ConfigMap.
 -- not in asan, tsan: a policy's Lua
 
 package.path = "controllers/koordinator/?.lua;" .. package.path

@@ -184,6 +184,45 @@ static void managed_fields_can_be_cleared(void **state)
     kl_value_unref(o);
 }
 
+static void entries_of_one_second_are_ordered_by_version(void **state)
+{
+    (void)state;
+    kl__writer w = writer("m");
+    const char *const versions[] = {"g/v2", "g/v1"};
+    const kl_value *o = NULL;
+    for (int i = 0; i < 2; i++) {
+        const kl_value *old = o;
+        o = v(i ? "{'spec':{'a':'1','b':'1'}}" : "{'spec':{'a':'1'}}");
+        w.api_version = versions[i];
+        kl__managed_update(kl__types_root(custom), &w, old, &o);
+        kl_value_unref(old);
+    }
+    const kl_value *list = kl_value_at(o, "metadata", "managedFields", NULL);
+    assert_int_equal(kl_value_len(list), 2);
+    assert_string_equal(kl_value_str_at(kl_value_item(list, 0), "apiVersion", NULL), "g/v1");
+    assert_string_equal(kl_value_str_at(kl_value_item(list, 1), "apiVersion", NULL), "g/v2");
+    kl_value_unref(o);
+}
+
+static void a_repeated_item_is_owned_as_a_whole(void **state)
+{
+    (void)state;
+    static const char twice[] = "{'spec':{'parts':[{'name':'i','n':1},{'name':'i','n':2}]}}",
+                      other[] = "{'spec':{'parts':[{'name':'i','n':1},{'name':'i','n':3}]}}",
+                      once[] = "{'spec':{'parts':[{'name':'i','n':1}]}}",
+                      whole[] = "{'f:spec':{'f:parts':{'k:{\\\"name\\\":\\\"i\\\"}':{}}}}";
+    const kl_value *o = update(NULL, "one", twice);
+    assert_value(
+        kl_value_at(owned(o, "one"), "f:spec", "f:parts", NULL), "{'.':{},'k:{\\\"name\\\":\\\"i\\\"}':{}}");
+    o = update(o, "two", twice);
+    assert_null(owned(o, "two"));
+    o = update(o, "two", other);
+    assert_value(owned(o, "two"), whole);
+    o = update(o, "one", once);
+    assert_null(owned(o, "two"));
+    kl_value_unref(o);
+}
+
 static void items_keep_the_order_of_the_applier(void **state)
 {
     (void)state;
@@ -258,6 +297,8 @@ int main(void)
         cmocka_unit_test(an_update_takes_a_field_that_it_removes_from_its_owner),
         cmocka_unit_test(an_update_by_the_same_values_owns_nothing_new),
         cmocka_unit_test(managed_fields_can_be_cleared),
+        cmocka_unit_test(entries_of_one_second_are_ordered_by_version),
+        cmocka_unit_test(a_repeated_item_is_owned_as_a_whole),
         cmocka_unit_test(items_keep_the_order_of_the_applier),
         cmocka_unit_test(the_structs_of_built_in_kinds_are_there_before_anyone_sets_them),
         cmocka_unit_test(long_lists_are_checked_and_merged_in_one_pass)};

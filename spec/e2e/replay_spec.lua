@@ -118,6 +118,7 @@ servers.each(function(name, start)
         "example.com/mixture" } do
         assert.is_truthy(text:find(what, 1, true), what)
       end
+      assert.is_truthy(text:find '"t":"get"[^\n]*"kind":"v1/Secret"[^\n]*"name":"source"')
 
       local first, code = replay { tape, script }
       assert.equal(0, code, first)

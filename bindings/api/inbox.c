@@ -9,12 +9,12 @@
 typedef struct entry {
     kl_list link;
     lkl_feed *feed; /* NULL for trouble */
-    lkl_news news;  /* LKL_ADD for every change of a key; `known`, `last` and `now` tell which change */
+    lkl_news news;
     char *key;
     const kl_value *known; /* what the reader knows, or NULL */
     const kl_value *last;  /* last state of an object that the reader knows, deleted since; or NULL */
     const kl_value *now;   /* the present object, or NULL */
-    bool initial, resync;
+    bool initial;
     kl_informer *informer; /* a reference; set for trouble only */
 } entry;
 
@@ -103,7 +103,6 @@ static entry *entry_new(lkl_feed *f, const char *key, const kl_value *old, unsig
     e->key = kl_strdup(key);
     set(&e->known, old);
     e->initial = flags & KL_INITIAL;
-    e->resync = flags & KL_RESYNC;
     return e;
 }
 
@@ -121,8 +120,6 @@ static void on_event(void *arg, kl_event_type type, const kl_value *old, const k
         e = entry_new(f, key, type == KL_ADDED ? NULL : old, flags);
         kl_map_set(f->pending, key, e);
         add_locked(b, e);
-    } else if (!(flags & KL_RESYNC)) {
-        e->resync = false;
     }
     if (type == KL_DELETED && e->known && !e->last)
         set(&e->last, old);
@@ -171,21 +168,18 @@ static bool say(entry *e, lkl_event *out)
 {
     *out = (lkl_event){.feed = e->feed ? e->feed->id : 0, .news = e->news, .informer = e->informer};
     e->informer = NULL;
-    if (e->news != LKL_ADD)
+    if (e->news != LKL_CHANGE)
         return false;
     if (e->last) {
-        out->news = LKL_DELETE;
         out->old = e->last;
         e->last = NULL;
         set(&e->known, NULL);
         e->initial = false;
         return e->now;
     }
-    out->news = e->known ? LKL_UPDATE : LKL_ADD;
     out->old = e->known;
     out->now = e->now;
     out->initial = e->initial && !e->known;
-    out->resync = e->resync && e->known;
     e->known = e->now = NULL;
     return false;
 }

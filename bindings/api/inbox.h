@@ -39,14 +39,14 @@ typedef struct lkl_feed {
     kl_map *pending; /* key -> entry; under the inbox's lock */
 } lkl_feed;
 
-typedef enum lkl_news { LKL_ADD, LKL_UPDATE, LKL_DELETE, LKL_SYNCED, LKL_TROUBLE } lkl_news;
+typedef enum lkl_news { LKL_CHANGE, LKL_SYNCED, LKL_TROUBLE } lkl_news;
 typedef struct lkl_event {
     lua_Integer feed; /* the feed's id; 0 for trouble */
     lkl_news news;
-    const kl_value *old, *now; /* references owned by the reader; delete: `old` is the last state */
-    bool initial;              /* an add of an object that existed before the reader */
-    bool resync;               /* an update of an unchanged object */
-    kl_informer *informer;     /* trouble: a reference */
+    /* of a change: references owned by the reader; NULL where there was, or is, no object */
+    const kl_value *old, *now;
+    bool initial;          /* an add of an object that existed before the reader */
+    kl_informer *informer; /* trouble: a reference */
 } lkl_event;
 
 /* --- the state's thread ------------------------------------------------------------------- */

@@ -186,7 +186,7 @@ static int set_wait(lua_State *L)
 
 static int push_event(lua_State *L, lkl_inbox *b, kl_time deadline)
 {
-    static const char *const names[] = {"add", "update", "delete", "synced", "trouble"};
+    static const char *const names[] = {"change", "synced", "trouble"};
     lkl_box *old = lkl_value_box(L), *now = lkl_value_box(L);
     lkl_event e;
     if (!lkl__inbox_take(b, deadline, &e))
@@ -203,13 +203,12 @@ static int push_event(lua_State *L, lkl_inbox *b, kl_time deadline)
     lua_pushstring(L, names[e.news]);
     lkl_push_object(L, e.old);
     lkl_push_object(L, e.now);
-    lua_pushboolean(L, e.initial || e.resync);
+    lua_pushboolean(L, e.initial);
     return 5;
 }
 
-/* set:take(seconds): nothing, or the next event: feed, "add" | "update" | "delete" | "synced", old, now,
- * initial (add) or resync (update); or informer (as informer:id()), "trouble". Waits for one slice at
- * most. */
+/* set:take(seconds): nothing, or the next event: feed, "change", old, now, initial; or feed, "synced"; or
+ * informer (as informer:id()), "trouble". Waits for one slice at most. */
 static int set_take(lua_State *L) { return push_event(L, check_set(L)->inbox, slice_end(L)); }
 
 /* set:ring(bell): from now on each event rings the bell; nil: no bell */

@@ -107,7 +107,7 @@ local function call(fn, ...)
   if fn then fn(...) end
 end
 
-function Handler:tell(news, old, now, flag)
+function Handler:tell(news, old, now, initial)
   local informer = self.informer
   if news == "synced" then
     self.heard = true
@@ -117,7 +117,7 @@ function Handler:tell(news, old, now, flag)
   if old and now then
     call(self.on.update, old, now)
   elseif now then
-    call(self.on.add, now, news == "add" and flag)
+    call(self.on.add, now, initial)
   elseif old then
     call(self.on.delete, old)
   end
@@ -394,13 +394,13 @@ end
 
 -- Delivers one event, after waiting at most that long; returns whether there was one.
 local function deliver(self, seconds)
-  local id, news, old, now, flag = self.core:take(seconds)
+  local id, news, old, now, initial = self.core:take(seconds)
   if not id then return false end
   if news == "trouble" then
     watch_error(self, id)
   else
     local handler = self.handlers[id]
-    if handler then handler:tell(news, old, now, flag) end
+    if handler then handler:tell(news, old, now, initial) end
   end
   return true
 end

@@ -58,6 +58,7 @@ widgets.each("shadow-spec", function(t)
     local _, lines = text:gsub("data.n: ", "")
     assert.equal(1, lines, text)
     assert.has_match("\n    2 more keys like this\n", text)
+    assert.is_nil(text:find "and %-?%d+ more\n")
   end)
 
   local NEXT = [[

@@ -119,16 +119,18 @@ static const kl_value *item_at(items *it, const char *element)
     return at < it->len ? kl_value_item(it->list, at) : NULL;
 }
 
-/* Whether the element of each place is in the list more than once. The caller frees the array. */
-static bool *repeats_of(items *it)
+/* For each place, the next one with the same element; 0: there is none. The caller frees the array. */
+static size_t *nexts_of(items *it)
 {
-    bool *repeats = kl_zalloc_array(sizeof *repeats, it->len + 1);
-    for (size_t i = 0; i < it->len; i++) {
+    size_t *next = kl_zalloc_array(sizeof *next, it->len + 1);
+    for (size_t i = it->len; i-- > 0;) {
         size_t first = place_of(it, it->elements[i]);
-        repeats[first] |= first != i;
-        repeats[i] |= first != i;
+        if (first != i) {
+            next[i] = next[first];
+            next[first] = i;
+        }
     }
-    return repeats;
+    return next;
 }
 
 static const kl__schema *below(const kl__schema *s, const char *key, size_t n)
@@ -198,19 +200,17 @@ static void leaf(kl__changes *c, const kl_value *old, const kl_value *now, const
 static void compare_at(const kl__schema *s, const kl_value *old, const kl_value *now, const kl_value *empty,
     const kl__place *at, kl__changes *c);
 
-/* Whether both lists have the same items under an element that both repeat. */
-static bool same_repeats(const items *x, const items *y, const char *element)
+/* Whether both lists have the same items at a place and those that follow it. */
+static bool same_repeats(
+    const items *x, const size_t *x_next, size_t i, const items *y, const size_t *y_next, size_t k)
 {
-    for (size_t i = 0, k = 0;; i++, k++) {
-        while (i < x->len && strcmp(x->elements[i], element))
-            i++;
-        while (k < y->len && strcmp(y->elements[k], element))
-            k++;
-        if (i == x->len || k == y->len)
-            return i == x->len && k == y->len;
-        if (!kl_value_equal(kl_value_item(x->list, i), kl_value_item(y->list, k)))
-            return false;
-    }
+    bool same;
+    do {
+        same = kl_value_equal(kl_value_item(x->list, i), kl_value_item(y->list, k));
+        i = x_next[i];
+        k = y_next[k];
+    } while (same && i && k);
+    return same && !i && !k;
 }
 
 /* An element that is there more than once has no fields: it is owned as a whole. */
@@ -218,18 +218,18 @@ static void compare_lists(const kl__schema *s, const kl_value *old, const kl_val
     const kl_value *empty, const kl__place *at, kl__changes *c)
 {
     items x = items_of(s, old), y = items_of(s, now);
-    bool *x_repeats = repeats_of(&x), *y_repeats = repeats_of(&y);
+    size_t *x_next = nexts_of(&x), *y_next = nexts_of(&y);
     for (size_t i = 0; i < y.len; i++) {
         kl__place here = {at, y.elements[i]};
         size_t was = place_of(&x, y.elements[i]);
         const kl_value *item = kl_value_item(now, i), *before = was < x.len ? kl_value_item(old, was) : NULL;
-        bool repeated = was < x.len && x_repeats[was];
+        bool repeated = was < x.len && x_next[was];
         if (place_of(&y, y.elements[i]) < i)
             continue;
-        if (!repeated && !y_repeats[i])
+        if (!repeated && !y_next[i])
             compare_at(s->items, before, item, empty, &here, c);
-        else if (repeated && y_repeats[i]) {
-            if (!same_repeats(&x, &y, y.elements[i]))
+        else if (repeated && y_next[i]) {
+            if (!same_repeats(&x, x_next, was, &y, y_next, i))
                 kl__fieldset_insert(c->modified, &here);
         } else if (repeated) {
             kl__fieldset_insert(c->removed, &here);
@@ -242,15 +242,15 @@ static void compare_lists(const kl__schema *s, const kl_value *old, const kl_val
     }
     for (size_t i = 0; i < x.len; i++) {
         kl__place here = {at, x.elements[i]};
-        if (item_at(&y, x.elements[i]))
+        if (place_of(&x, x.elements[i]) < i || item_at(&y, x.elements[i]))
             continue;
-        if (x_repeats[i])
+        if (x_next[i])
             kl__fieldset_insert(c->removed, &here);
         else
             compare_at(s->items, kl_value_item(old, i), NULL, empty, &here, c);
     }
-    kl_free(x_repeats);
-    kl_free(y_repeats);
+    kl_free(x_next);
+    kl_free(y_next);
     items_fini(&x);
     items_fini(&y);
 }

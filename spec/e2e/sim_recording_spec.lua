@@ -153,7 +153,7 @@ servers.each(function(name, start)
         return server:must_kubectl("get", "node", "a", "-o",
           "jsonpath={.status.allocatable.kubernetes\\.io/batch-cpu}")
       end
-      wait.until_true(30, "batch-cpu", function() return batch() ~= "" end)
+      wait.until_true(90, "batch-cpu", function() return batch() ~= "" end)
       local decided = tonumber(batch())
       controller.finish(live)
       local past = recording.read(tape)

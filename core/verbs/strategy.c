@@ -99,13 +99,22 @@ kl_status kl__strategy_ports(const kl__call *c, const kl_value *o, kl_err *err)
 
 /* ------------------------------------------------------------------ jobs, daemon sets */
 
+static const char GENERATION[] = "deprecated.daemonset.template.generation";
+
 static void put_absent(const kl_value **o, const char *key, const char *text)
 {
     if (!kl_value_get(*o, key))
         KL_EDIT(o, kl_value_of_str(text), key);
 }
 
-/* The pods of a job carry its uid and its name; a job without labels shows its pods'. */
+/* A job without labels shows those of its pods. */
+static void show_pod_labels(const kl_value **o, const kl_value *labels)
+{
+    if (!kl_value_len(kl_value_at(*o, "metadata", "labels", NULL)))
+        KL_EDIT(o, kl_value_ref(labels), "metadata", "labels");
+}
+
+/* The pods of a job carry its uid and its name. */
 static void job_labels(const kl_value **o)
 {
     static const char *const uids[] = {"batch.kubernetes.io/controller-uid", "controller-uid"},
@@ -119,21 +128,34 @@ static void job_labels(const kl_value **o)
         put_absent(&labels, names[i], name ? name : "");
     }
     KL_EDIT(o, selected, "spec", "selector", "matchLabels");
-    if (!kl_value_len(kl_value_at(*o, "metadata", "labels", NULL)))
-        KL_EDIT(o, kl_value_ref(labels), "metadata", "labels");
+    show_pod_labels(o, labels);
     KL_EDIT(o, labels, "spec", "template", "metadata", "labels");
 }
 
 /* A daemon set counts the changes of its template in an annotation. */
 static void template_generation(const kl_value *old, const kl_value **o)
 {
-    static const char key[] = "deprecated.daemonset.template.generation";
-    const char *had = kl_value_str_at(old, "metadata", "annotations", key, NULL);
+    const char *had = kl_value_str(kl_object_annotation(old, GENERATION));
     bool same = kl_value_equal(
         kl_value_at(old, "spec", "template", NULL), kl_value_at(*o, "spec", "template", NULL));
     char text[32];
     snprintf(text, sizeof text, "%ld", had ? strtol(had, NULL, 10) + !same : 1L);
-    KL_EDIT(o, kl_value_of_str(text), "metadata", "annotations", key);
+    KL_EDIT(o, kl_value_of_str(text), "metadata", "annotations", GENERATION);
+}
+
+const kl_value *kl__strategy_owned(const kl__call *c, const kl_value *o)
+{
+    const kl_value *labels = kl_value_at(o, "spec", "template", "metadata", "labels", NULL);
+    o = kl_value_ref(o);
+    if (kl__is_old_scaler(c->kind)) { /* a target of the cpu, annotations of a status */
+        kl__replace(&o, kl__scaler_to_v2(o));
+        kl__replace(&o, kl__scaler_to_v1(o));
+    }
+    if (kl__kind_among(c->kind, "apps/daemonsets") && !kl_object_annotation(o, GENERATION))
+        KL_EDIT(&o, kl_value_of_str("0"), "metadata", "annotations", GENERATION);
+    if (kl__kind_among(c->kind, "batch/jobs") && kl_value_len(labels))
+        show_pod_labels(&o, labels);
+    return o;
 }
 
 static void empty_status(const kl__kind *k, const kl_value **o)

@@ -198,31 +198,12 @@ kl__writer kl__call_writer(
         .other = other_version(c, other)};
 }
 
-/* The object as its writer owns it: with defaults that kube-apiserver gives before it looks at owners. A
- * strategy that sees them already would keep them. A new reference. */
-static const kl_value *judged_as(const kl__call *c, const kl_value *o)
-{
-    static const char generation[] = "deprecated.daemonset.template.generation";
-    const kl_value *labels = kl_value_at(o, "spec", "template", "metadata", "labels", NULL);
-    o = kl_value_ref(o);
-    if (kl__is_old_scaler(c->kind)) { /* a target of the cpu, annotations of a status */
-        kl__replace(&o, kl__scaler_to_v2(o));
-        kl__replace(&o, kl__scaler_to_v1(o));
-    }
-    if (kl__kind_among(c->kind, "apps/daemonsets") && !kl_object_annotation(o, generation))
-        KL_EDIT(&o, kl_value_of_str("0"), "metadata", "annotations", generation);
-    if (kl__kind_among(c->kind, "batch/jobs") && kl_value_len(labels)
-        && !kl_value_len(kl_value_at(o, "metadata", "labels", NULL)))
-        KL_EDIT(&o, kl_value_ref(labels), "metadata", "labels");
-    return o;
-}
-
 static void own(const kl__call *c, const kl_value *old, const kl_value **o)
 {
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
     kl__other_version other;
     kl__writer w = kl__call_writer(c, version, now, &other);
-    const kl_value *judged = judged_as(c, *o);
+    const kl_value *judged = kl__strategy_owned(c, *o);
     bool as_sent = judged == *o;
     kl__managed_update(c->kind->schema, &w, old, &judged);
     if (as_sent)

@@ -220,12 +220,12 @@ static void compare_lists(const kl__schema *s, const kl_value *old, const kl_val
     items x = items_of(s, old), y = items_of(s, now);
     size_t *x_next = nexts_of(&x), *y_next = nexts_of(&y);
     for (size_t i = 0; i < y.len; i++) {
+        if (place_of(&y, y.elements[i]) < i)
+            continue;
         kl__place here = {at, y.elements[i]};
         size_t was = place_of(&x, y.elements[i]);
         const kl_value *item = kl_value_item(now, i), *before = was < x.len ? kl_value_item(old, was) : NULL;
-        bool repeated = was < x.len && x_next[was];
-        if (place_of(&y, y.elements[i]) < i)
-            continue;
+        bool repeated = before && x_next[was];
         if (!repeated && !y_next[i])
             compare_at(s->items, before, item, empty, &here, c);
         else if (repeated && y_next[i]) {
@@ -241,9 +241,9 @@ static void compare_lists(const kl__schema *s, const kl_value *old, const kl_val
         }
     }
     for (size_t i = 0; i < x.len; i++) {
-        kl__place here = {at, x.elements[i]};
         if (place_of(&x, x.elements[i]) < i || item_at(&y, x.elements[i]))
             continue;
+        kl__place here = {at, x.elements[i]};
         if (x_next[i])
             kl__fieldset_insert(c->removed, &here);
         else

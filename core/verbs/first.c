@@ -233,7 +233,7 @@ static void create_service(kl__world *w, kl__kind *services, const char *group, 
     kl_free(name);
 }
 
-/* Whether this APIService is one that the server made, and its version of the group is no longer served. */
+/* Whether the server made this APIService, and no longer serves its version of the group. */
 static bool outlived(const kl_value *service, const char *group, const kl_map *served)
 {
     const char *its = kl_value_str_at(service, "spec", "group", NULL),

@@ -105,7 +105,7 @@ void cli__scripts_watch_files(cli_scripts *s)
     kl_fswatch_stop(s->watch);
     s->watch = NULL;
     kl_err err = KL_ERR_INIT;
-    if (n && kl_fswatch_start_around(files, n, files_changed, s, &s->watch, &err)) {
+    if (n && kl_fswatch_start(files, n, ".lua", files_changed, s, &s->watch, &err)) {
         kl_warn(
             "scripts are not watched; SIGHUP reloads them", "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);

@@ -156,7 +156,7 @@ static void watch_files(cli_shadow *s)
     kl_err err = KL_ERR_INIT;
     kl_fswatch_stop(s->watch);
     s->watch = NULL;
-    if (n && kl_fswatch_start_around((const char *const *)paths, n, on_file, s, &s->watch, &err)) {
+    if (n && kl_fswatch_start((const char *const *)paths, n, ".lua", on_file, s, &s->watch, &err)) {
         kl_warn("the candidate's file is not watched; start its shadow again after a change", "error=%s",
             kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);

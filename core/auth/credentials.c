@@ -208,7 +208,7 @@ static void watch_files(kl__credentials *cs)
         paths[n++] = c->cert_file;
     if (c->key_file && !c->key_data)
         paths[n++] = c->key_file;
-    if (n && kl_fswatch_start(paths, n, on_files, cs, &cs->watch, &err)) {
+    if (n && kl_fswatch_start(paths, n, NULL, on_files, cs, &cs->watch, &err)) {
         cs->watch = NULL;
         kl_debug("credential files cannot be watched; they are read again periodically", "error=%s",
             kl_log_quoted(kl_err_message(&err)));

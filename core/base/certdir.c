@@ -75,10 +75,10 @@ kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring,
     c->ring = ring;
     c->read = read;
     c->arg = arg;
-    const char *const paths[] = {c->cert, c->key, c->dir};
+    const char *const paths[] = {c->cert, c->key};
     kl_status st = load(c, err);
     if (!st)
-        st = kl_fswatch_start(paths, 3, changed, c, &c->watch, err);
+        st = kl_fswatch_start(paths, 2, NULL, changed, c, &c->watch, err);
     if (st) {
         kl_certdir_stop(c);
         return st;

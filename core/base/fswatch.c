@@ -41,15 +41,16 @@ typedef struct fingerprint {
 
 typedef struct target {
     char *path;
-    char *dir;       /* that is watched: the path itself, or its directory */
-    char *name;      /* within dir; NULL when the path is a directory: every file in it counts */
-    int wd, real_wd; /* of dir, and of the directory that links lead to; -1 when inotify has none */
+    char *dir;
+    const char *name; /* within dir; NULL: this is the directory itself, where files that end so count */
+    int wd, real_wd;  /* of dir, and of the directory that links lead to; -1 when inotify has none */
     fingerprint seen;
 } target;
 
 struct kl_fswatch {
     target *targets;
     size_t n;
+    char *suffix;      /* of the other files that count; NULL: none */
     int inotify, stop; /* inotify -1: everything is polled */
     bool polling;      /* some directory must be polled */
     void (*changed)(void *arg);
@@ -76,11 +77,14 @@ static bool same(const fingerprint *a, const fingerprint *b)
         && same_time(a->mtime, b->mtime) && same_time(a->ctime, b->ctime);
 }
 
-/* Takes fresh fingerprints; true when any differs. */
+/* Takes fresh fingerprints; true when any differs. That of a directory differs when any file comes or goes,
+ * so it counts only where there are no events, which have names. */
 static bool refresh(kl_fswatch *w)
 {
     bool differs = false;
     for (size_t i = 0; i < w->n; i++) {
+        if (!w->targets[i].name && w->targets[i].wd >= 0)
+            continue;
         fingerprint now = look(w->targets[i].path);
         differs |= !same(&now, &w->targets[i].seen);
         w->targets[i].seen = now;
@@ -125,6 +129,17 @@ static void attach(kl_fswatch *w)
     }
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+static bool counts(const kl_fswatch *w, const target *t, const char *name)
+{
+    return t->name ? !strcmp(name, t->name) : ends_with(name, w->suffix);
+}
+
 /* Reads all events of inotify; true when one concerns a target by name. *lost: a directory itself went
  * away. */
 static bool drain(kl_fswatch *w, bool *lost)
@@ -140,8 +155,7 @@ static bool drain(kl_fswatch *w, bool *lost)
             ours |= (ev->mask & IN_Q_OVERFLOW) != 0;
             for (size_t i = 0; i < w->n && !ours; i++) {
                 const target *t = &w->targets[i];
-                ours = ev->wd == t->wd && ev->len && !(ev->mask & IN_ISDIR)
-                    && (!t->name || !strcmp(ev->name, t->name));
+                ours = ev->wd == t->wd && ev->len && !(ev->mask & IN_ISDIR) && counts(w, t, ev->name);
             }
         }
     return ours;
@@ -185,25 +199,30 @@ static void watch_loop(void *arg)
     }
 }
 
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
+}
+
 static kl_status target_init(target *t, const char *path, kl_err *err)
 {
     struct stat s;
+    const char *slash = strrchr(path, '/');
     t->wd = t->real_wd = -1;
     t->path = kl_strdup(path);
-    if (!stat(path, &s) && S_ISDIR(s.st_mode)) {
-        t->dir = kl_strdup(path);
-    } else {
-        char *copy = kl_strdup(path);
-        t->dir = kl_strdup(dirname(copy));
-        kl_free(copy);
-        copy = kl_strdup(path);
-        t->name = kl_strdup(basename(copy));
-        kl_free(copy);
-        if (stat(t->dir, &s) || !S_ISDIR(s.st_mode))
-            return kl_fail(err, KL_EIO, "cannot watch %s: directory %s does not exist", path, t->dir);
-    }
+    t->dir = directory_of(path);
+    t->name = t->path + (slash ? slash + 1 - path : 0);
+    if (stat(t->dir, &s) || !S_ISDIR(s.st_mode))
+        return kl_fail(err, KL_EIO, "cannot watch %s: directory %s does not exist", path, t->dir);
     t->seen = look(path);
     return KL_OK;
+}
+
+static void target_init_around(target *t, const target *file)
+{
+    *t = (target){.path = kl_strdup(file->dir), .dir = kl_strdup(file->dir), .wd = -1, .real_wd = -1};
+    t->seen = look(t->path);
 }
 
 static void fswatch_free(kl_fswatch *w)
@@ -211,30 +230,34 @@ static void fswatch_free(kl_fswatch *w)
     for (size_t i = 0; i < w->n; i++) {
         kl_free(w->targets[i].path);
         kl_free(w->targets[i].dir);
-        kl_free(w->targets[i].name);
     }
     if (w->inotify >= 0)
         close(w->inotify);
     if (w->stop >= 0)
         close(w->stop);
     kl_free(w->targets);
+    kl_free(w->suffix);
     kl_free(w);
 }
 
-kl_status kl_fswatch_start(
-    const char *const *paths, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err)
+kl_status kl_fswatch_start(const char *const *files, size_t n, const char *suffix, void (*changed)(void *arg),
+    void *arg, kl_fswatch **out, kl_err *err)
 {
     kl_fswatch *w = kl_new(kl_fswatch);
-    w->targets = kl_new_array(target, n);
-    w->n = n;
+    w->targets = kl_new_array(target, suffix ? 2 * n : n);
+    w->suffix = suffix ? kl_strdup(suffix) : NULL;
     w->changed = changed;
     w->arg = arg;
     w->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     /* fails beyond fs.inotify.max_user_instances */
     w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     kl_status st = w->stop < 0 ? kl_fail(err, KL_EIO, "cannot watch files: %s", strerror(errno)) : KL_OK;
-    for (size_t i = 0; !st && i < n; i++)
-        st = target_init(&w->targets[i], paths[i], err);
+    for (size_t i = 0; !st && i < n; i++) {
+        target *t = &w->targets[w->n++];
+        st = target_init(t, files[i], err);
+        if (!st && suffix)
+            target_init_around(&w->targets[w->n++], t);
+    }
     if (st) {
         fswatch_free(w);
         return st;
@@ -246,29 +269,6 @@ kl_status kl_fswatch_start(
     w->thread = kl_thread_start("kl-fswatch", watch_loop, w);
     *out = w;
     return KL_OK;
-}
-
-static char *directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
-}
-
-kl_status kl_fswatch_start_around(
-    const char *const *files, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err)
-{
-    const char **paths = kl_new_array(const char *, 2 * n);
-    char **directories = kl_new_array(char *, n);
-    for (size_t i = 0; i < n; i++) {
-        paths[2 * i] = files[i];
-        paths[2 * i + 1] = directories[i] = directory_of(files[i]);
-    }
-    kl_status st = kl_fswatch_start(paths, 2 * n, changed, arg, out, err);
-    for (size_t i = 0; i < n; i++)
-        kl_free(directories[i]);
-    kl_free(directories);
-    kl_free(paths);
-    return st;
 }
 
 void kl_fswatch_stop(kl_fswatch *w)

@@ -7,13 +7,10 @@
 #include "base/err.h"
 
 typedef struct kl_fswatch kl_fswatch;
-/* `paths` are files or directories (a directory means any file directly in it). */
-KL_NODISCARD kl_status kl_fswatch_start(
-    const char *const *paths, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
-/* The same for files, with the directories that contain them: editors rename into those, and a missing file
- * may appear. */
-KL_NODISCARD kl_status kl_fswatch_start_around(
-    const char *const *files, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
+/* Files may be missing, but not their directories. With `suffix` (such as ".lua"; NULL: none), other files
+ * beside them whose names end so count, too: one may be a module of a script. */
+KL_NODISCARD kl_status kl_fswatch_start(const char *const *files, size_t n, const char *suffix,
+    void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
 void kl_fswatch_stop(kl_fswatch *w); /* joins; after it `changed` is not called any more */
 
 #endif

@@ -431,8 +431,8 @@ static void watch_files(kl_webhook_keeper *k)
     kl_err err = KL_ERR_INIT;
     char *cert = kl_sprintf("%s/tls.crt", k->env.o->cert_dir),
          *key = kl_sprintf("%s/tls.key", k->env.o->cert_dir);
-    const char *const paths[] = {cert, key, k->env.o->cert_dir};
-    if (kl_fswatch_start(paths, 3, ring, k, &k->files, &err)) {
+    const char *const paths[] = {cert, key};
+    if (kl_fswatch_start(paths, 2, NULL, ring, k, &k->files, &err)) {
         kl_warn("the webhooks' certificate cannot be watched and is read every 10 s", "error=%s",
             kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);

@@ -38,6 +38,9 @@ int kl_quantity_sign(const kl_quantity *q);
 kl_quantity_format kl_quantity_format_of(const kl_quantity *q);
 /* String(): the input as typed where Go caches it; caller frees */
 char *kl_quantity_text(const kl_quantity *q);
+/* Whether a text is canonical as it is, for the most common ones: digits alone, or with m. False does not
+ * mean that it is not. */
+bool kl_quantity_is_canonical(const char *text, size_t n);
 /* canonical text; parts when asked; caller frees */
 char *kl_quantity_canonical(const kl_quantity *q, char **mantissa, char **suffix);
 /* The integer in units of 1, of 1/1000, of 10^scale. A fraction rounds away from zero in the 64-bit form

@@ -243,6 +243,20 @@ bool kl_quantity_read_milli(const char *text, size_t n, int64_t *out)
     return false;
 }
 
+bool kl_quantity_is_canonical(const char *text, size_t n)
+{
+    size_t digits = n && text[n - 1] == 'm' ? n - 1 : n;
+    if (n == 1 && *text == '0')
+        return true;
+    if (!digits || digits > FAST_DIGITS || *text == '0'
+        || (digits >= 3 && !memcmp(text + digits - 3, "000", 3)))
+        return false;
+    for (size_t i = 0; i < digits; i++)
+        if (!is_digit(text[i]))
+            return false;
+    return true;
+}
+
 kl_status kl_quantity_parse(const char *text, kl_quantity **out, kl_err *err)
 {
     return kl_quantity_parsen(text, strlen(text), out, err);

@@ -3,6 +3,8 @@
 #ifndef KL_MODEL_TIME_H
 #define KL_MODEL_TIME_H
 
+#include <stdbool.h>
+
 #include "base/clock.h"
 #include "base/err.h"
 
@@ -15,6 +17,8 @@ char *kl_duration_format(kl_time d, char out[KL_DURATION_MAX]);
 KL_NODISCARD kl_status kl_time_parse(const char *text, int64_t *sec, int32_t *nsec, kl_err *err);
 /* The same with a fraction of exactly six digits, as metav1.MicroTime (a Lease) reads it. */
 KL_NODISCARD kl_status kl_time_parse_micro(const char *text, int64_t *sec, int32_t *nsec, kl_err *err);
+/* Go's time.Parse error for a text that those do not read. The caller frees it with kl_free. */
+char *kl_time_why_not(const char *text, bool micro);
 /* Go's zero time, 0001-01-01T00:00:00Z, which JSON carries as null. */
 #define KL_TIME_ZERO_SEC (-62135596800)
 #define KL_TIME_MAX 40

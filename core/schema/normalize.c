@@ -21,8 +21,17 @@ struct step {
     size_t n;                /* of the key */
 };
 
+/* The schemas of the members of objects with one set of keys, all known and with all defaults: mostly, items
+ * of a list are alike. */
+struct alike {
+    const kl__schema *s;
+    uint32_t shape;
+    const kl__schema **below; /* of each member; NULL: a key is unknown, or a default is missing */
+};
+
 struct walk {
     bool fill;
+    struct alike alike[16];
     size_t filled; /* fields that were absent and got their default */
     kl__unknown *unknown;
     const struct step *at;
@@ -336,6 +345,64 @@ static kl_status walk_member(
     return st;
 }
 
+static const kl__schema **learn(const struct walk *w, const kl__schema *s, const kl_value *in)
+{
+    size_t len = kl_value_len(in);
+    for (size_t i = 0; w->fill && i < s->nfields; i++)
+        if (s->fields[i].schema->dflt && !kl_value_get(in, s->fields[i].name))
+            return NULL;
+    const kl__schema **below = kl_new_array(const kl__schema *, len);
+    for (size_t i = 0; i < len; i++) {
+        const char *key;
+        size_t n;
+        (void)kl_value_member(in, i, &key, &n);
+        below[i] = kl__schema_child(s, key, n);
+        if (!below[i]) {
+            kl_free((void *)below);
+            return NULL;
+        }
+    }
+    return below;
+}
+
+static const kl__schema **members_of(struct walk *w, const kl__schema *s, const kl_value *in)
+{
+    uint32_t shape = kl_value_shape(in), hash = (uint32_t)((uintptr_t)s >> 4 ^ shape) * 0x9e3779b1u;
+    struct alike *a = &w->alike[hash >> 28];
+    if (!shape || !s->custom || s->embedded || s->type == KL_S_LIST)
+        return NULL;
+    if (a->s != s || a->shape != shape) {
+        kl_free((void *)a->below);
+        *a = (struct alike){s, shape, learn(w, s, in)};
+    }
+    return a->below;
+}
+
+/* Whether a part of a custom resource is seen at a glance to stay as it is: false does not mean that it
+ * changes. No nulls are in it, so that no default replaces one. */
+static bool stays(struct walk *w, const kl__schema *s, const kl_value *in)
+{
+    kl_type t = kl_value_type(in);
+    size_t len = kl_value_len(in);
+    if (t == KL_NULL || (!s->custom && s != &kl__schema_any))
+        return false;
+    if (s == &kl__schema_any || (t != KL_OBJECT && t != KL_ARRAY))
+        return true;
+    if (t == KL_OBJECT && !len && s->nfields)
+        return false;
+    for (size_t i = 0; t == KL_ARRAY && i < len; i++)
+        if (s->type != KL_S_LIST || !stays(w, s->items, kl_value_item(in, i)))
+            return false;
+    const kl__schema *const *below = t == KL_OBJECT ? members_of(w, s, in) : NULL;
+    for (size_t i = 0; t == KL_OBJECT && i < len; i++) {
+        const char *key;
+        size_t n;
+        if (!below || !stays(w, below[i], kl_value_member(in, i, &key, &n)))
+            return false;
+    }
+    return true;
+}
+
 static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
 {
     kl_status st = KL_OK;
@@ -383,7 +450,10 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
             st = count_filled(w);
         if (st)
             break;
-        st = child(w, NULL, items, NULL, i, v, &x);
+        if (stays(w, items, v))
+            x = kl_value_ref(v);
+        else
+            st = child(w, NULL, items, NULL, i, v, &x);
         if (!x && !st && items->type == KL_S_STRUCT) { /* a null item is a zero value in Go */
             const kl_value *none = kl_value_empty(KL_OBJECT);
             st = child(w, NULL, items, NULL, i, none, &x);
@@ -410,7 +480,12 @@ static kl_status as_text(const kl_value *in, char *text, const kl_value **out)
 
 static kl_status walk_quantity(struct walk *w, const kl_value *in, const kl_value **out)
 {
-    const char *text = kl_value_str(in);
+    size_t n;
+    const char *text = kl_value_strn(in, &n);
+    if (text && kl_quantity_is_canonical(text, n)) {
+        *out = kl_value_ref(in);
+        return KL_OK;
+    }
     char *printed = text ? NULL : kl_value_to_json(in);
     kl_quantity *q;
     kl_err why = KL_ERR_INIT;
@@ -427,59 +502,6 @@ static kl_status walk_quantity(struct walk *w, const kl_value *in, const kl_valu
     return st;
 }
 
-static bool digits_at(const char *p, size_t n) { return strspn(p, "0123456789") >= n; }
-
-/* Reads one element of a layout of Go's time.Parse at `p`: what is behind it, or NULL. */
-static const char *time_element(const char *p, const char *element)
-{
-    static const char zone[] = "+00:00";
-    size_t n = strlen(element);
-    if (*element == 'Z') {
-        if (*p == 'Z')
-            return p + 1;
-        bool good = (*p == '+' || *p == '-') && digits_at(p + 1, 2) && p[3] == ':' && digits_at(p + 4, 2);
-        return good ? p + sizeof zone - 1 : NULL;
-    }
-    if (*element == '.')
-        return *p == '.' && digits_at(p + 1, n - 1) ? p + n : NULL;
-    if (strchr("0123456789", *element)) {
-        /* an hour may have one digit */
-        bool good = digits_at(p, n);
-        return good ? p + n : !strcmp(element, "15") && digits_at(p, 1) ? p + 1 : NULL;
-    }
-    return *p == *element ? p + n : NULL;
-}
-
-/* Fails with Go's time.Parse error for a text that is not a time. */
-static kl_status blame_time(struct walk *w, const char *text, bool micro)
-{
-    static const char *const elements[] = {
-        "2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", ".000000", "Z07:00"};
-    const char *p = text, *layout = micro ? "2006-01-02T15:04:05.000000Z07:00" : "2006-01-02T15:04:05Z07:00";
-    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
-        const char *element = elements[i];
-        if (*element == '.' && !micro) {
-            /* a fraction may follow, though the layout has none */
-            p += *p == '.' && digits_at(p + 1, 1) ? 1 + strspn(p + 1, "0123456789") : 0;
-            continue;
-        }
-        const char *next = time_element(p, element);
-        if (!next)
-            return kl__fail_bad_request(w->err,
-                "parsing time \"%s\" as \"%s\": cannot parse \"%s\" as \"%s\"", text, layout, p, element);
-        const char *range = !strcmp(element, "01") && (atoi(p) < 1 || atoi(p) > 12) ? "month"
-            : !strcmp(element, "15") && atoi(p) > 23                                ? "hour"
-            : !strcmp(element, "04") && atoi(p) > 59                                ? "minute"
-            : !strcmp(element, "05") && atoi(p) > 59                                ? "second"
-                                                                                    : NULL;
-        if (range)
-            return kl__fail_bad_request(w->err, "parsing time \"%s\": %s out of range", text, range);
-        p = next;
-    }
-    return *p ? kl__fail_bad_request(w->err, "parsing time \"%s\": extra text: \"%s\"", text, p)
-              : kl__fail_bad_request(w->err, "parsing time \"%s\": day out of range", text);
-}
-
 static kl_status walk_time(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
 {
     const char *text = kl_value_str(in);
@@ -490,12 +512,12 @@ static kl_status walk_time(struct walk *w, const kl__schema *s, const kl_value *
         return mismatch(w, s, in);
     const char *fraction = strchr(text, '.');
     bool micro = s->type == KL_S_MICROTIME;
-    if (micro && (!fraction || strspn(fraction + 1, "0123456789") != 6))
-        return blame_time(w, text, micro);
-    kl_err why = KL_ERR_INIT;
-    if (kl_time_parse(text, &sec, &nsec, &why)) {
-        kl_err_fini(&why);
-        return blame_time(w, text, micro);
+    if ((micro && (!fraction || strspn(fraction + 1, "0123456789") != 6))
+        || kl_time_parse(text, &sec, &nsec, NULL)) {
+        char *why = kl_time_why_not(text, micro);
+        kl_status st = kl__fail_bad_request(w->err, "%s", why);
+        kl_free(why);
+        return st;
     }
     return as_text(in,
         kl_strdup(s->type == KL_S_TIME ? kl_time_format(sec, buf) : kl_time_format_micro(sec, nsec, buf)),
@@ -581,7 +603,10 @@ kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__
     const kl_value **out, kl_err *err)
 {
     struct walk w = {.fill = fill, .unknown = unknown, .err = err};
-    return walk(&w, s, in, out);
+    kl_status st = walk(&w, s, in, out);
+    for (size_t i = 0; i < sizeof w.alike / sizeof *w.alike; i++)
+        kl_free((void *)w.alike[i].below);
+    return st;
 }
 
 const kl_value *kl__normalize_custom(const kl__schema *s, const kl_value *in)

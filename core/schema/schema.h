@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/regex.h"
-#include "schema/formats.h"
+#include "model/formats.h"
 #include "value/value.h"
 
 typedef enum kl__stype {

@@ -15,6 +15,11 @@ void kl_lookup_fini(kl_lookup *l)
     kl_value_unref(l->key);
 }
 
+uint32_t kl_value_shape(const kl_value *v)
+{
+    return kl__is(kl__handle(v), KL_OBJECT) ? kl__at(kl__handle(v))->len : 0;
+}
+
 static void learn(kl_lookup *l, kl__h shape)
 {
     size_t place = kl__shape_find_key(kl__at(shape), kl__handle(l->key));

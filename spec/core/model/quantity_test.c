@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "value/bignum.h"
@@ -45,6 +46,28 @@ static void equivalent_forms_stay_as_typed(void **state)
     assert_text(quantity("1000"), "1k");
     assert_text(quantity("1025Ki"), "1025Ki");
     assert_text(quantity("2048Mi"), "2Gi");
+}
+
+static void what_is_seen_to_be_canonical_is(void **state)
+{
+    (void)state;
+    static const char *const units[] = {"", "m", "k", "Mi", "e3"};
+    static const char *const texts[] = {"0", "1", "12m", "999", "1500m", "123456789012345678"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_true(kl_quantity_is_canonical(texts[i], strlen(texts[i])));
+    for (int i = 0; i < 30000; i++) {
+        char *text = kl_sprintf("%s%d%s", i % 7 ? "" : "0", i, units[i % 5]);
+        kl_quantity *q = quantity(text);
+        char *canonical = kl_quantity_canonical(q, NULL, NULL);
+        if (kl_quantity_is_canonical(text, strlen(text)))
+            assert_string_equal(text, canonical);
+        kl_free(canonical);
+        kl_free(text);
+        kl_quantity_free(q);
+    }
+    assert_false(kl_quantity_is_canonical("", 0));
+    assert_false(kl_quantity_is_canonical("m", 1));
+    assert_false(kl_quantity_is_canonical("1\0", 2));
 }
 
 static void a_sum_takes_the_format_of_its_left_side_unless_that_is_zero(void **state)
@@ -267,7 +290,7 @@ static void shifting_up_and_down_is_multiplying_and_dividing_by_ten(void **state
     kl_buf_fini(&text);
 }
 
-KL_TESTS(cmocka_unit_test(equivalent_forms_stay_as_typed),
+KL_TESTS(cmocka_unit_test(equivalent_forms_stay_as_typed), cmocka_unit_test(what_is_seen_to_be_canonical_is),
     cmocka_unit_test(a_sum_takes_the_format_of_its_left_side_unless_that_is_zero),
     cmocka_unit_test(sums_that_leave_64_bits_stay_exact),
     cmocka_unit_test(numbers_compare_across_forms_and_scales),

@@ -1,6 +1,6 @@
 /* formats.h - the `format` of texts in JSON schemas, as kube-apiserver checks it. Any thread. */
-#ifndef KL_SCHEMA_FORMATS_H
-#define KL_SCHEMA_FORMATS_H
+#ifndef KL_MODEL_FORMATS_H
+#define KL_MODEL_FORMATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * ipv4, and a hostname with dots ends in two letters at least.
  *
  * Most formats are a regular expression, compiled on first use and kept for the life of the process. */
-#include "schema/formats.h"
+#include "model/formats.h"
 
 #include <arpa/inet.h>
 #include <stdatomic.h>

@@ -1,0 +1,83 @@
+/* normalize_test.c - custom resources in normal form: what stays, what is pruned, what is filled in. */
+#include "support/test.h"
+
+#include "base/mem.h"
+#include "schema/normalize.h"
+
+static const char SCHEMA[] =
+    "{\"type\":\"object\",\"properties\":{\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
+    "\"properties\":{\"name\":{\"type\":\"string\"},\"port\":{\"type\":\"integer\",\"default\":80},"
+    "\"tags\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"default\":\"t\"}},"
+    "\"more\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"},"
+    "\"b\":{\"type\":\"string\",\"default\":\"B\"}}},"
+    "\"free\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}}}}";
+
+static const kl_value *value(const char *text)
+{
+    const kl_value *v;
+    kl_err err = KL_ERR_INIT;
+    assert_ok(kl_value_decode(text, strlen(text), &v, &err), &err);
+    return v;
+}
+
+static void assert_normal(const char *items, const char *want)
+{
+    kl_err err = KL_ERR_INIT;
+    kl__types *builtin = kl__types_builtin(), *types;
+    const kl_value *schema = value(SCHEMA), *out;
+    assert_ok(kl__types_of_crd(schema, builtin, &types, &err), &err);
+    char *text = kl_sprintf("{\"items\":%s}", items), *wanted = kl_sprintf("{\"items\":%s}", want);
+    const kl_value *in = value(text);
+    out = kl__normalize_custom(kl__types_root(types), in);
+    char *got = kl_value_to_json(out);
+    assert_string_equal(got, wanted);
+    if (!strcmp(text, wanted))
+        assert_ptr_equal(out, in);
+    kl_free(got);
+    kl_free(text);
+    kl_free(wanted);
+    kl_value_unref(in);
+    kl_value_unref(out);
+    kl_value_unref(schema);
+    kl__types_free(types);
+    kl__types_free(builtin);
+}
+
+static void items_with_the_same_keys_are_each_looked_at(void **state)
+{
+    (void)state;
+    assert_normal("[{\"name\":\"a\",\"port\":1},{\"name\":\"b\",\"port\":2}]",
+        "[{\"name\":\"a\",\"port\":1},{\"name\":\"b\",\"port\":2}]");
+    /* a null is replaced by the default, or removed */
+    assert_normal("[{\"name\":\"a\",\"port\":1},{\"name\":\"b\",\"port\":null}]",
+        "[{\"name\":\"a\",\"port\":1},{\"name\":\"b\",\"port\":80}]");
+    assert_normal("[{\"name\":\"a\",\"port\":1},{\"name\":null,\"port\":2}]",
+        "[{\"name\":\"a\",\"port\":1},{\"port\":2}]");
+    /* what is below differs although the keys are the same */
+    assert_normal(
+        "[{\"more\":{\"a\":\"1\",\"b\":\"2\"},\"port\":1},{\"more\":{\"a\":\"1\",\"c\":\"2\"},\"port\":1}]",
+        "[{\"more\":{\"a\":\"1\",\"b\":\"2\"},\"port\":1},{\"more\":{\"a\":\"1\",\"b\":\"B\"},\"port\":1}]");
+    assert_normal("[{\"more\":{\"a\":\"1\",\"b\":\"2\"},\"port\":1},{\"more\":{},\"port\":1}]",
+        "[{\"more\":{\"a\":\"1\",\"b\":\"2\"},\"port\":1},{\"more\":{\"b\":\"B\"},\"port\":1}]");
+    /* an object where a text or a list belongs keeps nothing; validation refuses it */
+    assert_normal("[{\"name\":\"a\",\"port\":1},{\"name\":{\"x\":1},\"port\":2}]",
+        "[{\"name\":\"a\",\"port\":1},{\"name\":{},\"port\":2}]");
+    assert_normal(
+        "[{\"tags\":[\"x\"],\"port\":1},{\"tags\":{\"x\":1},\"port\":2},{\"tags\":[null],\"port\":3}]",
+        "[{\"tags\":[\"x\"],\"port\":1},{\"tags\":{},\"port\":2},{\"tags\":[\"t\"],\"port\":3}]");
+}
+
+static void keys_that_are_missing_or_unknown_are_seen_in_any_item(void **state)
+{
+    (void)state;
+    assert_normal("[{\"name\":\"a\",\"port\":1},{\"name\":\"b\"},{\"name\":\"c\"}]",
+        "[{\"name\":\"a\",\"port\":1},{\"name\":\"b\",\"port\":80},{\"name\":\"c\",\"port\":80}]");
+    assert_normal("[{\"name\":\"a\",\"port\":1,\"x\":1},{\"name\":\"b\",\"port\":2,\"x\":2}]",
+        "[{\"name\":\"a\",\"port\":1},{\"name\":\"b\",\"port\":2}]");
+    assert_normal("[{\"free\":{\"x\":{\"y\":null}},\"port\":1},{\"free\":{\"x\":{\"y\":[1]}},\"port\":1},{}]",
+        "[{\"free\":{\"x\":{\"y\":null}},\"port\":1},{\"free\":{\"x\":{\"y\":[1]}},\"port\":1},{\"port\":80}"
+        "]");
+}
+
+KL_TESTS(cmocka_unit_test(items_with_the_same_keys_are_each_looked_at),
+    cmocka_unit_test(keys_that_are_missing_or_unknown_are_seen_in_any_item))

@@ -23,6 +23,7 @@ local balance = require "lownodeload.balance"
 local colocation = require "colocation"
 local controller = require "support.controller"
 local cycle = require "scheduler.cycle"
+local filter = require "podmigrationjob.filter"
 local forest = require "elasticquota.forest"
 local kube = require "kubelua"
 local members = require "elasticquota.members"
@@ -31,7 +32,6 @@ local process = require "support.process"
 local settings = require "settings"
 local servers = require "support.servers"
 local snapshot = require "scheduler.snapshot"
-local victims = require "lownodeload.victims"
 local wait = require "support.wait"
 
 local QUICK = os.getenv "QUICK" == "1"
@@ -185,8 +185,15 @@ end
 local function lownodeload(c)
   local result
   local function pass(metrics)
+    -- Half of a workload's pods may migrate, and any number on a node: all that the thresholds ask for do.
+    local load = { uid = "u", replicas = 2 * NODES, unavailable = {} }
+    local gate = filter.open({ maxMigratingPerWorkload = "50%", maxUnavailablePerWorkload = "50%" }, {},
+      function() end, function() return load end)
     result = balance.pass { nodes = c.nodes, pods_on = c.pods_on, metrics = metrics, now = NOW,
-      expiration = 180, node_fit = true, evictable = victims.may_go, detectors = { node = {}, prod = {} },
+      expiration = 180, node_fit = true,
+      evictable = function(p, fact) return not gate.refused(p, fact) end,
+      move = function(move) gate.note(move.pod) end,
+      detectors = { node = {}, prod = {} },
       pool = { lowThresholds = { cpu = 40, memory = 50 }, highThresholds = { cpu = 60, memory = 80 } } }
   end
   for _, list in pairs(c.pods_on) do

@@ -9,10 +9,10 @@ local kube = require "kubelua"
 local descheduling = require "lib.descheduling"
 local eviction = require "compare.eviction"
 local fields = require "fields"
+local filter = require "podmigrationjob.filter"
 local lasting = require "compare.lasting"
 local pools = require "lownodeload.pools"
 local report = require "compare.report"
-local victims = require "lownodeload.victims"
 local whole = require "lib.whole"
 
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
@@ -20,8 +20,8 @@ local REPORT = "koordinator-compare-descheduler"
 local PLUGIN = "LowNodeLoad"
 local TOLD = 200 -- the most disagreements about moved pods that are remembered
 
--- Uids of pods with a job: of those that the plugin made from `since` on and that the last look has not
--- `seen`, and of older ones that go on.
+-- The uids of pods with a job that the plugin made from `since` on, and that the last look has not `seen`;
+-- and the list of older jobs that go on.
 local function jobs_of(ctx, since, seen)
   local new, older = {}, {}
   for job in ctx:each(descheduling.JOB) do
@@ -29,24 +29,19 @@ local function jobs_of(ctx, since, seen)
     local trigger = job("metadata.annotations", "koordinator.sh/evict-trigger")
     if uid and trigger == PLUGIN and made >= since and not seen[uid] then
       new[uid] = true
-    elseif uid and descheduling.is_under_way(job) then
-      older[uid] = true
+    elseif descheduling.is_under_way(job) then
+      older[#older + 1] = job
     end
   end
   return new, older
 end
 
-local function world_of(ctx, settings, older)
+local function world_of(ctx, settings, jobs)
   local metrics = {}
   for metric in ctx:each(METRIC) do metrics[metric.metadata.name] = metric end
-  return { nodes = ctx:list(descheduling.NODE), pods_on = descheduling.by_node(ctx), metrics = metrics,
-    now = ctx:now():unix(),
-    evictable = function(pod)
-      if older[pod.metadata.uid] then return false, "a job moves it already" end
-      local may, why = victims.evictable(pod)
-      if not may then return false, why end
-      return victims.chosen(pod, settings)
-    end }
+  local gate, loads = descheduling.filter(ctx, settings, jobs)
+  return { nodes = descheduling.nodes(ctx), pods_on = descheduling.by_node(ctx), metrics = metrics,
+    now = ctx:now():unix(), jobs = jobs, loads = loads, gate = gate }
 end
 
 local function of_uids(world, uids)
@@ -61,16 +56,16 @@ end
 
 return whole.controller {
   name = "compare-descheduler",
-  reads = { descheduling.NODE, descheduling.POD, descheduling.JOB, METRIC },
+  reads = table.move({ METRIC }, 1, 1, #descheduling.READS + 1, fields.copy(descheduling.READS)),
   indexes = descheduling.INDEXES,
   every = "10s",
-  params = kube.merge(pools.PARAMS, {
+  params = kube.merge(kube.merge(descheduling.PARAMS, pools.PARAMS), {
     patienceSeconds = 600, -- a pod that stays there and would go here is told after so long
     cases = 10,            -- that are kept
   }),
 
   reconcile = function(_, ctx)
-    local memo, now, settings = ctx.memo, ctx:now():unix(), fields.copy(ctx.params)
+    local memo, now, settings = ctx.memo, ctx:now():unix(), filter.settings(ctx.params)
     -- What was before the first look is another cluster by now.
     local new, older = jobs_of(ctx, memo.looked_at or now, fields.copy(memo.seen or {}))
     local world = world_of(ctx, settings, older)

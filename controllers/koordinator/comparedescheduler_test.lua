@@ -16,7 +16,8 @@ end
 local function pod(name, on, more)
   return { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = name,
     ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u" } } },
-    spec = kube.merge({ nodeName = on, containers = { { name = "c", image = "i" } } }, more or {}),
+    spec = kube.merge({ nodeName = on, schedulerName = "koord-scheduler",
+      containers = { { name = "c", image = "i" } } }, more or {}),
     status = { phase = "Running" } }
 end
 
@@ -66,6 +67,32 @@ describe("compare-descheduler", function()
     assert.equal("moved pods compared: 1, disagreements: 0\n", data()["report.txt"])
     assert.is_nil(data()["low_node_load_passes.json"])
     assert.equal(1, #t:list(JOB))
+  end)
+
+  it("expects no pods to move that the migration controller refuses", function()
+    pass(20)
+    for _, name in ipairs { "a", "b" } do
+      local p = pod(name .. "2", "busy", { schedulerName = "default-scheduler" })
+      t:load { p }
+    end
+    move("a2", "LowNodeLoad")
+    pass(700)
+    tells "pod, only there: 1\n  default/a2: there moves, here stays; \z
+      its scheduler \"default-scheduler\" is not"
+    tells "node busy, only here: 1\n  default/a: there"
+    assert.is_nil(data()["report.txt"]:find("b2", 1, true))
+  end)
+
+  it("counts migrations that are under way", function()
+    move("b", "FragmentationAware")
+    move("c", "FragmentationAware")
+    pass(20)
+    move("a", "LowNodeLoad")
+    pass(20)
+    tells "pod, only there: 1\n  default/a: there moves, here stays; 2 pods migrating already, \z
+      maxMigratingPerNode is 2\n"
+    local case = kube.decode(data()["low_node_load_passes.json"]).cases[1]
+    assert.equal(2, #case.input.jobs)
   end)
 
   it("reports pods that it would have left alone, with the reason and an example", function()

@@ -17,8 +17,6 @@ return descheduling.controller {
     evictionOrder = {},   -- { name = "on-demand", nodeSelector = { matchLabels = { price = "high" } } }, ...
     mode = "BestEffort",  -- or "DrainNode": all pods of a node, or none
     autoCordon = false,
-    jobMode = "ReservationFirst",
-    jobTTL = "5m0s",
   },
 
   pass = function(ctx, settings, cluster)

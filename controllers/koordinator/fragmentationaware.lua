@@ -17,8 +17,6 @@ return descheduling.controller {
     resources = { "cpu", "memory" },
     imbalanceThreshold = 0.15,
     minImprovementThreshold = 0.02,
-    jobMode = "ReservationFirst",
-    jobTTL = "5m0s",
   },
 
   pass = function(_, settings, cluster)

@@ -13,7 +13,8 @@ describe("fragmentationaware", function()
       status = { allocatable = amounts } } } end
     t:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = "p",
       ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u" } } },
-      spec = { nodeName = "uneven", containers = { { name = "c", image = "i",
+      spec = { nodeName = "uneven", schedulerName = "koord-scheduler",
+      containers = { { name = "c", image = "i",
         resources = { requests = { cpu = "5" } } } } } }
     t:create { kind = "v1/Namespace", name = "koordinator-system" }
     t:advance "3m"

@@ -45,8 +45,6 @@ return descheduling.controller {
   params = kube.merge(pools.PARAMS, {
     paused = false,
     dryRun = false,
-    jobMode = "ReservationFirst",
-    jobTTL = "5m0s",
     anomalyCondition = { timeout = "1m", consecutiveAbnormalities = 5, consecutiveNormalities = 3 },
   }),
 }

@@ -11,11 +11,13 @@ local function node(name)
     pods = "110" } } }
 end
 
-local function pod(name, on)
+-- more: of its spec
+local function pod(name, on, more)
   return { apiVersion = "v1", kind = "Pod",
     metadata = { namespace = "default", name = name,
       ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u" } } },
-    spec = { nodeName = on, containers = { { name = "c", image = "i" } } }, status = { phase = "Running" } }
+    spec = kube.merge({ nodeName = on, schedulerName = "koord-scheduler",
+      containers = { { name = "c", image = "i" } } }, more or {}), status = { phase = "Running" } }
 end
 
 local function metric(name, pods, at)
@@ -32,11 +34,12 @@ end
 
 describe("lownodeload", function()
   local t ---@type kubelua.Testing
-  before_each(function()
-    t = kube.testing.start { script = "lownodeload.lua", crds = "crds" }
-    t:load { node "busy", node "idle", pod("a", "busy"), pod("b", "busy"), pod("c", "busy") }
+  local function start(params, more)
+    t = kube.testing.start { script = "lownodeload.lua", crds = "crds", params = params }
+    t:load { node "busy", node "idle", pod("a", "busy", more), pod("b", "busy"), pod("c", "busy") }
     t:create { kind = "v1/Namespace", name = "koordinator-system" }
-  end)
+  end
+  before_each(function() start() end)
 
   -- Lets minutes pass in which both nodes report.
   local function minutes(n)
@@ -57,6 +60,61 @@ describe("lownodeload", function()
     assert.matches("node cpu usage%(91.00%%%)>threshold%(75.00%%%)",
       jobs[1]('metadata.annotations["koordinator.sh/evict-reason"]'))
     assert.same({}, t:logs "error")
+  end)
+
+  -- The names of the pods that have a job, after enough minutes for all of them.
+  local function moved()
+    minutes(20)
+    local out = {}
+    for _, job in ipairs(t:list(JOB)) do out[#out + 1] = job.spec.podRef.name end
+    table.sort(out)
+    assert.same({}, t:logs "error")
+    return table.concat(out, " ")
+  end
+
+  it("makes no more jobs than may be under way on a node", function()
+    assert.equal("a b", moved())
+  end)
+
+  it("moves a pod of another scheduler only if no Reservation comes first", function()
+    local function with_another(params)
+      start(params, { schedulerName = "default-scheduler" })
+      return moved()
+    end
+    assert.equal("b c", with_another())
+    assert.equal("a b c", with_another { jobMode = "EvictDirectly", maxMigratingPerNode = 0 })
+    assert.equal("a", with_another { schedulerNames = { "default-scheduler" } })
+  end)
+
+  it("leaves the only replica of a workload, and more pods of one than may be away", function()
+    for name, replicas in pairs { one = 1, two = 2, three = 3 } do
+      t:create { kind = "apps/v1/ReplicaSet", namespace = "default", name = name, spec = {
+        replicas = replicas, selector = { matchLabels = { app = name } }, template = { metadata = { labels = { app = name } },
+          spec = { containers = { { name = "c", image = "i" } } } } } }
+    end
+    local function owned(name, by)
+      local p = pod(name, "busy")
+      p.metadata.ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = by,
+        uid = t:get("apps/v1/ReplicaSet", "default", by).metadata.uid, controller = true } }
+      p.status.conditions = { { type = "Ready", status = "True" } }
+      t:load { p }
+    end
+    owned("a", "one")
+    owned("b", "three")
+    owned("c", "three")
+    assert.equal("b", moved())
+    owned("c", "two")
+    assert.equal("b c", moved())
+  end)
+
+  it("ignores nodes that are not ready", function()
+    local idle = node "idle"
+    idle.status.conditions = { { type = "Ready", status = "Unknown" } }
+    t:load { idle }
+    assert.equal("", moved())
+    idle.status.conditions[1].status = "True"
+    t:load { idle }
+    assert.equal("a b", moved())
   end)
 
   it("does nothing about nodes that no longer report", function()

@@ -9,13 +9,14 @@
 local kube = require "kubelua"
 local arbitrate = require "podmigrationjob.arbitrate"
 local fields = require "fields"
+local filter = require "podmigrationjob.filter"
 local limits = require "podmigrationjob.limits"
 local reserve = require "podmigrationjob.reserve"
 local step = require "podmigrationjob.step"
 local workload = require "podmigrationjob.workload"
 local whole = require "lib.whole"
 
-local POD, REPLICA_SET = workload.POD, "apps/v1/ReplicaSet"
+local POD = workload.POD
 local JOB, RESERVATION = reserve.JOB, reserve.KIND
 local CREATED_BY = "koordinator.sh/job-created-by"
 local POLICY = "koordinator.sh/evict-policy"
@@ -24,37 +25,15 @@ local SOFT = "scheduling.koordinator.sh/soft-eviction"
 local INTERVAL = 0.5   -- seconds between two arbitrations while jobs wait
 local REFUSED = "3s"   -- the delay before a refused eviction is retried
 
--- As in MigrationControllerArgs. 0 means no limit, and "" the default for the size of the workload.
-local PARAMS = {
+-- As in MigrationControllerArgs.
+local PARAMS = kube.merge(filter.PARAMS, {
   createdBy = "",                    -- jobs with another value in their annotation are ignored
   defaultJobMode = "ReservationFirst",
-  maxMigratingGlobally = 0,
-  maxMigratingPerNode = 2,
-  maxMigratingPerNamespace = 0,
-  maxMigratingPerWorkload = "",      -- 3 or "10%"
-  maxUnavailablePerWorkload = "",
-  skipCheckExpectedReplicas = false,
   objectLimiters = { workload = { duration = "5m" } },
   evictQPS = 10,
   evictBurst = 1,
   evictionPolicy = "Eviction",       -- or "Delete", "SoftEviction"
-  namespaces = { include = {}, exclude = {} },
-  evictLocalStoragePods = false,
-  evictSystemCriticalPods = false,
-  evictFailedBarePods = false,
-  evictAllBarePods = false,
-  ignorePvcPods = false,
-  priorityThreshold = 0,
-}
-
-local function world_of(ctx)
-  return {
-    get = function(kind, namespace, name) return ctx:get(kind, namespace, name) end,
-    owned = function(kind, namespace, uid)
-      return ctx:list(kind, { namespace = namespace, index = "owner", value = uid })
-    end,
-  }
-end
+})
 
 local function is_ours(job, ctx)
   local mark = fields.annotation(job, CREATED_BY)
@@ -71,7 +50,7 @@ local function decide(ctx, verdict)
     ctx.log:info("PodMigrationJob %s is refused: %s", name, verdict.why)
     ctx:patch_status(job, { phase = "Failed", reason = "ForbiddenMigratePod",
       message = ("Pod %q is forbidden to migrate because it does not meet the requirements: %s"):format(
-        arbitrate.pod_key(job), verdict.why) })
+        filter.pod_key(job), verdict.why) })
   else
     ctx.log:debug("PodMigrationJob %s waits: %s", name, verdict.why)
   end
@@ -83,15 +62,13 @@ local arbitrator = whole.controller {
   watches = {
     [JOB] = { whole.anchor, when = { "status.phase", "annotations" } },
   },
-  indexes = {
-    [POD] = { owner = workload.controller_uid },
-    [REPLICA_SET] = { owner = workload.controller_uid },
-  },
+  indexes = workload.INDEXES,
   params = PARAMS,
 
   reconcile = function(_, ctx)
     local waits = false
-    for _, verdict in ipairs(arbitrate.pass(ctx:list(JOB), fields.copy(ctx.params), world_of(ctx))) do
+    local settings = filter.settings(ctx.params)
+    for _, verdict in ipairs(arbitrate.pass(ctx:list(JOB), settings, workload.world(ctx))) do
       if is_ours(verdict.job, ctx) then
         decide(ctx, verdict)
         waits = waits or verdict.verdict == "waits"
@@ -123,7 +100,7 @@ local function keep(b, value) kube.shared:set("evicted/" .. b.name, value) end
 -- wait.
 local function take_tokens(ctx, job, pod)
   local now, wait = ctx:now():seconds(), 0
-  local load, forced = workload.of(pod, world_of(ctx)), fields.annotation(job, FORCED) ~= nil
+  local load, forced = workload.of(pod, workload.world(ctx)), fields.annotation(job, FORCED) ~= nil
   local buckets = limits.buckets(pod, load, fields.copy(ctx.params), forced)
   ---@cast buckets table[]
   for _, b in ipairs(buckets) do wait = math.max(wait, limits.wait(bucket(b), now)) end
@@ -176,7 +153,7 @@ local function act(ctx, job, out, pod)
   local _, why = kube.try(evict, ctx, job, pod)
   if why then
     give_tokens(taken)
-    ctx:warn("Evicting", "Failed evict Pod %q caused by %s", arbitrate.pod_key(job), tostring(why))
+    ctx:warn("Evicting", "Failed evict Pod %q caused by %s", filter.pod_key(job), tostring(why))
     return kube.retry(REFUSED, tostring(why))
   end
   step.note_eviction(out.status, ctx:now():seconds(), out.evicted)
@@ -197,7 +174,7 @@ end
 local function work(job, ctx)
   local reservation = reservation_of(ctx, job)
   local ref = fields.dig(job, "spec", "podRef") or {}
-  local pod = arbitrate.pod_key(job) and ctx:get(POD, ref.namespace, ref.name) or nil
+  local pod = filter.pod_key(job) and ctx:get(POD, ref.namespace, ref.name) or nil
   local out = step.step {
     job = job, now = ctx:now():seconds(), default_mode = ctx.params.defaultJobMode, reservation = reservation,
     pod = pod, bound_pod = bound_pod(ctx, reservation),
@@ -217,7 +194,7 @@ end
 
 -- The pods of a job, for an index: the pod that is migrated, and the pod that took its reservation.
 local function its_pods(job)
-  local keys, bound = { arbitrate.pod_key(job) }, fields.dig(job, "status", "podRef")
+  local keys, bound = { filter.pod_key(job) }, fields.dig(job, "status", "podRef")
   if bound ~= nil then keys[#keys + 1] = (bound.namespace or "") .. "/" .. bound.name end
   return keys
 end
@@ -227,12 +204,10 @@ local migrator = kube.controller {
   resource = JOB,
   reads = workload.KINDS,
   watches = { [RESERVATION] = { via = "reservation" }, [POD] = { via = "pod" } },
-  indexes = {
+  indexes = fields.merge(workload.INDEXES, {
     pod = its_pods,
     reservation = "spec.reservationOptions.reservationRef.name",
-    [POD] = { owner = workload.controller_uid },
-    [REPLICA_SET] = { owner = workload.controller_uid },
-  },
+  }),
   workers = 1,
   memory = "2Gi",
   params = PARAMS,

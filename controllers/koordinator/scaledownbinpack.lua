@@ -26,8 +26,6 @@ return descheduling.controller {
     strategy = "CalculateOnly", -- or "EvictDirectly"
     maxPodsToEvict = 0,         -- in one pass; 0: as many as there are
     resources = { "cpu", "memory" },
-    jobMode = "ReservationFirst",
-    jobTTL = "5m0s",
   },
 
   pass = function(ctx, settings, cluster)

@@ -17,7 +17,8 @@ describe("scaledownbinpack", function()
         t:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = pod,
           ownerReferences = pod ~= "other" and { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r",
             uid = "u" } } or nil },
-          spec = { nodeName = name, containers = { { name = "c", image = "i",
+          spec = { nodeName = name, schedulerName = "koord-scheduler",
+            containers = { { name = "c", image = "i",
             resources = { requests = { cpu = "1" } } } } } }
       end
     end

@@ -6,6 +6,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 local colocation = require "colocation"
 local compare = require "compare.node"
 local eviction = require "compare.eviction"
+local filter = require "podmigrationjob.filter"
 local fields = require "fields"
 local fixtures = require "support.fixtures"
 local kube = require "kubelua"
@@ -117,6 +118,24 @@ describe("a case of a disagreement", function()
 end)
 
 describe("a case of moved pods", function()
+  local REPLICAS = { a = 1, b = 3, c = 3 } -- if the pod's controller is named "of"
+
+  -- The filter of the pods on a node, and the workloads that it has read.
+  local function gate(on, jobs, settings)
+    local loads = {}
+    local function pod_of(job)
+      for _, pod in ipairs(on) do
+        if pod.metadata.name == job.spec.podRef.name then return pod end
+      end
+    end
+    return filter.open(filter.settings(settings or {}), jobs, pod_of, function(pod)
+      local owner = pod.metadata.ownerReferences[1]
+      if not owner.controller then return nil end
+      loads[owner.uid] = { uid = owner.uid, replicas = REPLICAS[pod.metadata.name], unavailable = {} }
+      return loads[owner.uid]
+    end), loads
+  end
+
   local function world()
     local function node(name)
       return { metadata = { name = name },
@@ -134,15 +153,16 @@ describe("a case of moved pods", function()
         status = { updateTime = "2026-01-01T00:00:00Z", podsMetric = reports,
         nodeMetric = { systemUsage = { resources = { cpu = "0", memory = "0" } } } } }
     end
-    return { nodes = { node "busy", node "idle" }, pods_on = { busy = on }, now = NOW,
-      metrics = { busy = metric("busy", used), idle = metric("idle", {}) },
-      evictable = function() return true end }, on
+    local w = { nodes = { node "busy", node "idle" }, pods_on = { busy = on }, now = NOW, jobs = {},
+      metrics = { busy = metric("busy", used), idle = metric("idle", {}) } }
+    w.gate, w.loads = gate(on, w.jobs)
+    return w, on
   end
   local SETTINGS = { nodeFit = true, numberOfNodes = 0, nodeMetricExpirationSeconds = 180,
     lowThresholds = { cpu = 45, memory = 55 }, highThresholds = { cpu = 75, memory = 80 } }
 
-  local function failed(theirs, w)
-    local case = eviction.case(theirs, SETTINGS, w)
+  local function failed(theirs, w, settings)
+    local case = eviction.case(theirs, settings or SETTINGS, w)
     return (select(2, fixtures.run("moved", kube.encode { calc = "low_node_load_passes", cases = { case } },
       function() end)))
   end
@@ -151,11 +171,34 @@ describe("a case of moved pods", function()
     local w, on = world()
     assert.same({ {}, {} }, { eviction.judge({ on[1] }, SETTINGS, w) })
     assert.equal(0, failed({ on[1] }, w))
+    w, on = world()
     local there, here = eviction.judge({ on[2] }, SETTINGS, w)
     assert.same({ "ns/b", "order", "our pass moves ns/a" },
       { there[1].object, there[1].name, there[1].why })
     assert.same({ "ns/a", "only here" }, { here[1].object, here[1].reason })
     assert.equal(1, failed({ on[2] }, w))
+  end)
+
+  it("has the jobs and workloads that keep pods from moving", function()
+    local w, on = world()
+    for _, pod in ipairs(on) do
+      pod.metadata.ownerReferences[1] = { kind = "ReplicaSet", uid = pod.metadata.name .. "-set",
+        controller = true }
+    end
+    -- The one replica of "a" stays, and the job of "c" leaves no room for another on the node.
+    local settings = kube.merge(SETTINGS, { maxMigratingPerNode = 1 })
+    assert.same({ {}, {} }, { eviction.judge({ on[2] }, settings, w) })
+    assert.equal(0, failed({ on[2] }, w, settings))
+    assert.equal(1, failed({ on[1] }, w, settings))
+    w.jobs[1] = { metadata = { name = "j" }, spec = { podRef = { namespace = "ns", name = "c", uid = "c" } } }
+    w.gate, w.loads = gate(on, w.jobs, settings)
+    local there = eviction.judge({ on[1], on[2] }, settings, w)
+    assert.same({ "pod", "its whole workload (1 replica) would be unavailable" },
+      { there[1].name, there[1].why })
+    assert.same({ "pod", "1 pod migrating already, maxMigratingPerNode is 1" },
+      { there[2].name, there[2].why })
+    assert.equal(0, failed({}, w, settings))
+    assert.equal(1, failed({ on[2] }, w, settings))
   end)
 
   it("names nodes that are not overloaded, and reports when none has room", function()

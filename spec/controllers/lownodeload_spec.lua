@@ -309,7 +309,8 @@ describe("over random clusters", function()
   local function pass(c)
     return balance.pass { pool = POOL, nodes = c.nodes, pods_on = c.pods_on, metrics = metrics(c), now = 0,
       node_fit = true,
-      detectors = { node = {}, prod = {} }, evictable = victims.may_go }
+      detectors = { node = {}, prod = {} }, move = function() end,
+      evictable = function(p) return (victims.evictable(p)) end }
   end
 
   -- Moves the pods like a scheduler: to the target node with the most free resources.

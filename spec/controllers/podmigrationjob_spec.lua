@@ -5,11 +5,13 @@
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
 local arbitrate = require "podmigrationjob.arbitrate"
+local filter = require "podmigrationjob.filter"
 local lifecycle = require "reservations.lifecycle"
 local limits = require "podmigrationjob.limits"
 local reserve = require "podmigrationjob.reserve"
 local seeds = require "support.seeds"
 local step = require "podmigrationjob.step"
+local workload = require "podmigrationjob.workload"
 
 local START = "2026-01-01T00:00:00Z"
 local NOW = 1767225600 -- START in seconds
@@ -107,6 +109,143 @@ describe("a bucket of tokens", function()
   end)
 end)
 
+describe("skipEvictionGates", function()
+  it("switch single rules off", function()
+    local function load(replicas, ...)
+      local unavailable = {}
+      for _, key in ipairs { ... } do unavailable[key] = true end
+      return { uid = "web-uid", replicas = replicas, unavailable = unavailable }
+    end
+    local book = filter.ledger()
+    for _, name in ipairs { "b", "c" } do filter.enter(book, "ns/" .. name, pod(name)) end
+    local function why(gate, settings, of)
+      settings.skipEvictionGates = gate and { gate }
+      local p = pod("a", { labels = { app = "a" } })
+      p.spec.priority, p.spec.volumes = settings.priority or 0, settings.volumes
+      local s = filter.settings(settings)
+      return filter.forbidden(p, s, of) or filter.held(p, s, of, book)
+    end
+    local claim = { { name = "v", persistentVolumeClaim = { claimName = "c" } } }
+    for gate, case in pairs {
+      MaxMigratingGlobally = { { maxMigratingGlobally = 2 }, load(100) },
+      MaxMigratingPerNode = { { maxMigratingPerNode = 2 }, load(100) },
+      MaxMigratingPerNamespace = { { maxMigratingPerNamespace = 2 }, load(100) },
+      MaxMigratingPerWorkload = { { maxMigratingPerWorkload = 2 }, load(100) },
+      MaxUnavailablePerWorkload = { { maxMigratingPerWorkload = 3 }, load(20, "ns/d") },
+      ExpectedReplicas = { { maxMigratingPerWorkload = 9 }, load(9) },
+      PVC = { { ignorePvcPods = true, volumes = claim }, load(100) },
+      LocalStorage = { { volumes = { { name = "v", emptyDir = {} } } }, load(100) },
+      SystemCritical = { { priority = 2000000000 }, load(100) },
+      PriorityThreshold = { { priorityThreshold = 5, priority = 6 }, load(100) },
+      LabelSelector = { { labelSelector = { matchLabels = { app = "b" } } }, load(100) },
+      Namespaces = { { namespaces = { exclude = { "ns" } } }, load(100) },
+    } do
+      local settings, of = case[1], case[2]
+      assert.is_string(why(nil, settings, of), gate)
+      if gate == "ExpectedReplicas" then settings.maxUnavailablePerWorkload = 9 end
+      assert.is_nil(why(gate, settings, of), gate)
+    end
+    local bare = pod "a"
+    bare.metadata.ownerReferences = nil
+    assert.is_string(filter.forbidden(bare, filter.settings {}))
+    assert.is_nil(filter.forbidden(bare, filter.settings { skipEvictionGates = { "BarePods" } }))
+  end)
+
+  it("has names that exist", function()
+    local ok, why = pcall(filter.settings, { skipEvictionGates = { "Pvc" } })
+    assert.is_false(ok)
+    assert.matches('unknown gate "Pvc"; there are BarePods, ', why)
+  end)
+end)
+
+describe("a descheduling policy gets no job for a pod", function()
+  local REST = { jobMode = "ReservationFirst", schedulerNames = { "koord-scheduler" } }
+
+  local function ours(name, more)
+    local p = pod(name, more)
+    p.spec.schedulerName = "koord-scheduler"
+    return p
+  end
+
+  -- The filter of a cluster of these pods, with the jobs of those whose names follow.
+  local function open(list, replicas, settings, ...)
+    local w, all, jobs = world(list, replicas), { table.unpack(REST) }, {}
+    for key, value in pairs(REST) do all[key] = value end
+    for key, value in pairs(settings or {}) do all[key] = value end
+    for i, name in ipairs { ... } do
+      jobs[i] = job("j" .. i, name)
+      jobs[i].spec.podRef.uid = name .. "-uid"
+    end
+    return filter.open(filter.settings(all), jobs, function(j) return filter.pod_of(j, w) end,
+      (workload.loads(w)))
+  end
+
+  it("that another job moves", function()
+    local p = ours "p"
+    assert.is_nil(open({ p }, 5).refused(p))
+    assert.equal("a job moves it already", open({ p }, 5, nil, "p").refused(p))
+    p.metadata.annotations = { ["descheduler.alpha.kubernetes.io/evict"] = "" }
+    assert.equal("a job moves it already", open({ p }, 5, nil, "p").refused(p))
+    local gate = open({ p }, 5)
+    gate.note(p)
+    assert.equal("a job moves it already", gate.refused(p))
+  end)
+
+  it("of another scheduler, if a Reservation comes first", function()
+    local p = ours "p"
+    p.spec.schedulerName = "default-scheduler"
+    assert.matches('its scheduler "default%-scheduler" is not in schedulerNames', open({ p }, 5).refused(p))
+    assert.is_nil(open({ p }, 5, { jobMode = "EvictDirectly" }).refused(p))
+    assert.is_nil(open({ p }, 5, { schedulerNames = { "other", "default-scheduler" } }).refused(p))
+    p.metadata.annotations = { ["descheduler.alpha.kubernetes.io/evict"] = "" }
+    assert.is_string(open({ p }, 5).refused(p))
+    p.spec.schedulerName = nil
+    assert.matches('its scheduler ""', open({ p }, 5).refused(p))
+  end)
+
+  it("that migration refuses for good", function()
+    local p = ours "p"
+    assert.matches("whole workload %(1 replica%)", open({ p }, 1).refused(p))
+    assert.is_nil(open({ p }, 1, { skipCheckExpectedReplicas = true }).refused(p))
+    p.metadata.annotations = { ["scheduling.koordinator.sh/eviction-cost"] = "2147483647" }
+    assert.equal("its eviction cost is the highest", open({ p }, 5).refused(p))
+    p.metadata.annotations = { ["scheduling.koordinator.sh/eviction-cost"] = "2147483646" }
+    assert.is_nil(open({ p }, 5).refused(p))
+    p.spec.volumes = { { name = "v", emptyDir = {} } }
+    assert.equal("it has local storage", open({ p }, 5).refused(p))
+    assert.is_nil(open({ p }, 5, { evictLocalStoragePods = true }).refused(p))
+    assert.equal("the settings exclude it", open({ p }, 5, { evictableNamespaces = { exclude = { "ns" } },
+      evictLocalStoragePods = true }).refused(p))
+  end)
+
+  it("while as many as may migrate do so, jobs that wait included", function()
+    local list = { ours "a", ours "b", ours "c" }
+    for setting, most in pairs { maxMigratingPerNode = 2, maxMigratingPerNamespace = 2,
+      maxMigratingGlobally = 2, maxMigratingPerWorkload = 2 } do
+      assert.is_nil(open(list, 100, { [setting] = most }, "a").refused(list[3]), setting)
+      assert.matches(setting .. " is 2", open(list, 100, { [setting] = most }, "a", "b").refused(list[3]))
+      local gate = open(list, 100, { [setting] = most }, "a")
+      gate.note(list[2])
+      assert.matches(setting .. " is 2", gate.refused(list[3]))
+    end
+    list[3].spec.nodeName = "elsewhere"
+    assert.is_nil(open(list, 100, { maxMigratingPerNode = 2 }, "a", "b").refused(list[3]))
+    list[2].status.conditions = {}
+    assert.matches("2 pods of its workload unavailable already", open(list, 5, nil, "a").refused(list[3]))
+    list[3].metadata.annotations = { ["descheduler.alpha.kubernetes.io/evict"] = "" }
+    assert.is_nil(open(list, 5, { maxMigratingGlobally = 1 }, "a").refused(list[3]))
+  end)
+
+  it("and keeps what it knows of a version of a pod under its own settings", function()
+    local p, fact = ours "p", {}
+    p.spec.volumes = { { name = "v", emptyDir = {} } }
+    assert.equal("it has local storage", open({ p }, 5).refused(p, fact))
+    assert.is_nil(open({ p }, 5, { evictLocalStoragePods = true }).refused(p, fact))
+    p.spec.volumes = nil
+    assert.equal("it has local storage", open({ p }, 5).refused(p, fact))
+  end)
+end)
+
 describe("arbitration", function()
   local function verdicts(jobs, settings, list, replicas, kind)
     local out = {}
@@ -119,7 +258,7 @@ describe("arbitration", function()
   it("rejects jobs of immovable pods", function()
     local p = pod "p"
     local function why(settings, replicas)
-      return arbitrate.forbidden(p, settings or {}, world({ p }, replicas or 5))
+      return filter.forbidden(p, settings or {}, workload.loads(world({ p }, replicas or 5))(p))
     end
     assert.is_nil(why())
     assert.matches("namespace", why { namespaces = { exclude = { "ns" } } })
@@ -169,7 +308,7 @@ describe("arbitration", function()
     }
     local verdict = arbitrate.pass({ job("j", "a") }, {}, w)[1]
     assert.equal("waits", verdict.verdict)
-    assert.matches("1 pods of its workload are unavailable already", verdict.why)
+    assert.matches("1 pod of its workload unavailable already", verdict.why)
   end)
 
   it("lets the newest of the least important go first, and those of a batch Job together", function()

@@ -47,8 +47,9 @@ servers.each(function(name, start)
       client:create { apiVersion = "v1", kind = "Pod",
         metadata = { namespace = "default", name = pod,
           ownerReferences = { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u" } } },
-        spec = { nodeName = on, tolerations = { { operator = "Exists" } }, containers = { { name = "c",
-          image = "none", resources = { requests = { cpu = cpu, memory = memory } } } } } }
+        spec = { nodeName = on, schedulerName = "koord-scheduler", tolerations = { { operator = "Exists" } },
+          containers = { { name = "c", image = "none",
+            resources = { requests = { cpu = cpu, memory = memory } } } } } }
     end
 
     lazy_setup(function()

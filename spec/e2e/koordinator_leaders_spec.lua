@@ -39,8 +39,7 @@ local function add_node(client, name, cpu, labels)
 end
 
 local function add_pod(client, name, o)
-  local owners = o.owned and { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u",
-    controller = true } } or nil
+  local owners = o.owned and { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "r", uid = "u" } } or nil
   client:create { apiVersion = "v1", kind = "Pod",
     metadata = { namespace = "default", name = name, labels = o.labels, annotations = o.annotations,
       ownerReferences = owners },
@@ -124,9 +123,9 @@ function WORLDS.balance(client)
   for _, name in ipairs { "hot", "even", "uneven" } do add_node(client, name, "10") end
   client:patch(client:get(NODE, "even"), { metadata = { labels = { price = "low" } } })
   add_node(client, "spot", "10", { price = "high" })
-  add_pod(client, "busy", { node = "hot", owned = true })
-  add_pod(client, "climber", { node = "spot", owned = true })
-  add_pod(client, "wide", { node = "uneven", owned = true, cpu = "6" })
+  add_pod(client, "busy", { node = "hot", owned = true, scheduler = "koord-scheduler" })
+  add_pod(client, "climber", { node = "spot", owned = true, scheduler = "koord-scheduler" })
+  add_pod(client, "wide", { node = "uneven", owned = true, scheduler = "koord-scheduler", cpu = "6" })
   report(client, "hot", "5", "busy")
   report(client, "even", "1")
 end
@@ -156,12 +155,12 @@ end
 CHANGES.balance[1] = function(client)
   add_node(client, "hot2", "10")
   add_node(client, "uneven2", "10")
-  add_pod(client, "busy2", { node = "hot2", owned = true })
+  add_pod(client, "busy2", { node = "hot2", owned = true, scheduler = "koord-scheduler" })
 end
 
 CHANGES.balance[2] = function(client)
-  add_pod(client, "climber2", { node = "spot", owned = true })
-  add_pod(client, "wide2", { node = "uneven2", owned = true, cpu = "6" })
+  add_pod(client, "climber2", { node = "spot", owned = true, scheduler = "koord-scheduler" })
+  add_pod(client, "wide2", { node = "uneven2", owned = true, scheduler = "koord-scheduler", cpu = "6" })
   report(client, "hot2", "5", "busy2")
   report(client, "even", "1")
 end

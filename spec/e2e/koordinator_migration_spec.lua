@@ -35,7 +35,8 @@ servers.each(function(name, start)
         metadata = { namespace = "default", name = pod, labels = { app = "web" }, annotations = annotations,
           ownerReferences = owned and { { apiVersion = "apps/v1", kind = "ReplicaSet", name = "web",
             uid = set.metadata.uid, controller = true } } or nil },
-        spec = { nodeName = on, terminationGracePeriodSeconds = 0, tolerations = { { operator = "Exists" } },
+        spec = { nodeName = on, schedulerName = "koord-scheduler", terminationGracePeriodSeconds = 0,
+          tolerations = { { operator = "Exists" } },
           containers = { { name = "c", image = "none", resources = { requests = { cpu = "1" } } } } } }
       client:patch_status(client:get(POD, "default", pod), { phase = "Running",
         conditions = { { type = "Ready", status = "True" } } })

@@ -6,6 +6,7 @@ local balance = require "lownodeload.balance"
 local cycle = require "scheduler.cycle"
 local deviceshare = require "scheduler.deviceshare"
 local fields = require "fields"
+local filter = require "podmigrationjob.filter"
 local lists = require "lib.lists"
 local loadaware = require "scheduler.loadaware"
 local placement = require "compare.placement"
@@ -13,6 +14,7 @@ local numa = require "scheduler.numa"
 local pods = require "pods"
 local snapshot = require "scheduler.snapshot"
 local victims = require "lownodeload.victims"
+local workload = require "podmigrationjob.workload"
 
 local CLASSES = { "low", "high", "prodLow", "prodHigh", "bothLow" }
 local LIMITS = { low = "low", high = "high", plow = "prod_low", phigh = "prod_high" }
@@ -45,6 +47,20 @@ local function pods_on(input)
   return out
 end
 
+-- The filter of the pods of a case with jobs and workloads.
+local function gate_of(input)
+  local by_key, loads = {}, {}
+  for _, pod in ipairs(input.pods) do by_key[pods.key(pod)] = pod end
+  for _, load in ipairs(input.workloads) do
+    local unavailable = {}
+    for _, key in ipairs(load.unavailable) do unavailable[key] = true end
+    loads[load.controller] = { uid = load.controller, replicas = load.replicas, unavailable = unavailable }
+  end
+  return filter.open(filter.settings(input.args), input.jobs,
+    function(job) return by_key[filter.pod_key(job) or ""] end,
+    function(pod) return loads[workload.controller_uid(pod) or ""] end)
+end
+
 return function(calcs, tools)
   local function by_node_name(metrics)
     local out = {}
@@ -53,16 +69,22 @@ return function(calcs, tools)
   end
 
   -- Passes with LowNodeLoadArgs, one after the other: the pods that each moves. There may be several outcomes
-  -- where the original is not deterministic; or `moved`, all moved pods by name.
+  -- where the original is not deterministic; or `moved`, all moved pods by name. With jobs and workloads, the
+  -- filter of the migration controller applies.
   calcs.low_node_load_passes = function(input, expect)
     local args, detectors, lines, moved = input.args, { node = {}, prod = {} }, {}, {}
+    local gate = input.jobs and gate_of(input)
     for i = 1, input.passes do
       local names = {}
       balance.all(args, {
         nodes = input.nodes, pods_on = pods_on(input), metrics = by_node_name(input.nodeMetrics),
         now = kube.time(input.now):unix(), detectors = detectors, budget = input.maxEvictions,
-        evictable = function(pod) return victims.evictable(pod) and victims.chosen(pod, args) end,
+        evictable = function(pod)
+          if gate then return not gate.refused(pod) end
+          return victims.evictable(pod) and victims.chosen(pod, args)
+        end,
         move = function(move)
+          if gate then gate.note(move.pod) end
           names[#names + 1] = pods.key(move.pod)
           moved[#moved + 1] = pods.key(move.pod)
         end,
@@ -86,6 +108,7 @@ return function(calcs, tools)
       metrics = by_node_name(input.nodeMetrics), now = 0,
       node_fit = input.nodeFit, budget = input.maxEvictions, detectors = { node = {}, prod = {} },
       evictable = function(pod) return victims.evictable(pod) and victims.chosen(pod, input) end,
+      move = function() end,
     }
     local classes = {}
     for _, class in ipairs(CLASSES) do

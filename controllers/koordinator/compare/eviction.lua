@@ -51,9 +51,9 @@ local function is_in(list, load)
 end
 
 -- Why our policy does not move a pod that the original moves: the name of the rule, and the reason in words.
-local function refusal(pod, results, moved, settings, world)
-  local may, why = world.evictable(pod)
-  if not may then return "pod", why or "the settings exclude it" end
+-- refused: why no job may be made for it, or nil.
+local function refusal(pod, refused, results, moved, settings, world)
+  if refused then return "pod", refused end
   local load, result = load_of(results, pod.spec.nodeName)
   if not load then return "node", "its node is in no pool, or has no recent NodeMetric" end
   if not is_in(result.classes.high, load) and not is_in(result.classes.prodHigh, load) then
@@ -63,14 +63,19 @@ local function refusal(pod, results, moved, settings, world)
   return "room", "no other node fits"
 end
 
---- theirs: the pods that the original has just decided to move; world: as for balance.all, but evictable(pod)
---- returns the reason as a second result. Returns two lists of { object, name, theirs, ours, reason, why }:
---- the pods that only the original moves, and those that only our pass would move.
+--- theirs: the pods that the original has just decided to move; world: nodes, pods_on, metrics and now as for
+--- balance.all, and gate, a filter (podmigrationjob/filter.lua) without the jobs of `theirs`; our moves are
+--- counted in it. Returns two lists of { object, name, theirs, ours, reason, why }: the pods that only the
+--- original moves, and those that only our pass would move.
 function M.judge(theirs, settings, world)
-  local here, moved, there = {}, {}, {}
+  local here, moved, there, refused = {}, {}, {}, {}
+  -- Our own moves of the pass are no reason against a pod.
+  for _, pod in ipairs(theirs) do refused[pod] = world.gate.refused(pod) end
   local results = balance.all(at_once(settings), fields.merge(world, { detectors = { node = {}, prod = {} },
+    evictable = function(pod, fact) return not world.gate.refused(pod, fact) end,
     move = function(move)
       here[#here + 1] = move
+      world.gate.note(move.pod)
       moved[move.node] = moved[move.node] or {}
       table.insert(moved[move.node], pods.key(move.pod))
     end }))
@@ -80,7 +85,7 @@ function M.judge(theirs, settings, world)
     local key = pods.key(pod)
     there[key] = true
     if not ours[key] then
-      local name, why = refusal(pod, results, moved, settings, world)
+      local name, why = refusal(pod, refused[pod], results, moved, settings, world)
       only_there[#only_there + 1] = { object = key, name = name, theirs = "moves", ours = "stays",
         reason = "only there", why = why }
     end
@@ -104,12 +109,19 @@ local function names_of(list)
   return kube.array(out)
 end
 
---- A case for spec/fixtures/koordinator that expects the pods of the original; nil: the cluster has more than
---- NODES nodes.
+--- A case for spec/fixtures/koordinator that expects the pods of the original, after a judgement; nil: the
+--- cluster has more than NODES nodes. world has, besides, jobs, the list of those under way, and loads, the
+--- workloads that gate has read, by the uid of the pods' controller.
 function M.case(theirs, settings, world)
   if #world.nodes > NODES then return nil end
   local input = { args = at_once(settings), passes = 1, now = tostring(kube.time(world.now)), nodes = {},
-    pods = {}, nodeMetrics = {} }
+    pods = {}, nodeMetrics = {}, jobs = {}, workloads = {} }
+  for i, job in ipairs(world.jobs) do input.jobs[i] = case.bare(job) end
+  for uid, load in pairs(world.loads) do
+    input.workloads[#input.workloads + 1] = { controller = uid, replicas = load.replicas,
+      unavailable = kube.array(fields.names(load.unavailable)) }
+  end
+  table.sort(input.workloads, function(a, b) return a.controller < b.controller end)
   for _, node in ipairs(world.nodes) do
     local name = node.metadata.name
     input.nodes[#input.nodes + 1] = case.bare(node)
@@ -117,7 +129,9 @@ function M.case(theirs, settings, world)
     for _, pod in ipairs(world.pods_on[name] or {}) do input.pods[#input.pods + 1] = case.bare(pod) end
   end
   table.sort(input.pods, function(a, b) return pods.key(a) < pods.key(b) end)
-  for _, name in ipairs { "nodes", "pods", "nodeMetrics" } do input[name] = kube.array(input[name]) end
+  for _, name in ipairs { "nodes", "pods", "nodeMetrics", "jobs", "workloads" } do
+    input[name] = kube.array(input[name])
+  end
   return { name = "moved at " .. input.now, source = case.SOURCE, input = input,
     expect = { moved = names_of(theirs) } }
 end

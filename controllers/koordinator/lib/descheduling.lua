@@ -2,24 +2,39 @@
 -- PodMigrationJobs for the pods to move. Such a controller has one key, the namespace.
 --   descheduling.controller { name, plugin, interval, reads, params,
 --     pass = function(ctx, settings, cluster) }
--- params have paused, dryRun, jobMode, jobTTL, and, if the policy uses them, evictableNamespaces and
--- podSelectors.
+-- params have paused, and, if the policy uses them, dryRun, evictableNamespaces and podSelectors; M.PARAMS
+-- are added.
 --   cluster  { nodes = list, pods_on = { [node name] = pods }, evictable = function(pod, fact),
---              move = function({ pod, node, reason }) }; fact as for victims.may_go
+--              move = function({ pod, node, reason }) }
+-- evictable returns whether a job may be made for the pod now, and if not, why (podmigrationjob/filter.lua).
 
 local fields = require "fields"
+local filter = require "podmigrationjob.filter"
 local kube = require "kubelua"
-local victims = require "lownodeload.victims"
+local pods = require "pods"
 local whole = require "lib.whole"
+local workload = require "podmigrationjob.workload"
 
 local M = {}
 
-local NODE, POD = "v1/Node", "v1/Pod"
+local NODE, POD = "v1/Node", workload.POD
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 M.NODE, M.POD, M.JOB = NODE, POD, JOB
 
---- The index that by_node needs.
-M.INDEXES = { [POD] = { node = "spec.nodeName" } }
+--- What the functions of this module need of a controller.
+M.READS = table.move(workload.KINDS, 1, #workload.KINDS, 4, { NODE, POD, JOB })
+M.INDEXES = fields.merge(workload.INDEXES,
+  { [POD] = fields.merge(workload.INDEXES[POD], { node = "spec.nodeName" }) })
+M.PARAMS = kube.merge(filter.PARAMS, { jobMode = "ReservationFirst", jobTTL = "5m0s" })
+
+-- The nodes that are ready, or say nothing about it.
+function M.nodes(ctx)
+  local out = {}
+  for _, node in ipairs(ctx:list(NODE)) do
+    if (workload.condition(node, "Ready") or "True") == "True" then out[#out + 1] = node end
+  end
+  return out
+end
 
 --- { [node name] = its pods }
 function M.by_node(ctx)
@@ -35,14 +50,19 @@ function M.is_under_way(job)
   return phase ~= "Succeeded" and phase ~= "Failed"
 end
 
--- The uids of pods with an unfinished job.
 local function under_way(ctx)
   local out = {}
   for job in ctx:each(JOB) do
-    local uid = job("spec.podRef.uid")
-    if uid and M.is_under_way(job) then out[uid] = true end
+    if M.is_under_way(job) then out[#out + 1] = job end
   end
   return out
+end
+
+--- The filter of a pass (filter.open), and the workloads that it has read. jobs: those that count.
+function M.filter(ctx, settings, jobs)
+  local world = workload.world(ctx)
+  local load_of, loads = workload.loads(world)
+  return filter.open(settings, jobs, function(job) return filter.pod_of(job, world) end, load_of), loads
 end
 
 -- The job is named after the pod's uid, so a second pass with the same decision creates no second job.
@@ -60,34 +80,41 @@ local function migrate(ctx, move, settings, o)
 end
 
 local function cluster_of(ctx, settings, o)
-  local jobs = under_way(ctx)
+  local gate = M.filter(ctx, settings, under_way(ctx))
   return {
-    nodes = ctx:list(NODE),
+    nodes = M.nodes(ctx),
     pods_on = M.by_node(ctx),
     evictable = function(pod, fact)
-      return victims.may_go(pod, fact) and not jobs[pod.metadata.uid] and victims.chosen(pod, settings)
+      local why = gate.refused(pod, fact)
+      return not why, why
     end,
     move = function(move)
+      -- A policy may have asked before other jobs were made.
+      local why = gate.refused(move.pod)
+      if why then
+        ctx.log:debug("pod %s stays: %s", pods.key(move.pod), why)
+        return
+      end
       migrate(ctx, move, settings, o)
-      jobs[move.pod.metadata.uid] = true
+      gate.note(move.pod)
     end,
   }
 end
 
 function M.controller(o)
-  local reads = { NODE, POD, JOB }
-  for _, kind in ipairs(o.reads or {}) do reads[#reads + 1] = kind end
+  local reads = table.move(o.reads or {}, 1, #(o.reads or {}), #M.READS + 1, fields.copy(M.READS))
   return whole.controller {
     name = o.name,
     reads = reads,
     indexes = M.INDEXES,
     every = o.interval,
-    params = o.params,
+    params = kube.merge(M.PARAMS, o.params),
 
     reconcile = function(_, ctx)
-      local settings, now = fields.copy(ctx.params), ctx:now():unix()
+      local settings, now = filter.settings(ctx.params), ctx:now():unix()
       if settings.paused or now - (ctx.memo.last or -math.huge) < o.interval then return end
-      o.pass(ctx, settings, cluster_of(ctx, settings, o))
+      local cluster = cluster_of(ctx, settings, o)
+      if #cluster.nodes > 1 then o.pass(ctx, settings, cluster) end
       ctx.memo.last = now
     end,
   }

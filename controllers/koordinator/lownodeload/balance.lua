@@ -117,10 +117,13 @@ local function move(sources, loads, available, context, prod)
   for _, load in ipairs(sources) do
     for _, pod in ipairs(candidates(load, targets, context, prod)) do
       if not goes_on(load, available, context, prod) then break end
-      if #context.moves < context.budget then
-        table.insert(context.moves, { pod = pod, node = load.name,
+      -- Asked again: the moves before this one count for the limits.
+      if #context.moves < context.budget and context.evictable(pod, load.fact_of[pod]) then
+        local one = { pod = pod, node = load.name,
           reason = reason(load, context.thresholds[prod and "prodHighThresholds" or "highThresholds"],
-            prod) })
+            prod) }
+        table.insert(context.moves, one)
+        context.move(one)
         deduct(load, pod, available, prod)
       end
     end
@@ -173,10 +176,12 @@ end
 --        now, expiration    seconds; expiration nil: reports stay good
 --        node_fit   whether a pod must fit somewhere before it may go
 --        number_of_nodes    with this many low nodes or fewer nothing moves
---        evictable  function(pod, fact); fact: what is known of this version of the pod
+--        evictable  function(pod, fact): whether it may be moved now; fact: what is known of this version of
+--                   the pod
+--        move       function({ pod, node, reason }), called for each pod as soon as it is chosen
 --        budget     the most moves (nil: unlimited)
 --        detectors  { node = {}, prod = {} }, changed: who was seen overloaded how often (anomaly.lua)
--- Returns { moves = { { pod, node, reason } }, classes, loads, processed = { [node name] = true } }.
+-- Returns { moves = the list of these, classes, loads, processed = { [node name] = true } }.
 function M.pass(input)
   local thresholds = measure.thresholds(input.pool)
   local names = keys(thresholds.lowThresholds)
@@ -196,7 +201,7 @@ function M.pass(input)
   if low <= (input.number_of_nodes or 0) or low == #input.nodes then return out end
 
   local context = { names = names, thresholds = thresholds, weights = weights_of(input.pool, names),
-    moves = out.moves,
+    moves = out.moves, move = input.move,
     evictable = input.evictable, node_fit = input.node_fit, budget = input.budget or math.huge,
     detectors = detectors }
   by_usage(high, context.weights, false)
@@ -209,8 +214,7 @@ function M.pass(input)
 end
 
 -- Passes over all pools, in their order. settings: LowNodeLoadArgs. world: nodes, pods_on, metrics, now,
--- evictable, budget and detectors as above, and move(move), which is called for each move. Returns the result
--- of each pass.
+-- evictable, move, budget and detectors as above. Returns the result of each pass.
 function M.all(settings, world)
   local processed, budget, results = {}, world.budget or math.huge, {}
   for _, pool in ipairs(pools.of(settings)) do
@@ -224,12 +228,12 @@ function M.all(settings, world)
       node_fit = settings.nodeFit,
       number_of_nodes = settings.numberOfNodes,
       evictable = world.evictable,
+      move = world.move,
       budget = budget,
       detectors = world.detectors,
     }
     for name in pairs(result.processed) do processed[name] = true end
     budget = budget - #result.moves
-    for _, one in ipairs(result.moves) do world.move(one) end
     results[#results + 1] = result
   end
   return results

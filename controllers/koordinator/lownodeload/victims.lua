@@ -49,14 +49,6 @@ function M.evictable(pod, settings)
   return true
 end
 
--- Whether it is evictable without settings. fact: what is known of this version of the pod, where the answer
--- is kept; nil: it is not kept.
-function M.may_go(pod, fact)
-  if not fact then return (M.evictable(pod)) end
-  if fact.may_go == nil then fact.may_go = M.evictable(pod) end
-  return fact.may_go
-end
-
 -- Whether the settings select the pod: evictableNamespaces { include, exclude }, podSelectors.
 function M.chosen(pod, settings)
   local namespace, spaces = pod.metadata.namespace, settings.evictableNamespaces or {}

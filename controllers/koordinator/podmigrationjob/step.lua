@@ -8,6 +8,7 @@
 local fields = require "fields"
 local kube = require "kubelua"
 local arbitrate = require "podmigrationjob.arbitrate"
+local filter = require "podmigrationjob.filter"
 local reserve = require "podmigrationjob.reserve"
 local workload = require "podmigrationjob.workload"
 
@@ -257,7 +258,7 @@ function M.step(input)
   local s = {
     job = job, now = input.now, default_mode = input.default_mode, job_stage = arbitrate.stage(job),
     pod = input.pod, reservation = input.reservation, bound_pod = input.bound_pod,
-    key = arbitrate.pod_key(job), status = fields.copy(dig(job, "status") or {}), out = { events = {} },
+    key = filter.pod_key(job), status = fields.copy(dig(job, "status") or {}), out = { events = {} },
     -- The pod has the name of the job's pod, and another uid.
     stranger = input.pod ~= nil and uid ~= nil and uid ~= "" and uid ~= input.pod.metadata.uid,
   }

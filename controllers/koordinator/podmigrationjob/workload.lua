@@ -3,6 +3,7 @@
 -- `owned` lists the objects of a kind that a controller owns.
 
 local fields = require "fields"
+local pods = require "pods"
 
 local M = {}
 
@@ -62,6 +63,30 @@ function M.of(pod, world)
   return { uid = owner.uid, replicas = replicas or 1, pods = pods_of(object, kind, namespace, world) }
 end
 
+-- Which pods of a workload are not available: { [pod key] = true }.
+local function unavailable(load)
+  local out = {}
+  for _, pod in ipairs(load.pods) do
+    if not M.available(pod) then out[pods.key(pod)] = true end
+  end
+  return out
+end
+
+-- A function that returns the workload of a pod for filter.lua, and reads each once; and what it has read, by
+-- the uid of the pods' controller.
+function M.loads(world)
+  local loads = {}
+  return function(pod)
+    local uid = M.controller_uid(pod)
+    if not uid then return nil end
+    if not loads[uid] then
+      local load = M.of(pod, world)
+      loads[uid] = load and { uid = load.uid, replicas = load.replicas, unavailable = unavailable(load) }
+    end
+    return loads[uid]
+  end, loads
+end
+
 -- Whether a pod is available: ready, and neither ended nor terminating.
 function M.available(pod)
   local phase = dig(pod, "status", "phase")
@@ -79,5 +104,22 @@ function M.condition(pod, type)
 end
 
 function M.ready(pod) return M.condition(pod, "Ready") == "True" end
+
+-- ---------------------------------------------------------------- in a controller
+
+--- The indexes that M.world needs, for a controller with M.KINDS in its reads.
+M.INDEXES = {
+  [M.POD] = { owner = M.controller_uid },
+  [REPLICA_SET] = { owner = M.controller_uid },
+}
+
+function M.world(ctx)
+  return {
+    get = function(kind, namespace, name) return ctx:get(kind, namespace, name) end,
+    owned = function(kind, namespace, uid)
+      return ctx:list(kind, { namespace = namespace, index = "owner", value = uid })
+    end,
+  }
+end
 
 return M

@@ -122,7 +122,9 @@ servers.each(function(name, start)
         assert.equal(versions[pod.metadata.name], pod.metadata.resourceVersion)
       end
       assert.equal(2, #client:list(JOB))
-      assert.is_nil(run:log():find("WARN", 1, true), run:log())
+      -- A real server says this of a definition that it has just read.
+      local log = run:log():gsub("[^\n]*storage is %(re%)initializing[^\n]*\n", "")
+      assert.is_nil(log:find("WARN", 1, true), log)
       assert.is_nil(run:log():find("ERROR", 1, true), run:log())
     end)
   end)

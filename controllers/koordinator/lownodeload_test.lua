@@ -88,9 +88,10 @@ describe("lownodeload", function()
 
   it("leaves the only replica of a workload, and more pods of one than may be away", function()
     for name, replicas in pairs { one = 1, two = 2, three = 3 } do
-      t:create { kind = "apps/v1/ReplicaSet", namespace = "default", name = name, spec = {
-        replicas = replicas, selector = { matchLabels = { app = name } }, template = { metadata = { labels = { app = name } },
-          spec = { containers = { { name = "c", image = "i" } } } } } }
+      local containers = { { name = "c", image = "i" } }
+      t:create { kind = "apps/v1/ReplicaSet", namespace = "default", name = name,
+        spec = { replicas = replicas, selector = { matchLabels = { app = name } },
+          template = { metadata = { labels = { app = name } }, spec = { containers = containers } } } }
     end
     local function owned(name, by)
       local p = pod(name, "busy")

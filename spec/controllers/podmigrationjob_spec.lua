@@ -123,7 +123,8 @@ describe("skipEvictionGates", function()
       local p = pod("a", { labels = { app = "a" } })
       p.spec.priority, p.spec.volumes = settings.priority or 0, settings.volumes
       local s = filter.settings(settings)
-      return filter.forbidden(p, s, of) or filter.held(p, s, of, book)
+      local fresh = { uid = of.uid, replicas = of.replicas, unavailable = of.unavailable }
+      return filter.forbidden(p, s, fresh) or filter.held(p, s, fresh, book)
     end
     local claim = { { name = "v", persistentVolumeClaim = { claimName = "c" } } }
     for gate, case in pairs {

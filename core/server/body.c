@@ -8,20 +8,45 @@
 #include "schema/limits.h"
 #include "schema/normalize.h"
 #include "schema/status.h"
+#include "server/syntax.h"
 #include "value/yaml.h"
 #include "wire/proto.h"
 
+#define BODY_SHOWN 30
+
+/* The body as kube-apiserver shows it in a failure: as text if it looks like JSON, else in hexadecimal. */
+static char *shown(const char *text, size_t n)
+{
+    kl_buf out = KL_BUF_INIT;
+    if (!n)
+        kl_buf_puts(&out, "<empty>");
+    else if (*text == '{')
+        kl_buf_add(&out, text, n > BODY_SHOWN ? BODY_SHOWN : n);
+    else
+        for (size_t i = 0; i < n && i < BODY_SHOWN; i++)
+            kl_buf_printf(&out, "%02x", (unsigned char)text[i]);
+    if (n > BODY_SHOWN)
+        kl_buf_puts(&out, " ...");
+    return kl_buf_take(&out);
+}
+
+/* `shows`: the message ends with the body. */
 static kl_status parse_body(
-    const char *text, size_t n, bool yaml, const char *what, const kl_value **out, kl_err *err)
+    const char *text, size_t n, bool yaml, const char *what, bool shows, const kl_value **out, kl_err *err)
 {
     kl_status st = kl__limits_body(n, err);
     if (st)
         return st;
     st = yaml ? kl_yaml_decode("the request body", text, n, out, err) : kl_value_decode(text, n, out, err);
     if (st) {
-        char *why = kl_strdup(kl_err_message(err));
-        st = kl__fail_bad_request(err, "%s: %s", what, why);
+        char *why = yaml ? kl_yaml_mistake(text, n) : kl__json_mistake(text, n),
+             *start = shows ? shown(text, n) : NULL;
+        if (!why)
+            why = kl_strdup(kl_err_message(err));
+        st = kl__fail_bad_request(err, "%s%s%s%s%s", what, why, start ? " (" : "", start ? start : "",
+            start ? ")" : "");
         kl_free(why);
+        kl_free(start);
     }
     return st;
 }
@@ -51,26 +76,6 @@ static kl_status protobuf_body(const char *text, size_t n, const kl_value **out,
     return st;
 }
 
-#define BODY_SHOWN 30
-
-/* The body as kube-apiserver shows it in a failure: as text if it looks like JSON, else in hexadecimal. */
-static char *shown(const char *text, size_t n)
-{
-    kl_buf out = KL_BUF_INIT;
-    if (!n)
-        kl_buf_puts(&out, "<empty>");
-    else if (*text == '{')
-        kl_buf_add(&out, text, n > BODY_SHOWN ? BODY_SHOWN : n);
-    else
-        for (size_t i = 0; i < n && i < BODY_SHOWN / 2; i++)
-            kl_buf_printf(&out, "%02x", (unsigned char)text[i]);
-    if (n > (n && *text == '{' ? BODY_SHOWN : BODY_SHOWN / 2))
-        kl_buf_puts(&out, " ...");
-    char *copy = kl_strdup(kl_buf_str(&out));
-    kl_buf_fini(&out);
-    return copy;
-}
-
 /* Fails with 400, and drops *body, if the body does not tell its kind. text: shown in the failure; NULL: not.
  */
 static kl_status check_head(const char *what, const char *text, size_t n, const kl_value **body, kl_err *err)
@@ -94,7 +99,7 @@ static kl_status check_head(const char *what, const char *text, size_t n, const 
     if (!wrong)
         return KL_OK;
     char *start = text ? shown(text, n) : NULL;
-    kl_status st = kl__fail_bad_request(err, "%s: json: cannot unmarshal %s into %s%s%s%s", what,
+    kl_status st = kl__fail_bad_request(err, "%sjson: cannot unmarshal %s into %s%s%s%s", what,
         kl__json_type(wrong), into, start ? " (" : "", start ? start : "", start ? ")" : "");
     kl_free(start);
     kl_free(field);
@@ -119,15 +124,17 @@ static kl_status read_body(kl_httpd_request *http, const char *what, bool protob
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json, application/yaml, " KL_PROTO_TYPE);
-    kl_status st = parse_body(text, n, yaml, what, out, err);
+    kl_status st = parse_body(text, n, yaml, what, shows, out, err);
     return st || !json || !typed ? st : check_head(what, shows ? text : NULL, n, out, err);
 }
 
+#define OF_YAML "error converting YAML to JSON: "
+
 kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): couldn't get "
-                            "version/kind; json parse error",
-        c->kind->kind);
+    bool yaml = media_is(kl_httpd_header(http, "Content-Type"), "application/yaml");
+    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): %s", c->kind->kind,
+        yaml ? OF_YAML : "couldn't get version/kind; json parse error: ");
     kl_status st = read_body(http, what, !c->kind->custom, !c->kind->custom, true, out, err);
     kl_free(what);
     return st;
@@ -135,7 +142,7 @@ kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_va
 
 kl_status kl__read_options_body(kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    return read_body(http, "couldn't get version/kind; json parse error", true, true, false, out, err);
+    return read_body(http, "couldn't get version/kind; json parse error: ", true, true, false, out, err);
 }
 
 static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out, kl_err *err)
@@ -162,6 +169,15 @@ static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out,
         err, 415, "UnsupportedMediaType", kl_value_empty(KL_OBJECT), "415: Unsupported Media Type");
 }
 
+/* What begins the message about a text that is no patch. */
+static const char *about_patch(const kl__call *c, kl__patch type)
+{
+    return type == KL_PATCH_APPLY ? "error decoding YAML: " OF_YAML
+        : type == KL_PATCH_STRATEGIC || (type == KL_PATCH_JSON && c->validation == KL_FIELDS_IGNORE)
+        ? ""
+        : "error decoding patch: ";
+}
+
 kl_status kl__read_patch(
     const kl__call *c, kl_httpd_request *http, kl__patch *type, const kl_value **out, kl_err *err)
 {
@@ -169,7 +185,10 @@ kl_status kl__read_patch(
     const char *text = kl_httpd_body(http, &n);
     *type = KL_PATCH_APPLY;
     kl_status st = patch_type(c, kl_httpd_header(http, "Content-Type"), type, err);
-    bool yaml = *type == KL_PATCH_APPLY;
-    return st ? st
-              : parse_body(text, n, yaml, yaml ? "error decoding YAML" : "error decoding patch", out, err);
+    if (st)
+        return st;
+    st = parse_body(text, n, *type == KL_PATCH_APPLY, about_patch(c, *type), false, out, err);
+    if (st && kl__status_code(err) == 400 && *type == KL_PATCH_MERGE && c->validation == KL_FIELDS_IGNORE)
+        st = kl__fail_bad_request(err, "Invalid JSON Patch");
+    return st;
 }

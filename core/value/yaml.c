@@ -423,6 +423,36 @@ kl_status kl_yaml_each_from(
     return read_all(&r, NULL, 0, doc, arg);
 }
 
+/* Go counts lines from 0, but those of tokens from 1, and does not name line 0. */
+static char *mistake(const yaml_parser_t *p)
+{
+    const char *problem = p->problem ? p->problem : "unknown problem parsing YAML content";
+    size_t line = p->problem_mark.line;
+    if (line)
+        line += p->error == YAML_SCANNER_ERROR;
+    else
+        line = p->context_mark.line;
+    return line ? kl_sprintf("yaml: line %zu: %s", line, problem) : kl_sprintf("yaml: %s", problem);
+}
+
+char *kl_yaml_mistake(const char *text, size_t n)
+{
+    yaml_parser_t p;
+    yaml_event_t ev = {0};
+    if (!yaml_parser_initialize(&p))
+        kl_mem_die("memory (YAML)");
+    yaml_parser_set_input_string(&p, (const unsigned char *)text, n);
+    char *said = NULL;
+    for (bool more = true; more && !said;) {
+        if (!yaml_parser_parse(&p, &ev))
+            said = mistake(&p);
+        more = !said && ev.type != YAML_DOCUMENT_END_EVENT && ev.type != YAML_STREAM_END_EVENT;
+        yaml_event_delete(&ev);
+    }
+    yaml_parser_delete(&p);
+    return said;
+}
+
 typedef struct single {
     const char *name;
     const kl_value *v;

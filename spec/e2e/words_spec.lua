@@ -84,6 +84,71 @@ local BODIES = {
     HEAD .. 'bool into Go struct field .apiVersion of type string ({"apiVersion":true,"kind":"Con ...)' },
 }
 
+-- Texts that are not JSON, and what Go says of them.
+local SYNTAX = {
+  { "", "unexpected end of JSON input" },
+  { " \t\r\n", "unexpected end of JSON input" },
+  { '{"a":[1,{"b":"c', "unexpected end of JSON input" },
+  { '{"a":1', "unexpected end of JSON input" },
+  { '{"a":1,}', "invalid character '}' looking for beginning of object key string" },
+  { "{a:1}", "invalid character 'a' looking for beginning of object key string" },
+  { "{'a':1}", [[invalid character '\'' looking for beginning of object key string]] },
+  { "{]", "invalid character ']' looking for beginning of object key string" },
+  { '{"a" 1}', "invalid character '1' after object key" },
+  { '{"a":1 "b":2}', [[invalid character '"' after object key:value pair]] },
+  { '{"a":1]', "invalid character ']' after object key:value pair" },
+  { '{"a":1}}', "invalid character '}' after top-level value" },
+  { "{} {}", "invalid character '{' after top-level value" },
+  { "01", "invalid character '1' after top-level value" },
+  { "[1,]", "invalid character ']' looking for beginning of value" },
+  { "[1 2]", "invalid character '2' after array element" },
+  { '{"a":[}', "invalid character '}' looking for beginning of value" },
+  { '{"a":NaN}', "invalid character 'N' looking for beginning of value" },
+  { "+1", "invalid character '+' looking for beginning of value" },
+  { "<xml/>", "invalid character '<' looking for beginning of value" },
+  { "apiVersion: v1", "invalid character 'a' looking for beginning of value" },
+  { "\\", [[invalid character '\\' looking for beginning of value]] },
+  { "\u{e9}", "invalid character '\u{c3}' looking for beginning of value" },
+  { "\x01", [[invalid character '\x01' looking for beginning of value]] },
+  { "\x7f", [[invalid character '\x7f' looking for beginning of value]] },
+  { "\x80", [[invalid character '\u0080' looking for beginning of value]] },
+  { "\xad", [[invalid character '\u00ad' looking for beginning of value]] },
+  { "\xff", "invalid character '\u{ff}' looking for beginning of value" },
+  { '{"a":trUe}', "invalid character 'U' in literal true (expecting 'u')" },
+  { '{"a":fals}', "invalid character '}' in literal false (expecting 'e')" },
+  { "nul", "invalid character ' ' in literal null (expecting 'l')" },
+  { "-", "invalid character ' ' in numeric literal" },
+  { "[-x]", "invalid character 'x' in numeric literal" },
+  { "[1.]", "invalid character ']' after decimal point in numeric literal" },
+  { "[1e]", "invalid character ']' in exponent of numeric literal" },
+  { "[1e+]", "invalid character ']' in exponent of numeric literal" },
+  { '"a\tb"', [[invalid character '\t' in string literal]] },
+  { '{"a\nb":1}', [[invalid character '\n' in string literal]] },
+  { [["\q"]], "invalid character 'q' in string escape code" },
+  { [["\u12g4"]], [[invalid character 'g' in \u hexadecimal character escape]] },
+  { [["\u12]], [[invalid character ' ' in \u hexadecimal character escape]] },
+  { ("["):rep(10001), "invalid character '[' exceeded max depth" },
+  { ("["):rep(10000), "unexpected end of JSON input" },
+}
+-- Texts that are not YAML.
+local YAML = {
+  { "a: b: c", "mapping values are not allowed in this context" },
+  { "a: 1\nb: c: d\n", "line 2: mapping values are not allowed in this context" },
+  { "{a: 1", "line 1: did not find expected ',' or '}'" },
+  { "a: 1\nb: [1, 2\nc: 3\n", "line 2: did not find expected ',' or ']'" },
+  { "a: 1\n- b\n", "line 1: did not find expected key" },
+  { "\ta: 1", "found character that cannot start any token" },
+  { "a:\n\t- b\n", "line 2: found character that cannot start any token" },
+  { "a: @b", "found character that cannot start any token" },
+  { 'a: "b', "found unexpected end of stream" },
+  { "a: 1\nb: 'c\n\n", "line 4: found unexpected end of stream" },
+  { [[a: "\q"]], "found unknown escape character" },
+  { "a: *", "did not find expected alphabetic or numeric character" },
+  { "a: \x01", "control characters are not allowed" },
+  { "a: \xff", "invalid leading UTF-8 octet" },
+  { "%YAML 3.0\n---\na: 1", "found incompatible YAML document" },
+}
+
 local JSON, MERGE, SMP = "application/json-patch+json", "application/merge-patch+json",
   "application/strategic-merge-patch+json"
 local NO = "the server rejected our request due to an error in our request"
@@ -143,6 +208,53 @@ servers.each(function(server_name, start)
         assert.equal(message, r.body.message)
         assert.equal(400, r.code)
         assert.equal("BadRequest", r.body.reason)
+      end
+    end)
+
+    -- The beginning of a body, as answers show it.
+    local function shown(body)
+      local more = #body > 30 and " ..." or ""
+      if body == "" then return "<empty>" end
+      if body:sub(1, 1) == "{" then return body:sub(1, 30) .. more end
+      return body:sub(1, 30):gsub(".", function(c) return ("%02x"):format(c:byte()) end) .. more
+    end
+
+    it("where a body is not JSON", function()
+      for _, case in ipairs(SYNTAX) do
+        local body, mistake = table.unpack(case)
+        local r = api:post(MAPS .. "?dryRun=All", body)
+        assert.equal(("%s%s (%s)"):format(HEAD:gsub(GO .. "$", ""), mistake, shown(body)), r.body.message)
+        assert.equal(400, r.code)
+        assert.equal("BadRequest", r.body.reason)
+      end
+    end)
+
+    it("where a body is not YAML", function()
+      local head = HEAD:gsub("couldn't get.*", "") .. "error converting YAML to JSON: yaml: "
+      for _, case in ipairs(YAML) do
+        local body, mistake = table.unpack(case)
+        local r = api:post(MAPS .. "?dryRun=All", body, { "Content-Type: application/yaml" })
+        assert.equal(("%s%s (%s)"):format(head, mistake, shown(body)), r.body.message)
+        r = api:request("PATCH", MAPS .. "/words?dryRun=All&fieldManager=words", body,
+          { "Content-Type: application/apply-patch+yaml" })
+        assert.equal("error decoding YAML: error converting YAML to JSON: yaml: " .. mistake, r.body.message)
+        assert.equal(400, r.code)
+      end
+    end)
+
+    it("where a patch is not JSON", function()
+      for _, case in ipairs(SYNTAX) do
+        local body, mistake = table.unpack(case)
+        for media, head in pairs { [JSON] = "error decoding patch: ", [MERGE] = "error decoding patch: ",
+          [SMP] = "" } do
+          local function patch(more)
+            return api:request("PATCH", MAPS .. "/words?dryRun=All" .. more, body,
+              { "Content-Type: " .. media })
+          end
+          assert.equal(head .. mistake, patch("").body.message, media)
+          assert.equal(media == MERGE and "Invalid JSON Patch" or mistake,
+            patch("&fieldValidation=Ignore").body.message, media)
+        end
       end
     end)
 

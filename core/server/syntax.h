@@ -1,0 +1,11 @@
+/* syntax.h - the words of Go's encoding/json for a text that is not JSON: clients read them in answers. Pure.
+ */
+#ifndef KL_SERVER_SYNTAX_H
+#define KL_SERVER_SYNTAX_H
+
+#include <stddef.h>
+
+/* What Go says of the first mistake in the syntax of `text`; the caller frees it. NULL: there is none. */
+char *kl__json_mistake(const char *text, size_t n);
+
+#endif

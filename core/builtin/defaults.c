@@ -63,14 +63,6 @@ static void container(const kl_value **c)
     kl__put_str(c, "imagePullPolicy", pull_policy(kl_value_str(kl_value_get(*c, "image"))));
 }
 
-/* Fields that a regular container must not have: ContainerRestartRules is off by default. */
-static void main_container(const kl_value **c)
-{
-    if (!kl__absent(*c, "restartPolicy"))
-        KL_CUT(c, "restartPolicy");
-    container(c);
-}
-
 static void mode420(const kl_value **v) { kl__put_int(v, "defaultMode", 420); }
 static void downward_item(const kl_value **i) { kl__inside(i, "fieldRef", field_ref); }
 static void downward(const kl_value **v)
@@ -108,7 +100,7 @@ static void volume(const kl_value **v)
 
 static void template_spec(const kl_value **spec)
 {
-    kl__each_inside(spec, "containers", main_container);
+    kl__each_inside(spec, "containers", container);
     kl__each_inside(spec, "initContainers", container);
     kl__each_inside(spec, "ephemeralContainers", container);
     kl__each_inside(spec, "volumes", volume);

@@ -147,13 +147,6 @@ static void slice(const kl_value **o) { kl__each_inside(o, "ports", slice_port);
 static void subset(const kl_value **o) { kl__each_inside(o, "ports", port); }
 static void endpoints(const kl_value **o) { kl__each_inside(o, "subsets", subset); }
 
-/* Coordinated leader election is off by default. */
-static void lease_spec(const kl_value **o)
-{
-    KL_CUT(o, "strategy");
-    KL_CUT(o, "preferredHolder");
-}
-
 static void storage_class(const kl_value **o)
 {
     kl__put_str(o, "reclaimPolicy", "Delete");
@@ -204,7 +197,6 @@ static const struct {
     {"", "podtemplates", NULL, kl__pod_template_defaults},
     {"", "endpoints", NULL, endpoints},
     {"discovery.k8s.io", "endpointslices", NULL, slice},
-    {"coordination.k8s.io", "leases", lease_spec, NULL},
     {"networking.k8s.io", "networkpolicies", policy_spec, NULL},
     {"networking.k8s.io", "ingressclasses", ingress_class_spec, NULL},
     {"storage.k8s.io", "storageclasses", NULL, storage_class},

@@ -72,3 +72,10 @@ void kl__each_inside(const kl_value **o, const char *key, kl__edit_fn *edit)
     else
         KL_EDIT(o, x, key);
 }
+
+void kl__cut(const kl_value **o, const char *const *members)
+{
+    for (; *members; members++)
+        if (!kl__absent(*o, *members))
+            KL_CUT(o, *members);
+}

@@ -15,7 +15,8 @@ static inline bool kl__absent(const kl_value *o, const char *key)
 void kl__put_str(const kl_value **o, const char *key, const char *text);
 void kl__put_int(const kl_value **o, const char *key, int64_t n);
 void kl__put_bool(const kl_value **o, const char *key, bool b);
-void kl__put_object(const kl_value **o, const char *key); /* an empty one */
+void kl__put_object(const kl_value **o, const char *key);     /* an empty one */
+void kl__cut(const kl_value **o, const char *const *members); /* drops members; NULL-terminated */
 /* Runs `edit` on the member `key` if it is present, or on each object of that list. */
 void kl__inside(const kl_value **o, const char *key, kl__edit_fn *edit);
 void kl__each_inside(const kl_value **o, const char *key, kl__edit_fn *edit);

@@ -1,4 +1,4 @@
-/* devices.c - the table of kinds; their defaults, and fields that are dropped. */
+/* devices.c - defaults, fields that are dropped, and reports that end with an allocation. */
 #include "devices/devices.h"
 
 #include <string.h>
@@ -9,21 +9,11 @@
 
 #define GROUP "resource.k8s.io/"
 
-/* Drops fields of features that are off in Kubernetes 1.34. */
-static void cut(const kl_value **o, const char *const *members)
-{
-    for (; *members; members++)
-        if (!kl__absent(*o, *members))
-            KL_CUT(o, *members);
-}
-
 /* ------------------------------------------------------------------ defaults */
 
 static void request(const kl_value **r)
 {
-    static const char *const off[] = {"capacity", NULL};
     const char *mode = kl_value_str_at(*r, "allocationMode", NULL);
-    cut(r, off);
     if (!mode || !*mode)
         KL_EDIT(r, kl_value_of_str("ExactCount"), "allocationMode");
     else if (strcmp(mode, "ExactCount") != 0)
@@ -39,45 +29,63 @@ static void choice(const kl_value **r)
 }
 static void wanted(const kl_value **devices) { kl__each_inside(devices, "requests", choice); }
 static void claim_spec(const kl_value **spec) { kl__inside(spec, "devices", wanted); }
+static void claim(const kl_value **o) { kl__inside(o, "spec", claim_spec); }
+static void template_spec(const kl_value **spec) { kl__inside(spec, "spec", claim_spec); }
+static void template(const kl_value **o) { kl__inside(o, "spec", template_spec); }
+
+void kl__devices_fill(const kl__kind *k, const kl_value **o)
+{
+    if (kl__kind_among(k, GROUP "resourceclaims"))
+        claim(o);
+    if (kl__kind_among(k, GROUP "resourceclaimtemplates"))
+        template(o);
+}
+
+/* ------------------------------------------------------------------ what is off */
+
+static void cut_request(const kl_value **r)
+{
+    static const char *const off[] = {"capacity", NULL};
+    kl__cut(r, off);
+}
+static void cut_choice(const kl_value **r)
+{
+    kl__inside(r, "exactly", cut_request);
+    kl__each_inside(r, "firstAvailable", cut_request);
+}
+static void cut_wanted(const kl_value **devices) { kl__each_inside(devices, "requests", cut_choice); }
+static void cut_claim_spec(const kl_value **spec) { kl__inside(spec, "devices", cut_wanted); }
+static void cut_template_spec(const kl_value **spec) { kl__inside(spec, "spec", cut_claim_spec); }
 
 static void result(const kl_value **r)
 {
     static const char *const off[] = {
         "bindingConditions", "bindingFailureConditions", "shareID", "consumedCapacity", NULL};
-    cut(r, off);
+    kl__cut(r, off);
 }
 static void allocated(const kl_value **devices) { kl__each_inside(devices, "results", result); }
 static void allocation(const kl_value **a)
 {
     static const char *const off[] = {"allocationTimestamp", NULL};
-    cut(a, off);
+    kl__cut(a, off);
     kl__inside(a, "devices", allocated);
 }
 static void report(const kl_value **d)
 {
     static const char *const off[] = {"shareID", NULL};
-    cut(d, off);
+    kl__cut(d, off);
 }
-static void claim_status(const kl_value **status)
+static void cut_claim_status(const kl_value **status)
 {
     kl__inside(status, "allocation", allocation);
     kl__each_inside(status, "devices", report);
 }
-static void claim(const kl_value **o)
-{
-    kl__inside(o, "spec", claim_spec);
-    kl__inside(o, "status", claim_status);
-}
 
-static void template_spec(const kl_value **spec) { kl__inside(spec, "spec", claim_spec); }
-static void template(const kl_value **o) { kl__inside(o, "spec", template_spec); }
-
-static void class_spec(const kl_value **spec)
+static void cut_class(const kl_value **spec)
 {
     static const char *const off[] = {"extendedResourceName", NULL};
-    cut(spec, off);
+    kl__cut(spec, off);
 }
-static void class(const kl_value **o) { kl__inside(o, "spec", class_spec); }
 
 /* Removes the policies of capacities. */
 static void capacities(const kl_value **map)
@@ -89,7 +97,7 @@ static void capacities(const kl_value **map)
         const char *key;
         size_t n;
         const kl_value *one = kl_value_ref(kl_value_member(*map, i, &key, &n));
-        cut(&one, off);
+        kl__cut(&one, off);
         kl_build_keyn(b, key, n);
         kl_build_value(b, one);
         kl_value_unref(one);
@@ -101,31 +109,30 @@ static void device(const kl_value **d)
 {
     static const char *const off[] = {"taints", "consumesCounters", "nodeName", "nodeSelector", "allNodes",
         "bindingConditions", "bindingFailureConditions", "bindsToNode", "allowMultipleAllocations", NULL};
-    cut(d, off);
+    kl__cut(d, off);
     kl__inside(d, "capacity", capacities);
 }
-static void slice_spec(const kl_value **spec)
+static void cut_slice(const kl_value **spec)
 {
     static const char *const off[] = {"sharedCounters", "perDeviceNodeSelection", NULL};
-    cut(spec, off);
+    kl__cut(spec, off);
     kl__each_inside(spec, "devices", device);
 }
-static void slice(const kl_value **o) { kl__inside(o, "spec", slice_spec); }
-
-void kl__devices_fill(const kl__kind *k, const kl_value **o)
+void kl__devices_drop(const kl__kind *k, const kl_value **o)
 {
     static const struct {
-        const char *kind;
-        kl__edit_fn *fill;
+        const char *kind, *member;
+        kl__edit_fn *drop;
     } kinds[] = {
-        {GROUP "resourceclaims", claim},
-        {GROUP "resourceclaimtemplates", template},
-        {GROUP "deviceclasses", class},
-        {GROUP "resourceslices", slice},
+        {GROUP "resourceclaims", "spec", cut_claim_spec},
+        {GROUP "resourceclaims", "status", cut_claim_status},
+        {GROUP "resourceclaimtemplates", "spec", cut_template_spec},
+        {GROUP "deviceclasses", "spec", cut_class},
+        {GROUP "resourceslices", "spec", cut_slice},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kl__kind_among(k, kinds[i].kind))
-            kinds[i].fill(o);
+            kl__inside(o, kinds[i].member, kinds[i].drop);
 }
 
 /* ------------------------------------------------------------------ status */

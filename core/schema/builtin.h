@@ -8,8 +8,9 @@
  * SUB:GROUP/VERSION/KIND:VERBS|...", "-" is nothing. */
 extern const char *const kl__builtin_kinds[];
 /* "NAME[;atomic] FIELD:TYPE[;FLAG]..." with types s i n b q(uantity) t(ime) m(icrotime) B(ytes) x(int or
- * string) o(anything) [list] {map} or a type's name; flags r(equired) d(efault {}) o(mitted at its
- * zero value) set key=A,B atomic patch=[KEY] retain default=VALUE go=NAME (of a text's type). */
+ * string) o(anything) [list] {map} or a type's name (NAME+: its single fields have owners); flags r(equired)
+ * d(efault {}) o(mitted at its zero value) set key=A,B atomic patch=[KEY] retain default=VALUE go=NAME (of a
+ * text's type). */
 extern const char *const kl__builtin_types[];
 
 #endif

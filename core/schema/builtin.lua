@@ -78,8 +78,9 @@ local function type_of(s)
     local name = short(ref)
     if SCALARS[name] then return SCALARS[name] end
     local target = assert(schemas[name], name)
-    if target.properties then return want(name) end
-    return "o"
+    if not target.properties then return "o" end
+    -- "NAME+": the type NAME, here with owners of its single fields
+    return want(s["x-kubernetes-map-type"] == "granular" and name .. "+" or name)
   end
   if s.type == "array" then return "[" .. type_of(s.items) .. "]" end
   if s.type == "object" then
@@ -120,12 +121,13 @@ local function field(owner, name, s, required)
 end
 
 local function type_line(name)
-  local s = schemas[name]
+  local whole, apart = name:match "^([^+]+)(%+?)"
+  local s = schemas[whole]
   local required = {}
   for _, key in ipairs(s.required or {}) do required[key] = true end
-  local out = { name .. (s["x-kubernetes-map-type"] == "atomic" and ";atomic" or "") }
+  local out = { name .. (apart == "" and s["x-kubernetes-map-type"] == "atomic" and ";atomic" or "") }
   for _, key in ipairs(sorted(s.properties)) do
-    out[#out + 1] = field(name, key, s.properties[key], required[key])
+    out[#out + 1] = field(whole, key, s.properties[key], required[key])
   end
   return table.concat(out, " ")
 end

@@ -701,6 +701,8 @@ const char *const kl__builtin_types[] = {
     "core.v1.ObjectFieldSelector;atomic apiVersion:s;o fieldPath:s;r;z",
     "core.v1.ObjectReference;atomic apiVersion:s;o fieldPath:s;o kind:s;o name:s;o namespace:s;o "
         "resourceVersion:s;o uid:s;o;go=types.UID",
+    "core.v1.ObjectReference+ apiVersion:s;o fieldPath:s;o kind:s;o name:s;o namespace:s;o "
+        "resourceVersion:s;o uid:s;o;go=types.UID",
     "core.v1.PersistentVolume apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
         "spec:core.v1.PersistentVolumeSpec;d status:core.v1.PersistentVolumeStatus;d",
     "core.v1.PersistentVolumeClaim apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
@@ -723,7 +725,7 @@ const char *const kl__builtin_types[] = {
         "awsElasticBlockStore:core.v1.AWSElasticBlockStoreVolumeSource "
         "azureDisk:core.v1.AzureDiskVolumeSource azureFile:core.v1.AzureFilePersistentVolumeSource "
         "capacity:{q} cephfs:core.v1.CephFSPersistentVolumeSource "
-        "cinder:core.v1.CinderPersistentVolumeSource claimRef:core.v1.ObjectReference "
+        "cinder:core.v1.CinderPersistentVolumeSource claimRef:core.v1.ObjectReference+ "
         "csi:core.v1.CSIPersistentVolumeSource fc:core.v1.FCVolumeSource "
         "flexVolume:core.v1.FlexPersistentVolumeSource flocker:core.v1.FlockerVolumeSource "
         "gcePersistentDisk:core.v1.GCEPersistentDiskVolumeSource "

@@ -76,11 +76,12 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const kl__field *)a)->name, ((const kl__field *)b)->name);
 }
 
-static void add_field(kl__schema *s, char *name, const kl__schema *child, bool present, bool required)
+/* The new field is borrowed until the next one comes. */
+static kl__field *add_field(kl__schema *s, char *name, const kl__schema *child)
 {
     s->fields = kl_realloc(s->fields, (s->nfields + 1) * sizeof *s->fields);
-    s->fields[s->nfields++] = (kl__field){
-        .name = name, .schema = child, .present = present, .required = required};
+    s->fields[s->nfields] = (kl__field){.name = name, .schema = child};
+    return &s->fields[s->nfields++];
 }
 
 static void split_keys(kl__schema *s, const char *text, size_t n)
@@ -171,30 +172,29 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
 {
     const char *colon = memchr(p, ':', (size_t)(end - p));
     char *name = kl_strndup(p, (size_t)(colon - p));
-    char *go = NULL;
-    bool present = false, filled = false, retain = false, omitted = false, zero = false, null = false;
     p = colon + 1;
     kl__schema *s = text_type(t, &p, end);
+    kl__field *f = add_field(owner, name, s);
     while (p < end && *p == ';') {
         p++;
         const char *stop = memchr(p, ';', (size_t)(end - p)), *value;
         size_t n = (size_t)((stop ? stop : end) - p), len;
         if (flag_is(p, n, "r"))
-            present = true;
+            f->present = true;
         else if (flag_is(p, n, "d"))
-            present = filled = true;
+            f->present = f->filled = true;
         else if (flag_is(p, n, "o"))
-            omitted = true;
+            f->omitted = true;
         else if (flag_is(p, n, "z"))
-            zero = true;
+            f->zero = true;
         else if (flag_is(p, n, "n"))
-            null = true;
+            f->null = true;
         else if (flag_is(p, n, "set"))
             s->list = KL_S_SET;
         else if (flag_is(p, n, "atomic"))
             s->atomic = true;
         else if (flag_is(p, n, "retain"))
-            retain = true;
+            f->retain = true;
         else if (flag_value(p, n, "key=", &value, &len)) {
             s->list = KL_S_KEYED;
             split_keys(s, value, len);
@@ -202,7 +202,7 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
             s->patch_merge = true;
             s->patch_key = len ? kl_strndup(value, len) : NULL;
         } else if (flag_value(p, n, "go=", &value, &len)) {
-            go = kl_strndup(value, len);
+            f->go = kl_strndup(value, len);
         } else if (flag_value(p, n, "default=", &value, &len)) {
             char *text = kl_strndup(value, len);
             s->dflt = s->type == KL_S_INT ? kl_value_of_int(strtoll(text, NULL, 10)) : kl_value_of_str(text);
@@ -210,13 +210,6 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
         }
         p += n;
     }
-    add_field(owner, name, s, present, false);
-    owner->fields[owner->nfields - 1].omitted = omitted;
-    owner->fields[owner->nfields - 1].zero = zero;
-    owner->fields[owner->nfields - 1].null = null;
-    owner->fields[owner->nfields - 1].retain = retain;
-    owner->fields[owner->nfields - 1].filled = filled;
-    owner->fields[owner->nfields - 1].go = go;
 }
 
 kl__types *kl__types_builtin(void)
@@ -225,9 +218,11 @@ kl__types *kl__types_builtin(void)
     for (const char *const *line = kl__builtin_types; *line; line++) {
         kl__schema *s = node_new(t, KL_S_STRUCT);
         size_t n = strcspn(*line, "; ");
-        s->name = kl_strndup(*line, n);
+        char *name = kl_strndup(*line, n);
+        kl_map_set(t->named, name, s);
+        s->name = kl_strndup(name, strcspn(name, "+")); /* "NAME+" has owners of its single fields */
         s->atomic = !strncmp(*line + n, ";atomic", 7);
-        kl_map_set(t->named, s->name, s);
+        kl_free(name);
     }
     for (const char *const *line = kl__builtin_types; *line; line++) {
         size_t n = strcspn(*line, "; ");
@@ -356,8 +351,8 @@ static kl__schema *json_node(kl__types *t, const kl_value *json)
         const char *key;
         size_t n;
         const kl_value *child = kl_value_member(properties, i, &key, &n);
-        add_field(s, kl_strndup(key, n), json_node(t, child), false,
-            is_required(kl_value_get(json, "required"), key));
+        kl__field *f = add_field(s, kl_strndup(key, n), json_node(t, child));
+        f->required = is_required(kl_value_get(json, "required"), key);
     }
     if (s->nfields)
         qsort(s->fields, s->nfields, sizeof *s->fields, by_name);
@@ -377,7 +372,7 @@ static void set_field(kl__schema *s, const char *name, const kl__schema *child)
             s->fields[i].schema = child;
             return;
         }
-    add_field(s, kl_strdup(name), child, false, false);
+    add_field(s, kl_strdup(name), child);
     qsort(s->fields, s->nfields, sizeof *s->fields, by_name);
 }
 

@@ -43,8 +43,8 @@ static kl_status parse_body(
              *start = shows ? shown(text, n) : NULL;
         if (!why)
             why = kl_strdup(kl_err_message(err));
-        st = kl__fail_bad_request(err, "%s%s%s%s%s", what, why, start ? " (" : "", start ? start : "",
-            start ? ")" : "");
+        st = kl__fail_bad_request(
+            err, "%s%s%s%s%s", what, why, start ? " (" : "", start ? start : "", start ? ")" : "");
         kl_free(why);
         kl_free(start);
     }
@@ -128,13 +128,11 @@ static kl_status read_body(kl_httpd_request *http, const char *what, bool protob
     return st || !json || !typed ? st : check_head(what, shows ? text : NULL, n, out, err);
 }
 
-#define OF_YAML "error converting YAML to JSON: "
-
 kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     bool yaml = media_is(kl_httpd_header(http, "Content-Type"), "application/yaml");
     char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): %s", c->kind->kind,
-        yaml ? OF_YAML : "couldn't get version/kind; json parse error: ");
+        yaml ? "" : "couldn't get version/kind; json parse error: ");
     kl_status st = read_body(http, what, !c->kind->custom, !c->kind->custom, true, out, err);
     kl_free(what);
     return st;
@@ -172,7 +170,7 @@ static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out,
 /* What begins the message about a text that is no patch. */
 static const char *about_patch(const kl__call *c, kl__patch type)
 {
-    return type == KL_PATCH_APPLY ? "error decoding YAML: " OF_YAML
+    return type == KL_PATCH_APPLY ? "error decoding YAML: error converting YAML to JSON: "
         : type == KL_PATCH_STRATEGIC || (type == KL_PATCH_JSON && c->validation == KL_FIELDS_IGNORE)
         ? ""
         : "error decoding patch: ";

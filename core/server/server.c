@@ -14,11 +14,13 @@
 #include "policy/dispatch.h"
 #include "audit/audit.h"
 #include "base/base64.h"
+#include "base/file.h"
 #include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "verbs/access.h"
 #include "verbs/first.h"
+#include "verbs/presence.h"
 #include "verbs/tally.h"
 #include "server/durable.h"
 #include "server/rest.h"
@@ -51,8 +53,10 @@ static void tick(void *arg)
         kl_lock(&s->mu);
         if (s->stopping) /* kl__watches_ask ran without the lock */
             break;
-        kl_time watches = kl__watches_tick(s, kl_clock_now(s->world.clock)), held = kl_faults_tick(s->faults);
-        kl_cond_wait_until(&s->wake, &s->mu, held < watches ? held : watches);
+        kl_time next = kl__watches_tick(s, kl_clock_now(s->world.clock)), held = kl_faults_tick(s->faults),
+                renewal = kl__presence_tick(&s->world);
+        next = held < next ? held : next;
+        kl_cond_wait_until(&s->wake, &s->mu, renewal < next ? renewal : next);
     }
     kl_unlock(&s->mu);
 }
@@ -89,12 +93,19 @@ static void on_change(void *arg, kl__bucket *b, const kl__change *c)
 }
 
 /* Makes what says where the server is, once it listens. */
-static kl_status first_serve(kl_server *s, kl_err *err)
+static kl_status first_serve(kl_server *s, const char *client_ca, kl_err *err)
 {
     char ip[INET_ADDRSTRLEN];
     uint16_t port;
+    kl_buf pem = KL_BUF_INIT;
     bool reached = kl_listen_elsewhere(kl_httpd_address(s->httpd), ip, &port);
-    return kl__first_serve(&s->world, reached ? ip : NULL, port ? port : HTTPS_PORT, err);
+    kl_status st = kl__first_serve(&s->world, reached ? ip : NULL, port ? port : HTTPS_PORT, err);
+    if (!st && client_ca)
+        st = kl_file_read(client_ca, "the authorities of clients", &pem, err);
+    if (!st)
+        st = kl__presence_begin(&s->world, client_ca ? kl_buf_str(&pem) : NULL, err);
+    kl_buf_fini(&pem);
+    return st;
 }
 
 static void server_free(kl_server *s)
@@ -246,7 +257,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     if (!st)
         s->url = kl_sprintf("%s://%s", s->ring ? "https" : "http", kl_httpd_address(s->httpd));
     if (!st)
-        st = first_serve(s, err);
+        st = first_serve(s, o->client_ca, err);
     kl_unlock(&s->mu);
     if (st) {
         server_free(s);

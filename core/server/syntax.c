@@ -103,13 +103,13 @@ static bool word(reader *r, const char *all, const char *const *wrong)
 
 static bool literal(reader *r)
 {
-    static const char *const
-        t[] = {"", "in literal true (expecting 'r')", "in literal true (expecting 'u')",
-            "in literal true (expecting 'e')"},
-        *const f[] = {"", "in literal false (expecting 'a')", "in literal false (expecting 'l')",
-            "in literal false (expecting 's')", "in literal false (expecting 'e')"},
-        *const n[] = {"", "in literal null (expecting 'u')", "in literal null (expecting 'l')",
-            "in literal null (expecting 'l')"};
+    static const char *const t[] = {"", "in literal true (expecting 'r')", "in literal true (expecting 'u')",
+        "in literal true (expecting 'e')"},
+                             *const f[] = {"", "in literal false (expecting 'a')",
+                                 "in literal false (expecting 'l')", "in literal false (expecting 's')",
+                                 "in literal false (expecting 'e')"},
+                             *const n[] = {"", "in literal null (expecting 'u')",
+                                 "in literal null (expecting 'l')", "in literal null (expecting 'l')"};
     return *r->p == 't' ? word(r, "true", t) : *r->p == 'f' ? word(r, "false", f) : word(r, "null", n);
 }
 

@@ -23,8 +23,8 @@ KL_NODISCARD kl_status kl_yaml_each_from(const char *name, const kl_yaml_source 
 /* Exactly one document; an empty text gives {}. */
 KL_NODISCARD kl_status kl_yaml_decode(
     const char *name, const char *text, size_t n, const kl_value **out, kl_err *err);
-/* What Go's YAML library says of the first mistake in the syntax of the text's first document; the caller frees
- * it. NULL: there is none. */
+/* What Go's YAML library says of the first mistake in the syntax of the text's first document; the caller
+ * frees it. NULL: there is none. */
 char *kl_yaml_mistake(const char *text, size_t n);
 KL_NODISCARD kl_status kl_yaml_encode(const kl_value *v, kl_buf *out); /* block style, no leading --- */
 

@@ -22,6 +22,7 @@ typedef struct kl__world {
     struct kl_policies *policies;      /* compiled ones */
     bool rbac;                         /* Roles decide what users may do */
     bool complete;                     /* it has what kube-apiserver makes for itself: see first.h */
+    kl_time renewal;                   /* ... and renews its Lease then: see presence.h */
     struct kl_map *tokens;             /* of users, or NULL: see rbac/tokens.h */
     struct kl__issuer *issuer;         /* signs tokens of service accounts */
     struct kl_map *issued;             /* of service accounts, and their claims: see rbac/tokens.h */

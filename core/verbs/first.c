@@ -9,9 +9,9 @@
 #include "model/object.h"
 #include "model/resource.h"
 #include "model/time.h"
-#include "schema/edit.h"
 #include "serving/serving.h"
 #include "verbs/lifecycle.h"
+#include "verbs/verbs_impl.h"
 
 #define NETWORKING "networking.k8s.io"
 #define REGISTRATION "apiregistration.k8s.io"
@@ -21,7 +21,8 @@
 
 /* ------------------------------------------------------------------ objects */
 
-/* Creates an object, and owns it. */
+/* Creates an object. One with managers is in the form in which it is stored; the server owns all others.
+ * Takes `o`. */
 static kl_status create(kl__world *w, kl__kind *k, const kl_value *o, kl_err *err)
 {
     kl__call c = {.w = w,
@@ -30,52 +31,50 @@ static kl_status create(kl__world *w, kl__kind *k, const kl_value *o, kl_err *er
         .manager = "kube-apiserver",
         .any_status = true};
     const kl_value *out = NULL;
-    kl_status st = kl__verb_create(&c, o, &out, err);
+    bool stored = kl_value_at(o, "metadata", "managedFields", NULL) != NULL;
+    kl_status st = stored ? kl__verb_create_decoded(&c, kl_value_ref(o), true, &out, err)
+                          : kl__verb_create(&c, o, &out, err);
     kl_value_unref(out);
     kl_value_unref(o);
     return st;
 }
 
-/* Conditions in the text have no time: it is now. */
-static const kl_value *with_times(const kl__world *w, const kl_value *o)
-{
-    const kl_value *list = kl_value_at(o, "status", "conditions", NULL), *v = kl_value_ref(o);
-    if (!kl_value_len(list))
-        return v;
-    char now[KL_TIME_MAX];
-    kl_time_format_wall(kl__world_wall(w), now);
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *one = kl_value_ref(kl_value_item(list, i));
-        KL_EDIT(&one, kl_value_of_str(now), "lastTransitionTime");
-        kl_build_value(b, one);
-        kl_value_unref(one);
-    }
-    kl_build_end(b);
-    KL_EDIT(&v, kl_builder_done(b), "status", "conditions");
-    return v;
-}
-
-static kl_status create_missing(kl__world *w, const kl_value *o, kl_err *err)
+kl_status kl__first_missing(kl__world *w, const kl_value *o, kl_err *err)
 {
     char *group, *version, *key = kl_object_key(o);
     kl_api_version_split(kl_object_api_version(o), &group, &version);
     kl__kind *k = kl__kinds_by_kind(w->kinds, group, version, kl_object_kind(o));
-    kl_status st = kl__bucket_get(k->bucket, key) ? KL_OK : create(w, k, with_times(w, o), err);
+    kl_status st = kl__bucket_get(k->bucket, key) ? KL_OK : create(w, k, kl_value_ref(o), err);
+    kl_value_unref(o);
     kl_free(group);
     kl_free(version);
     kl_free(key);
     return st;
 }
 
+/* The text with the present time instead of each "NOW". */
+static void with_times(const kl__world *w, const char *text, kl_buf *out)
+{
+    static const char mark[] = "\"NOW\"";
+    char now[KL_TIME_MAX];
+    kl_time_format_wall(kl__world_wall(w), now);
+    for (const char *at; (at = strstr(text, mark)); text = at + sizeof mark - 1) {
+        kl_buf_add(out, text, (size_t)(at - text));
+        kl_buf_printf(out, "\"%s\"", now);
+    }
+    kl_buf_puts(out, text);
+}
+
 kl_status kl__first_list(kl__world *w, const char *text, kl_err *err)
 {
     const kl_value *all = NULL;
-    kl_status st = kl_value_decode(text, strlen(text), &all, err);
+    kl_buf dated = KL_BUF_INIT;
+    with_times(w, text, &dated);
+    kl_status st = kl_value_decode(dated.data, dated.len, &all, err);
     for (size_t i = 0; !st && i < kl_value_len(all); i++)
-        st = create_missing(w, kl_value_item(all, i), err);
+        st = kl__first_missing(w, kl_value_ref(kl_value_item(all, i)), err);
     kl_value_unref(all);
+    kl_buf_fini(&dated);
     return st;
 }
 
@@ -109,8 +108,8 @@ kl_status kl__first_serve(kl__world *w, const char *ip, int port, kl_err *err)
     char *text = kl_sprintf(
         "[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"namespace\":\"default\",\"name\":"
         "\"kubernetes\",\"labels\":{\"component\":\"apiserver\",\"provider\":\"kubernetes\"}},\"spec\":{"
-        "\"clusterIP\":\"" OWN_ADDRESS
-        "\",\"ports\":[{\"name\":\"https\",\"port\":443,\"targetPort\":%d}]}}]",
+        "\"clusterIP\":\"" OWN_ADDRESS "\",\"ipFamilyPolicy\":\"SingleStack\",\"ports\":[{\"name\":\"https\","
+                                       "\"port\":443,\"targetPort\":%d}]}}]",
         port);
     kl_status st = kl__first_list(w, text, err);
     kl_free(text);

@@ -11,7 +11,9 @@ KL_NODISCARD kl_status kl__first_make(kl__world *w, kl_err *err);
 /* The Service `kubernetes`, and its endpoints: where the server listens. ip NULL: no other machine can reach
  * it, and there are no endpoints. */
 KL_NODISCARD kl_status kl__first_serve(kl__world *w, const char *ip, int port, kl_err *err);
-/* Creates what is missing of a text: a list of objects in JSON. */
+/* Creates an object unless it is there. Takes `o`. */
+KL_NODISCARD kl_status kl__first_missing(kl__world *w, const kl_value *o, kl_err *err);
+/* Creates what is missing of a text: a list of objects in JSON. A string NOW in it stands for the time. */
 KL_NODISCARD kl_status kl__first_list(kl__world *w, const char *text, kl_err *err);
 
 /* A Service is about to be stored as `now` (NULL: it was removed): its addresses get their IPAddresses, and

@@ -28,11 +28,13 @@
 #include "verbs/access.h"
 #include "value/finder.h"
 #include "verbs/lifecycle.h"
+#include "verbs/off.h"
 #include "schema/validate.h"
 
 #define POLICIES "admissionregistration.k8s.io/validatingadmissionpolicies"
 #define BINDINGS "admissionregistration.k8s.io/validatingadmissionpolicybindings"
 #define RANGES "networking.k8s.io/servicecidrs"
+#define CLAIMS "resource.k8s.io/resourceclaims"
 /* Kinds whose status is created with them. */
 #define STATUS_GIVEN "/nodes " RANGES
 
@@ -143,10 +145,18 @@ static void template_generation(const kl_value *old, const kl_value **o)
     KL_EDIT(o, kl_value_of_str(text), "metadata", "annotations", GENERATION);
 }
 
-const kl_value *kl__strategy_owned(const kl__call *c, const kl_value *o)
+bool kl__strategy_owned_as_sent(const kl__call *c)
+{
+    bool status = c->sub && !strcmp(c->sub, "status");
+    return !c->sub || (status && kl__kind_among(c->kind, CLAIMS " " RANGES));
+}
+
+const kl_value *kl__strategy_owned(const kl__call *c, const kl_value *old, const kl_value *o)
 {
     const kl_value *labels = kl_value_at(o, "spec", "template", "metadata", "labels", NULL);
     o = kl_value_ref(o);
+    if (c->sub && kl__kind_among(c->kind, CLAIMS))
+        KL_EDIT(&o, kl_value_ref(kl_value_get(old, "spec")), "spec");
     if (kl__is_old_scaler(c->kind)) { /* a target of the cpu, annotations of a status */
         kl__replace(&o, kl__scaler_to_v2(o));
         kl__replace(&o, kl__scaler_to_v1(o));
@@ -171,6 +181,7 @@ static void empty_status(const kl__kind *k, const kl_value **o)
 void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *causes)
 {
     const kl__kind *k = c->kind;
+    kl__drop_off(k, o);
     if (kl__kind_sub(k, "status") && !c->any_status && !kl__kind_among(k, STATUS_GIVEN))
         empty_status(k, o);
     kl__serving_begin(k, kl__world_wall(c->w), o);
@@ -240,8 +251,7 @@ static void status_keeps(const kl__kind *k, const kl_value *old, const kl_value 
     } kept[] = {
         {"apps/deployments", {"labels"}},
         {"/pods", {"ownerReferences"}},
-        {"apiregistration.k8s.io/apiservices resource.k8s.io/resourceclaims storage.k8s.io/volumeattachments "
-         "networking.k8s.io/servicecidrs "
+        {"apiregistration.k8s.io/apiservices " CLAIMS " storage.k8s.io/volumeattachments " RANGES " "
          "admissionregistration.k8s.io/validatingadmissionpolicies flowcontrol.apiserver.k8s.io/flowschemas "
          "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
             {"labels", "annotations", "finalizers", "ownerReferences"}},
@@ -259,6 +269,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
 {
     const kl__kind *k = c->kind;
     bool apart = kl__kind_sub(k, "status") != NULL;
+    kl__drop_off(k, o);
     if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests"))
         kl__csr_update(c->sub, kl__world_wall(c->w), old, o);
     else if (c->sub && !strcmp(c->sub, "ephemeralcontainers")) {

@@ -12,9 +12,11 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
 /* Prepares the object to replace `old`: takes from `old` the fields that the call must not change, and
  * updates the generation. */
 void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value **o, kl__causes *causes);
+/* Whether the writer owns all that it sent, also what kl__strategy_update takes back; else what is left. */
+bool kl__strategy_owned_as_sent(const kl__call *c);
 /* The object as its writer owns it: with defaults that kube-apiserver gives before it looks at owners. A
  * strategy that sees them already would keep them. A new reference. */
-const kl_value *kl__strategy_owned(const kl__call *c, const kl_value *o);
+const kl_value *kl__strategy_owned(const kl__call *c, const kl_value *old, const kl_value *o);
 /* After kl__strategy_update: 500 if two ports of a Service have the same node port. */
 KL_NODISCARD kl_status kl__strategy_ports(const kl__call *c, const kl_value *o, kl_err *err);
 /* Adds complaints about the contents. `old` is NULL on create. */

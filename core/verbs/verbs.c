@@ -203,7 +203,7 @@ static void own(const kl__call *c, const kl_value *old, const kl_value **o)
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
     kl__other_version other;
     kl__writer w = kl__call_writer(c, version, now, &other);
-    const kl_value *judged = kl__strategy_owned(c, *o);
+    const kl_value *judged = kl__strategy_owned(c, old, *o);
     bool as_sent = judged == *o;
     kl__managed_update(c->kind->schema, &w, old, &judged);
     if (as_sent)
@@ -509,7 +509,8 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
         st = kl__fail_modified(err, c->kind, name);
     if (!st)
         st = kl__access_grant(c, old, o, err);
-    if (!st && !owned && !c->sub) { /* what plugins, webhooks and rules change is nobody's */
+    if (!st && !owned && kl__strategy_owned_as_sent(c)) { /* what plugins, webhooks and rules change is
+                                                             nobody's */
         own(c, old, &o);
         owned = true;
     }

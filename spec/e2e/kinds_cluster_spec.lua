@@ -166,7 +166,6 @@ both.describe("the cluster's own", function(ns)
   row("a lease", "POST", leases,
     { metadata = { name = "l" }, spec = { holderIdentity = "a", leaseDurationSeconds = 5,
     strategy = "OldestEmulationVersion", preferredHolder = "b" } }, 201)
-  both.disowned(rows, "a lease")
   row("no time", "PATCH", leases .. "/l", { spec = { leaseDurationSeconds = 0, leaseTransitions = -1 } }, 422)
 
   local events = "/events.k8s.io/v1/namespaces/" .. ns .. "/events"

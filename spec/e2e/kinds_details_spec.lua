@@ -215,7 +215,7 @@ both.describe("scales of a deployment and their owners", function(ns)
     404 }
   rows[#rows + 1] = { "a list", "APPLY", path .. "/web/scale?fieldManager=a", "[]", 400 }
   rows[#rows + 1] = { "a list for a deployment", "APPLY", path .. "/web?fieldManager=a", "[]", 400 }
-  rows[#rows + 1] = { "after labels", "GET", path .. "/web", nil, 200, owners = false }
+  rows[#rows + 1] = { "after labels", "GET", path .. "/web", nil, 200 }
   rows[#rows + 1] = { "a merge patch", "PATCH", path .. "/web/scale?fieldManager=m",
     { spec = { replicas = 8 } }, 200 }
   owners("the patch", { replicas = 7 })

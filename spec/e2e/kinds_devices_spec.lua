@@ -204,7 +204,6 @@ both.describe("the status of ResourceClaims", function(ns)
   rows[#rows + 1] = { "the rest stays", "PATCH", one, { metadata = { labels = { a = "b" } }, spec = {
     devices = { requests = NONE } } }, 200 }
   put("deallocation cuts the report", { allocation = both.NULL, reservedFor = both.NULL }, 200, one)
-  both.disowned(rows, "the rest stays", "deallocation cuts the report")
   return rows
 end)
 
@@ -254,7 +253,6 @@ both.describe("DeviceClasses", function(ns)
   add("configuration", { spec = { config = { opaque { a = 1 } } } }, 201)
   add("bad configuration", { spec = { config = { {}, opaque({ a = 1 }, ""), opaque(nil) } } })
   add("a resource, which is cut", { spec = { extendedResourceName = "A b" } }, 201)
-  both.disowned(rows, "DeviceClass: a resource, which is cut")
   local real = path .. "/" .. ns
   rows[#rows + 1] = { "is made", "POST", path, { metadata = { name = ns }, spec = {} }, 201 }
   rows[#rows + 1] = { "a bad selector", "PATCH", real, { spec = { selectors = { {} } } }, 422 }
@@ -300,7 +298,6 @@ both.describe("ResourceSlices", function(ns)
   spec("by a bad selector", { nodeName = both.NULL, nodeSelector = { nodeSelectorTerms = { {
     matchExpressions = { { key = "a", operator = "Some" } } } } } })
   spec("what is cut", { perDeviceNodeSelection = true, sharedCounters = { { name = "A_" } } }, 201)
-  both.disowned(rows, "ResourceSlice: what is cut")
   device("a device", { attributes = { a = { string = "b" }, ["x.y/c"] = { int = 1 }, d = { bool = false },
     e = { version = "1.2.3-rc.1+b.007" } }, capacity = { memory = { value = "1Gi" } } }, 201)
   device("what is cut of it", { taints = { { key = "A b" } }, nodeName = "N_", allNodes = false,

@@ -282,7 +282,7 @@ both.describe("ServiceCIDRs", function(ns)
       lastTransitionTime = "2024-01-01T00:00:00Z" } } } }, 200 }
   rows[#rows + 1] = { "a status", "PATCH", real .. "/status", { metadata = { labels = { a = "c" } },
     spec = { cidrs = NONE }, status = { conditions = { { type = "Bad Type", status = "Yes", reason = "R",
-      message = "", lastTransitionTime = "2024-01-01T00:00:00Z" } } } }, 200, owners = false }
+      message = "", lastTransitionTime = "2024-01-01T00:00:00Z" } } } }, 200 }
   rows[#rows + 1] = { "is deleted", "DELETE", real, nil, 200 }
   return rows
 end)

@@ -96,7 +96,7 @@ both.describe("pods", function(ns)
     with("an extended resource without limit", { resources = { requests = { ["e.com/x"] = "1" } } }),
     with("an extended request below its limit",
       { resources = { requests = { ["e.com/x"] = "1" }, limits = { ["e.com/x"] = "2" } } }),
-    both.merge(with("restart policy of a container", { restartPolicy = "Always" }, 201), { owners = false }),
+    with("restart policy of a container", { restartPolicy = "Always" }, 201),
     with("a user that is none", { securityContext = { runAsUser = -1 } }),
     with("a seccomp profile that is none", { securityContext = { seccompProfile = { type = "X" } } }),
     pod("volumes", { volumes = { { name = "a" }, { name = "b", secret = { secretName = "s" } },

@@ -230,7 +230,7 @@ servers.each(function(server_name, start)
     end)
 
     it("where a body is not YAML", function()
-      local head = HEAD:gsub("couldn't get.*", "") .. "error converting YAML to JSON: yaml: "
+      local head = HEAD:gsub("couldn't get.*", "") .. "yaml: "
       for _, case in ipairs(YAML) do
         local body, mistake = table.unpack(case)
         local r = api:post(MAPS .. "?dryRun=All", body, { "Content-Type: application/yaml" })

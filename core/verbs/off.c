@@ -1,0 +1,45 @@
+/* off.c - fields of features that are off in Kubernetes 1.34: of containers and Leases here, of devices in
+ * core/devices. */
+#include "verbs/off.h"
+
+#include "builtin/fill.h"
+#include "devices/devices.h"
+
+/* ContainerRestartRules: a regular container has no policy. */
+static void container(const kl_value **c)
+{
+    static const char *const off[] = {"restartPolicy", NULL};
+    kl__cut(c, off);
+}
+static void pod_spec(const kl_value **spec) { kl__each_inside(spec, "containers", container); }
+static void template(const kl_value **t) { kl__inside(t, "spec", pod_spec); }
+static void workload(const kl_value **spec) { kl__inside(spec, "template", template); }
+static void job_template(const kl_value **t) { kl__inside(t, "spec", workload); }
+static void cron_job(const kl_value **spec) { kl__inside(spec, "jobTemplate", job_template); }
+
+/* CoordinatedLeaderElection */
+static void lease(const kl_value **spec)
+{
+    static const char *const off[] = {"strategy", "preferredHolder", NULL};
+    kl__cut(spec, off);
+}
+
+void kl__drop_off(const kl__kind *k, const kl_value **o)
+{
+    static const struct {
+        const char *kinds, *member;
+        kl__edit_fn *drop;
+    } kinds[] = {
+        {"/pods", "spec", pod_spec},
+        {"/podtemplates", "template", template},
+        {"/replicationcontrollers apps/deployments apps/replicasets apps/statefulsets apps/daemonsets "
+         "batch/jobs",
+            "spec", workload},
+        {"batch/cronjobs", "spec", cron_job},
+        {"coordination.k8s.io/leases", "spec", lease},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kl__kind_among(k, kinds[i].kinds))
+            kl__inside(o, kinds[i].member, kinds[i].drop);
+    kl__devices_drop(k, o);
+}

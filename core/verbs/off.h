@@ -1,0 +1,10 @@
+/* off.h - drops fields of features that are off in Kubernetes 1.34: they are not stored, but who sends them
+ * owns them. *o is replaced. Pure. */
+#ifndef KL_VERBS_OFF_H
+#define KL_VERBS_OFF_H
+
+#include "schema/kinds.h"
+
+void kl__drop_off(const kl__kind *k, const kl_value **o);
+
+#endif

@@ -1,0 +1,16 @@
+/* presence.h - what a running kube-apiserver keeps of itself in kube-system: the Lease that it renews, the
+ * authorities of its clients, and since when it notes the use of old tokens. Only in a `complete` world.
+ * Under the lock. */
+#ifndef KL_VERBS_PRESENCE_H
+#define KL_VERBS_PRESENCE_H
+
+#include "verbs/call.h"
+
+/* Creates what is missing, and renews the Lease. authorities: PEM text of the client authorities; NULL: none.
+ */
+KL_NODISCARD kl_status kl__presence_begin(kl__world *w, const char *authorities, kl_err *err);
+/* Renews the Lease if it is time to; a deleted one comes back. Returns the time of the next call, by the
+ * world's clock. */
+kl_time kl__presence_tick(kl__world *w);
+
+#endif

@@ -109,7 +109,7 @@ kl_status kl__first_serve(kl__world *w, const char *ip, int port, kl_err *err)
         "[{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"namespace\":\"default\",\"name\":"
         "\"kubernetes\",\"labels\":{\"component\":\"apiserver\",\"provider\":\"kubernetes\"}},\"spec\":{"
         "\"clusterIP\":\"" OWN_ADDRESS "\",\"ipFamilyPolicy\":\"SingleStack\",\"ports\":[{\"name\":\"https\","
-                                       "\"port\":443,\"targetPort\":%d}]}}]",
+        "\"port\":443,\"targetPort\":%d}]}}]",
         port);
     kl_status st = kl__first_list(w, text, err);
     kl_free(text);

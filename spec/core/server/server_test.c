@@ -252,7 +252,7 @@ static void bad_requests_name_field_and_reason(void **state)
         int code;
         const char *says;
     } rows[] = {
-        {"POST", MAPS, "{'metadata':{'name':'a'},}", 400, "line 1"},
+        {"POST", MAPS, "{'metadata':{'name':'a'},}", 400, "looking for beginning of object key"},
         {"POST", MAPS, "[]", 400, "cannot unmarshal array into Go value of type struct"},
         {"POST", MAPS, "{'kind':'Pod','apiVersion':'v1'}", 400, "cannot be handled as a ConfigMap"},
         {"POST", MAPS, "{'metadata':{'name':'a'},'metadata':{}}", 400, "duplicate"},

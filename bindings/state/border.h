@@ -17,7 +17,7 @@ typedef struct lkl__recent {
     const char *text;
     const void *path;
 } lkl__recent;
-#define LKL__RECENT 32
+#define LKL__RECENT 128
 
 /* The position of a loop over an object. `key` is the address of Lua's text of the current key; `next` is the
  * position of the following one. */

@@ -5,6 +5,7 @@
 #include "model/quantity.h"
 #include "state/budget.h"
 #include "state/border.h"
+#include "values/view.h"
 
 /* Slots of a column that are allocated at once: a list may claim any length. */
 #define COLUMN_AT_ONCE 1024
@@ -69,7 +70,7 @@ static int dig(lua_State *L)
 /* --- columns ------------------------------------------------------------------------------ */
 
 typedef struct column {
-    const kl_path *path;
+    kl_path *path;
     int path_idx;         /* its text */
     int keys;             /* the first of the steps of the path on the stack, one a slot */
     bool tables;          /* the list is a table */
@@ -121,10 +122,42 @@ static void follow(lua_State *L, const column *c)
     }
 }
 
+/* Pushes what the path at idx leads to from the value at 1, as tables and views tell. */
+static void push_below(lua_State *L, int idx)
+{
+    column c = {0};
+    int at = lua_gettop(L) + 1;
+    column_choose(L, &c, idx);
+    lua_pushvalue(L, 1);
+    follow(L, &c);
+    lua_replace(L, at);
+    lua_settop(L, at);
+}
+
+/* core.pick(x, path...): what each path leads to, nil where a step is absent or leads into a scalar */
+static int pick(lua_State *L)
+{
+    int top = lua_gettop(L);
+    luaL_checkstack(L, top + 8, "too many paths");
+    lkl_border *b = lkl__border(L);
+    const kl_value *v = lkl_view_value(L, 1);
+    for (int idx = 2; idx <= top; idx++) {
+        const kl_value *found = v ? kl_path_find(lkl__path_now(L, b, idx), v) : NULL;
+        if (found && lkl__push_scalar(L, found))
+            continue;
+        if (v && !found && !b->cuts)
+            lua_pushnil(L);
+        else /* a table, a container, or a field that a cache may have left out */
+            push_below(L, idx);
+    }
+    lkl__absent_forget(L);
+    return top - 1;
+}
+
 /* Finds what the path leads to in an item. False: only a view can tell. */
 static bool find_in(const column *c, const kl_value *item, const kl_value **v)
 {
-    *v = item ? kl_path_get(c->path, item) : NULL;
+    *v = item ? kl_path_find(c->path, item) : NULL;
     return *v || (item && !c->cut);
 }
 
@@ -262,9 +295,75 @@ static int is_column(lua_State *L)
     return 1;
 }
 
+/* Parts of a text that places() joins without Lua. */
+#define PARTS_MAX 8
+#define JOINED_MAX 256
+
+/* Pushes the values of the i-th item as one text, with "/" between them. */
+static void push_joined(lua_State *L, const column *c, int n, lua_Integer i)
+{
+    char text[JOINED_MAX];
+    size_t len = 0, more;
+    int k = 0;
+    for (const kl_value *v; k < n && find_cell(L, &c[k], i, &v) && (!v || kl_value_type(v) == KL_STRING);
+         k++) {
+        const char *part = v ? kl_value_strn(v, &more) : "";
+        if (!v)
+            more = 0;
+        if (len + more + 1 > sizeof text)
+            break;
+        if (k)
+            text[len++] = '/';
+        memcpy(text + len, part, more);
+        len += more;
+    }
+    if (k == n) {
+        lua_pushlstring(L, text, len);
+        return;
+    }
+    for (k = 0; k < n; k++) {
+        if (k)
+            lua_pushliteral(L, "/");
+        push_cell(L, &c[k], i);
+        if (lua_isnil(L, -1) || lkl__is_null(L, -1)) {
+            lua_pop(L, 1);
+            lua_pushliteral(L, "");
+        } else if (!lua_tostring(L, -1)) { /* in place: a number becomes its text */
+            luaL_argerror(L, c[k].path_idx, "a place is found by strings and numbers, not by booleans");
+        }
+    }
+    lua_concat(L, 2 * n - 1);
+}
+
+/* core.places(list, path...): for the text at a path, or those at several paths with "/" between them, the
+ * place of the item; how many texts there are */
+static int places(lua_State *L)
+{
+    int n = lua_gettop(L) - 1;
+    luaL_argcheck(L, n >= 1 && n <= PARTS_MAX, 2, "expected 1 to 8 paths");
+    column c[PARTS_MAX] = {column_open(L)};
+    for (int k = 0; k < n; k++) {
+        c[k] = c[0];
+        column_choose(L, &c[k], k + 2);
+    }
+    lua_Integer len = c[0].n, texts = 0;
+    lua_createtable(L, 0, len < 0 ? 0 : len < COLUMN_AT_ONCE ? (int)len : COLUMN_AT_ONCE);
+    int made = lua_gettop(L);
+    for (lua_Integer i = 1; i <= len; i++) {
+        push_joined(L, c, n, i);
+        lua_pushvalue(L, -1);
+        texts += lua_rawget(L, made) == LUA_TNIL;
+        lua_pop(L, 1);
+        lua_pushinteger(L, i);
+        lua_rawset(L, made);
+    }
+    lua_pushinteger(L, texts);
+    return 2;
+}
+
 void lkl__open_dig(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"dig", dig}, {"columns", columns}, {"milli_columns", milli_columns},
-        {"is_column", is_column}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"dig", dig}, {"pick", pick}, {"columns", columns},
+        {"milli_columns", milli_columns}, {"is_column", is_column}, {"places", places}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

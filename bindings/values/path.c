@@ -64,16 +64,16 @@ kl_path *lkl__path(lua_State *L, int idx)
 }
 
 /* A path whose box was closed is gone: the state itself is closing. */
-const kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx)
+kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx)
 {
     const char *text = lua_tostring(L, idx);
-    lkl__recent *r = &b->recent[((uintptr_t)text >> 3 ^ (uintptr_t)text >> 8) % LKL__RECENT];
-    const kl_path *now = r->text == text ? lkl__box_of(r->path) : NULL;
+    lkl__recent *r = &b->recent[((uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> 32) % LKL__RECENT];
+    kl_path *now = r->text == text ? lkl__box_of(r->path) : NULL;
     if (now)
         return now;
     int top = lua_gettop(L);
     /* may start a new collection of paths, and clear the recent ones */
-    const kl_path *path = lkl__path(L, idx);
+    kl_path *path = lkl__path(L, idx);
     *r = (lkl__recent){text, lua_touserdata(L, -1)};
     lua_settop(L, top); /* the collection has the box */
     return path;

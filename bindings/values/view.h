@@ -23,6 +23,6 @@ enum { KEY_STRING, KEY_INDEX, KEY_PATH, KEY_TOP, KEY_BITS = 3 };
 lkl_view *lkl__get_view(lua_State *L, int idx); /* NULL when idx is not a view; finalised ones too */
 /* The compiled path whose text is at idx (a string of Lua's, by its address), valid until Lua allocates;
  * raises when it is not a path. */
-const kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx);
+kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx);
 
 #endif

@@ -12,7 +12,8 @@
 typedef struct step {
     char *key; /* NULL: an index */
     size_t keylen;
-    size_t index; /* from 1 */
+    size_t index;     /* from 1 */
+    kl_lookup lookup; /* of the key, once kl_path_find asked for it: then it has a key */
 } step;
 
 struct kl_path {
@@ -114,8 +115,11 @@ void kl_path_free(kl_path *p)
 {
     if (!p)
         return;
-    for (size_t i = 0; i < p->len; i++)
+    for (size_t i = 0; i < p->len; i++) {
+        if (p->steps[i].lookup.key)
+            kl_lookup_fini(&p->steps[i].lookup);
         kl_free(p->steps[i].key);
+    }
     kl_free(p->steps);
     kl_free(p->text);
     kl_free(p);
@@ -128,6 +132,17 @@ const kl_value *kl_path_get(const kl_path *p, const kl_value *root)
     for (size_t i = 0; root && i < p->len; i++) {
         const step *s = &p->steps[i];
         root = s->key ? kl_value_getn(root, s->key, s->keylen) : kl_value_item(root, s->index - 1);
+    }
+    return root;
+}
+
+const kl_value *kl_path_find(kl_path *p, const kl_value *root)
+{
+    for (size_t i = 0; root && i < p->len; i++) {
+        step *s = &p->steps[i];
+        if (s->key && !s->lookup.key)
+            kl_lookup_init(&s->lookup, s->key, s->keylen);
+        root = s->key ? kl_value_find(root, &s->lookup) : kl_value_item(root, s->index - 1);
     }
     return root;
 }

@@ -97,6 +97,15 @@ local cpu = kube.milli_columns({ { requests = { cpu = "1.5" } }, {} }, "requests
 cpu[1]  --> 1500
 cpu[2]  --> 0]],
   ["kube.is_column"] = 'kube.is_column({ { name = "a" }, { name = "b" } }, "name", { "a", "b" }) --> true',
+  ["kube.pick"] = [[
+local name, age, zone = kube.pick({ name = "a", of = { age = 3 } }, "name", "of.age", "of.zone")
+name  --> "a"
+age   --> 3
+zone  --> nil]],
+  ["kube.places"] = [[
+local at, texts = kube.places({ { ns = "a", name = "x" }, { ns = "b", name = "x" } }, "ns", "name")
+at["b/x"]  --> 2
+texts      --> 2]],
   ["kube.merge"] = 'kube.merge({ a = { b = 1 } }, { a = { c = 2 } }) --> {"a":{"b":1,"c":2}}',
   ["kube.hash"] = [[
 #kube.hash { image = "app:1" }                                        --> 10

@@ -150,6 +150,13 @@ function quantity:format() end
 ---@return any
 function kube.dig(x, ...) end
 
+--- What is at the end of each path: name, node = kube.pick(pod, "metadata.name", "spec.nodeName"). Nil
+--- stands where a step is absent or leads into a scalar.
+---@param x any
+---@param ... string  paths, as a view is called with
+---@return any ...
+function kube.pick(x, ...) end
+
 --- A table for each path, with what every item of a list has there: names, phases = kube.columns(pods,
 --- "metadata.name", "status.phase"). Nil stands where an item has nothing; an object or a list is an error.
 ---@param list kubelua.list|kubelua.view|table
@@ -170,6 +177,14 @@ function kube.milli_columns(list, ...) end
 ---@param column any[]
 ---@return boolean
 function kube.is_column(list, path, column) end
+
+--- The place of each item of a list by the text at a path, or by those at several paths with "/" between
+--- them: at = kube.places(pods, "metadata.namespace", "metadata.name"), then at["default/web"] is 3. A text
+--- is empty where an item has nothing. Of items with the same text it is the last one.
+---@param list kubelua.list|kubelua.view|table
+---@param ... string  paths
+---@return table<string, integer> places, integer texts  how many texts there are
+function kube.places(list, ...) end
 
 --- A quantity of "500m", "1Gi", 2 or 0.5.
 ---@param x kubelua.quantity|string|number

@@ -120,6 +120,63 @@ describe("kube.is_column", function()
   end)
 end)
 
+describe("kube.pick", function()
+  local DEEP = [[ {"n":"a","of":{"age":3,"on":null,"is":false,"list":[{"x":"deep"}]}} ]]
+
+  it("gives what each path leads to, of views and tables alike", function()
+    local view = kube.decode(DEEP)
+    for _, o in ipairs { view, kube.copy(view) } do
+      assert.same({ "a", 3, nil, nil, false, "deep", nil, n = 7 },
+        table.pack(kube.pick(o, "n", "of.age", "of.no", "n.of", "of.is", "of.list[1].x", "of.list[9].x")))
+      assert.equal("deep", (kube.pick(o, "of.list")[1].x))
+    end
+    assert.equal(0, select("#", kube.pick(view)))
+    assert.same({ n = 2 }, table.pack(kube.pick(nil, "a", "b")))
+  end)
+
+  it("follows objects with other keys after each other", function()
+    for i, text in ipairs { '{"a":{"b":1}}', '{"x":0,"a":{"c":0,"b":2}}', '{"a":{"c":0}}',
+      '{"b":0,"a":{"b":4}}' } do
+      assert.equal(i ~= 3 and i or nil, (kube.pick(kube.decode(text), "a.b")))
+      assert.equal(i ~= 3 and i or nil, kube.decode(text)("a.b"))
+    end
+  end)
+
+  it("rejects what is no path", function()
+    assert.is_false(pcall(kube.pick, kube.decode(DEEP), "of["))
+    assert.is_false(pcall(kube.pick, {}, {}))
+  end)
+end)
+
+describe("kube.places", function()
+  local ITEMS = [[ [{"n":"a","of":{"ns":"x"}},{"n":"b"},{"n":"a","of":{"ns":"y"}},{"n":"a","of":{"ns":"x"}},
+    {"of":{"ns":null}}] ]]
+
+  it("gives the last place of each text, of views and tables alike", function()
+    local view = kube.decode(ITEMS)
+    for _, list in ipairs { view, kube.copy(view), { view[1], view[2], view[3], view[4], {} } } do
+      assert.same({ { ["x/a"] = 4, ["/b"] = 2, ["y/a"] = 3, ["/"] = 5 }, 4, n = 2 },
+        table.pack(kube.places(list, "of.ns", "n")))
+      assert.same({ { a = 4, b = 2, [""] = 5 }, 3, n = 2 }, table.pack(kube.places(list, "n")))
+    end
+    assert.same({ {}, 0, n = 2 }, table.pack(kube.places({}, "n")))
+  end)
+
+  it("joins texts of any length, and numbers", function()
+    local long = ("x"):rep(200)
+    local list = kube.decode(kube.encode { { n = long, m = long }, { n = 3, m = "a" } })
+    assert.same({ [long .. "/" .. long] = 1, ["3/a"] = 2 }, (kube.places(list, "n", "m")))
+  end)
+
+  it("rejects other values, and more than 8 paths", function()
+    assert.is_false(pcall(kube.places, "text", "n"))
+    assert.is_false(pcall(kube.places, kube.decode(ITEMS), "of"))
+    assert.is_false(pcall(kube.places, kube.decode '[{"n":true}]', "n"))
+    assert.is_false(pcall(kube.places, {}))
+    assert.is_false(pcall(kube.places, {}, "1", "2", "3", "4", "5", "6", "7", "8", "9"))
+  end)
+end)
+
 describe("kube.merge", function()
   it("merges objects and replaces other values", function()
     local view = kube.decode(TEXT)

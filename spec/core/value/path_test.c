@@ -44,6 +44,10 @@ static void finds_what_is_named(void **state)
             assert_null(got);
         }
         assert_null(kl_path_get(p, NULL));
+        /* nor does it matter what was followed before */
+        assert_ptr_equal(kl_path_find(p, v), got);
+        assert_null(kl_path_find(p, NULL));
+        assert_ptr_equal(kl_path_find(p, v), got);
         kl_path_free(p);
     }
     kl_path_free(NULL);

@@ -43,120 +43,127 @@ local function count(sum, asked, used, most)
   amounts.accumulate(sum.most, most)
 end
 
--- What counts, for the node and its zones alike, by its place: every active high-priority pod in the list of
--- pods (at), with its facts (pods.facts) and its place in the reports, or false; and each reported pod of
--- high priority that is not among the active ones, whatever became of it (dangling).
-local function join(reports, known)
-  local load = { facts = {}, reported = {}, at = {}, dangling = {} }
-  local seen, n = {}, 0
-  for i, facts in ipairs(known) do
-    if facts.active then
-      local at = reports.at[facts.key] or false
-      if at then seen[at] = true end
-      if not pods.low_priority(facts.class) then
-        n = n + 1
-        load.at[n], load.facts[n], load.reported[n] = i, facts, at
-      end
+local function reported(reports, at) return { cpu = reports.cpu[at], memory = reports.memory[at] } end
+
+-- The places of the reports of high priority that belong to none of the active pods, whatever became of
+-- theirs. They count, too.
+local function dangling(known, reports)
+  local taken, out = {}, {}
+  for _, facts in ipairs(known) do
+    local at = facts.active and reports.at[facts.key]
+    if at then taken[at] = true end
+  end
+  for _, at in pairs(reports.at) do -- for sums of integers: any order gives the same
+    if not taken[at] and not pods.low_priority(nodemetric.reported_class(reports, at)) then
+      out[#out + 1] = at
     end
   end
-  for _, at in pairs(reports.at) do -- sums of integers: any order gives the same
-    if not seen[at] and not pods.low_priority(reports.class[at]) then table.insert(load.dangling, at) end
-  end
-  return load
+  return out
 end
 
--- The load of a node. As long as neither its pods nor the reported ones change, they are joined once.
-local function read_load(list, metric, known, place)
-  local reports = nodemetric.reports(metric, place)
-  if reports.joined_to ~= known then reports.joined, reports.joined_to = join(reports, known), known end
-  local load = reports.joined
-  return { list = list, facts = load.facts, reported = load.reported, at = load.at, dangling = load.dangling,
-    cpu = reports.cpu, memory = reports.memory }
-end
-
-local function reported(load, at) return { cpu = load.cpu[at], memory = load.memory[at] } end
-
--- The arithmetic of one place, node or zone. `system` is what the system uses or is owed, `margin` what is
--- never given away.
-local cpu_policies = {
-  usage = { "systemUsageOrNodeReserved", "system", "podHPUsed", "used" },
-  maxUsageRequest = { "systemUsageOrNodeReserved", "system", "podHPMaxUsedRequest", "most" },
-}
-local memory_policies = {
-  usage = { "systemUsage", "system", "podHPUsed", "used" },
-  request = { "nodeReserved", "reserved", "podHPRequest", "asked" },
-  maxUsageRequest = { "systemUsage", "system", "podHPMaxUsedRequest", "most" },
-}
-
--- What is left, and a function that says how.
-local function by_policy(policies, name, threshold, unit, place, scale, shown, label)
-  local policy = policies[name] or policies.usage
-  local capacity, safe, kept, taken = place.capacity[unit], place.margin[unit], place[policy[2]][unit],
-    place.sum[policy[4]][unit]
-  local left = math.max(capacity - safe - kept - taken, 0)
-  if threshold then left = math.min(left, scale(capacity, threshold / 100.0)) end
-  return left, function()
-    local formula = ("nodeCapacity:%d - nodeSafetyMargin:%d - %s:%d - %s:%d"):format(
-      shown(capacity), shown(safe), policy[1], shown(kept), policy[3], shown(taken))
-    if threshold then
-      formula = ("min(nodeCapacity:%d * thresholdRatio:%s, %s)"):format(shown(capacity),
-        amounts.ratio(threshold / 100.0), formula)
-    end
-    return ("%s:%d = %s"):format(label, shown(left), formula)
-  end
-end
-
+-- The policies of each resource: the names of what is subtracted in messages, and its places in `place` and
+-- its sums. `system` is what the system uses or is owed, `margin` what is never given away.
 local function milli(n) return n end
+
+local RESOURCES = {
+  { unit = "cpu", name = M.CPU, label = "batchAllocatable[CPU(Milli-Core)]", shown = milli,
+    scale = amounts.scale_cpu, policy = "cpuCalculatePolicy", threshold = "batchCPUThresholdPercent",
+    policies = {
+      usage = { "systemUsageOrNodeReserved", "system", "podHPUsed", "used" },
+      maxUsageRequest = { "systemUsageOrNodeReserved", "system", "podHPMaxUsedRequest", "most" },
+    } },
+  { unit = "memory", name = M.MEMORY, label = "batchAllocatable[Mem(GB)]", shown = amounts.giga,
+    scale = amounts.scale_memory, policy = "memoryCalculatePolicy", threshold = "batchMemoryThresholdPercent",
+    policies = {
+      usage = { "systemUsage", "system", "podHPUsed", "used" },
+      request = { "nodeReserved", "reserved", "podHPRequest", "asked" },
+      maxUsageRequest = { "systemUsage", "system", "podHPMaxUsedRequest", "most" },
+    } },
+}
+
+local function policy_of(r, strategy) return r.policies[strategy[r.policy]] or r.policies.usage end
+
+-- The arithmetic of one resource of one place, node or zone.
+local function left_of(r, strategy, place)
+  local policy, unit, threshold = policy_of(r, strategy), r.unit, strategy[r.threshold]
+  local capacity = place.capacity[unit]
+  local left = math.max(
+    capacity - place.margin[unit] - place[policy[2]][unit] - place.sum[policy[4]][unit], 0)
+  return threshold and math.min(left, r.scale(capacity, threshold / 100.0)) or left
+end
+
+-- The same as a line.
+local function show(r, strategy, place, left)
+  local policy, unit, shown, threshold = policy_of(r, strategy), r.unit, r.shown, strategy[r.threshold]
+  local capacity = shown(place.capacity[unit])
+  local formula = ("nodeCapacity:%d - nodeSafetyMargin:%d - %s:%d - %s:%d"):format(capacity,
+    shown(place.margin[unit]), policy[1], shown(place[policy[2]][unit]), policy[3],
+    shown(place.sum[policy[4]][unit]))
+  if threshold then
+    formula = ("min(nodeCapacity:%d * thresholdRatio:%s, %s)"):format(capacity,
+      amounts.ratio(threshold / 100.0), formula)
+  end
+  return ("%s:%d = %s"):format(r.label, shown(left), formula)
+end
 
 -- Returns the amounts left for batch, and for each a function that returns a line with the sum.
 function M.left(strategy, place)
   place.system = amounts.max(place.system, place.reserved)
-  local cpu, cpu_message = by_policy(cpu_policies, strategy.cpuCalculatePolicy,
-    strategy.batchCPUThresholdPercent,
-    "cpu", place, amounts.scale_cpu, milli, "batchAllocatable[CPU(Milli-Core)]")
-  local memory, memory_message = by_policy(memory_policies, strategy.memoryCalculatePolicy,
-    strategy.batchMemoryThresholdPercent,
-    "memory", place, amounts.scale_memory, amounts.giga, "batchAllocatable[Mem(GB)]")
-  return amounts.new(cpu, memory), cpu_message, memory_message
+  local of_cpu, of_memory = RESOURCES[1], RESOURCES[2]
+  local left = amounts.new(left_of(of_cpu, strategy, place), left_of(of_memory, strategy, place))
+  return left, function() return show(of_cpu, strategy, place, left.cpu) end,
+    function() return show(of_memory, strategy, place, left.memory) end
 end
 
--- Of a node's pods. Koordinator leaves a pod without a report out of `most` here, though not in the zones.
-local function sums_of_pods(load)
-  local sum, max = sums(), math.max
-  local asked, used, most = sum.asked, sum.used, sum.most
-  local all_cpu, all_memory, reports = load.cpu, load.memory, load.reported
+-- How many active pods are reported, and the sums of all. Koordinator leaves a pod without a report out of
+-- `most` here, though not in the zones. Only facts of high-priority pods have a request.
+local function sums_of_pods(known, reports)
+  local max, place_of, all_cpu, all_memory = math.max, reports.at, reports.cpu, reports.memory
   local asked_cpu, asked_memory, used_cpu, used_memory, most_cpu, most_memory = 0, 0, 0, 0, 0, 0
-  for k, facts in ipairs(load.facts) do
-    local a, at = facts.request, reports[k]
-    local cpu, memory = a.cpu, a.memory
-    asked_cpu, asked_memory = asked_cpu + cpu, asked_memory + memory
-    if at then
-      local u = all_cpu[at]
-      most_cpu, most_memory = most_cpu + max(cpu, u), most_memory + max(memory, all_memory[at])
-      if facts.qos ~= "LSE" then cpu = u end
-      memory = all_memory[at]
+  local n_reported = 0
+  for i = 1, #known do
+    local facts = known[i]
+    local request, at = facts.request, facts.active and place_of[facts.key]
+    if at then n_reported = n_reported + 1 end
+    if request then
+      local cpu, memory = request.cpu, request.memory
+      asked_cpu, asked_memory = asked_cpu + cpu, asked_memory + memory
+      if at then
+        local u, m = all_cpu[at], all_memory[at]
+        most_cpu, most_memory = most_cpu + max(cpu, u), most_memory + max(memory, m)
+        if facts.qos ~= "LSE" then cpu = u end
+        memory = m
+      end
+      used_cpu, used_memory = used_cpu + cpu, used_memory + memory
     end
-    used_cpu, used_memory = used_cpu + cpu, used_memory + memory
   end
-  asked.cpu, asked.memory = asked_cpu, asked_memory
-  used.cpu, used.memory = used_cpu, used_memory
-  most.cpu, most.memory = most_cpu, most_memory
+  return n_reported, { asked = { cpu = asked_cpu, memory = asked_memory },
+    used = { cpu = used_cpu, memory = used_memory }, most = { cpu = most_cpu, memory = most_memory } }
+end
+
+-- The sums for a node, made once for the facts of its pods and a report. No two pods have the same key.
+local function sums_of(known, reports)
+  if reports.summed == known then return reports.sums end
+  local n_reported, sum = sums_of_pods(known, reports)
+  if n_reported < reports.n then
+    for _, at in ipairs(dangling(known, reports)) do
+      local used = reported(reports, at)
+      count(sum, NOTHING, used, used)
+    end
+  end
+  reports.summed, reports.sums = known, sum
   return sum
 end
 
-local function on_node(strategy, node, load, metric)
-  local sum = sums_of_pods(load)
-  for _, at in ipairs(load.dangling) do
-    local used = reported(load, at)
-    count(sum, NOTHING, used, used)
-  end
+local function on_node(input, known, reports)
+  local strategy, node = input.strategy, input.node
   local capacity = amounts.of(dig(node, "status", "capacity"))
   return M.left(strategy, {
     capacity = capacity,
     margin = margin(strategy, capacity),
     reserved = reservation.of(node),
-    system = nodemetric.system_used(metric, "koord-batch"),
-    sum = sum,
+    system = nodemetric.system_used(input.nodeMetric, "koord-batch", input.place),
+    sum = sums_of(known, reports),
   })
 end
 
@@ -177,17 +184,18 @@ local function zone_capacities(topology)
 end
 
 -- Nobody measures usage per zone: the system, reservations and pods bound to no zone are spread evenly.
-local function on_zones(strategy, node, load, metric, topology)
-  local zones = zone_capacities(topology)
+local function on_zones(input, known, reports)
+  local zones = zone_capacities(input.nodeResourceTopology)
   if not zones then return nil end
-  local n = #zones
-  local reserved = amounts.share(reservation.of(node), n)
-  local system = amounts.share(nodemetric.system_used(metric, "koord-batch"), n)
+  local strategy, n = input.strategy, #zones
+  local reserved = amounts.share(reservation.of(input.node), n)
+  local system = amounts.share(nodemetric.system_used(input.nodeMetric, "koord-batch", input.place), n)
   for _, zone in ipairs(zones) do zone.sum = sums() end
-  for k, facts in ipairs(load.facts) do
-    local part = pods.spread(load.list[load.at[k]], n)
-    local used = load.reported[k] and reported(load, load.reported[k])
-    for i, zone in ipairs(zones) do
+  for k, facts in ipairs(known) do
+    local part = facts.request and pods.spread(input.pods[k], n)
+    local at = facts.request and reports.at[facts.key]
+    local used = at and reported(reports, at)
+    for i, zone in ipairs(part and zones or {}) do
       local a, u = part(facts.request, i - 1), used and part(used, i - 1)
       if u then
         count(zone.sum, a, used_by(facts, a, u), amounts.max(a, u))
@@ -196,8 +204,8 @@ local function on_zones(strategy, node, load, metric, topology)
       end
     end
   end
-  for _, at in ipairs(load.dangling) do
-    local part = amounts.share(reported(load, at), n)
+  for _, at in ipairs(dangling(known, reports)) do
+    local part = amounts.share(reported(reports, at), n)
     for _, zone in ipairs(zones) do count(zone.sum, NOTHING, part, part) end
   end
   local out = {}
@@ -229,14 +237,14 @@ function M.calculate(input)
   if strategy == nil or node == nil or list == nil or metric == nil then
     return nil, "batch resources need a strategy, a node, its pods and a NodeMetric"
   end
-  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then
+  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now, input.place) then
     return M.reset(DEGRADED)
   end
-  local load = read_load(list, metric, input.facts or pods.facts(list), input.place)
-  local left, cpu_message, memory_message = on_node(strategy, node, load, metric)
+  local known, reports = input.facts or pods.facts(list), nodemetric.reports(metric, input.place)
+  local left, cpu_message, memory_message = on_node(input, known, reports)
   return {
     resources = { [M.CPU] = left.cpu, [M.MEMORY] = amounts.bytes(left.memory) },
-    zones = on_zones(strategy, node, load, metric, input.nodeResourceTopology),
+    zones = on_zones(input, known, reports),
     messages = { [M.CPU] = cpu_message, [M.MEMORY] = memory_message },
   }
 end

@@ -5,6 +5,7 @@
 
 local kube = require "kubelua"
 local fields = require "fields"
+local pods = require "pods"
 
 local M = {}
 
@@ -160,7 +161,7 @@ end
 
 -- `cfg` with the first entry of its nodeConfigs that selects the node laid over it. Nobody may change it.
 function M.for_node(cfg, node, whole)
-  local entry = fields.first_match(cfg.nodeConfigs, node) or false
+  local entry = cfg.nodeConfigs and fields.first_match(cfg.nodeConfigs, node) or false
   local known = made_of(cfg)
   if not known[entry] then
     local strategy = strategy_in(cfg)
@@ -203,6 +204,8 @@ function M.sync(cache, config_map)
   return accept(cfg, false)
 end
 
+local OWN = "node.koordinator.sh/colocation-strategy"
+local OWN_PATH = ('metadata.annotations["%s"]'):format(OWN)
 local RATIO_LABELS = {
   ["node.koordinator.sh/cpu-reclaim-ratio"] = "cpuReclaimThresholdPercent",
   ["node.koordinator.sh/memory-reclaim-ratio"] = "memoryReclaimThresholdPercent",
@@ -213,7 +216,7 @@ local RATIO_LABELS = {
 -- The strategy as this node's annotation and labels bend it: itself where they do not. An annotation that
 -- does not read is ignored.
 function M.bend(strategy, node)
-  local text = fields.annotation(node, "node.koordinator.sh/colocation-strategy")
+  local text = fields.annotation(node, OWN)
   local own, labels = text and M.parse(text, STRATEGY), fields.dig(node, "metadata", "labels") or {}
   local out = own and fields.merge(strategy, strategy_in(own)) or strategy
   for label, field in pairs(RATIO_LABELS) do
@@ -228,9 +231,18 @@ function M.bend(strategy, node)
   return out
 end
 
+-- The strategy of a node. As long as neither cfg nor what it reads of the node changes, it is made once.
+-- Nobody may change it.
 function M.strategy(cfg, node)
   if cfg == nil or node == nil then return nil end
-  return M.bend(M.for_node(cfg, node), node)
+  local name, own, labels = kube.pick(node, "metadata.name", OWN_PATH, "metadata.labels")
+  if not name or not kube.is_view(node) then return M.bend(M.for_node(cfg, node), node) end
+  local known = pods.recall(name)
+  if known.cfg ~= cfg or known.labels ~= labels or known.own ~= own then
+    known.cfg, known.labels, known.own = cfg, labels, own
+    known.strategy = M.bend(M.for_node(cfg, node), node)
+  end
+  return known.strategy
 end
 
 -- Whether colocation is on for the node. The cluster's switch is the main one: no node can turn itself on

@@ -12,6 +12,7 @@ M.ANNOTATION = "node.koordinator.sh/cpu-normalization-ratio"
 local LABEL = "node.koordinator.sh/cpu-normalization-enabled"
 local BASIC_INFO = "node.koordinator.sh/cpu-basic-info"
 local OFF = "1.00"
+local IS_OFF = { annotations = { [M.ANNOTATION] = OFF } } -- constant
 local LEAST, MOST = 1.0, 5.0
 local SAME_WITHIN = 0.01
 
@@ -80,7 +81,7 @@ function M.calculate(input)
     enabled = fields.boolean(label)
     if enabled == nil then return nil, ("label %s must be true or false, not %q"):format(LABEL, label) end
   end
-  if not enabled then return { annotations = { [M.ANNOTATION] = OFF } } end
+  if not enabled then return IS_OFF end
 
   local info, why = basic_info(input.nodeResourceTopology)
   if not info then return nil, why end
@@ -93,10 +94,10 @@ function M.calculate(input)
   return { annotations = { [M.ANNOTATION] = ("%.2f"):format(ratio) } }
 end
 
--- The ratio in the node's annotation: nil if it has none; nil and why if it is invalid.
-function M.current(node)
-  local text = fields.annotation(node, M.ANNOTATION)
+-- The ratio in a text: nil if there is none; nil and why if it is invalid.
+local function ratio_in(text)
   if text == nil then return nil end
+  if text == OFF then return 1.0 end
   local ratio = fields.float(text)
   if not ratio or ratio <= 0 then
     return nil, ("annotation %s is %q, not a positive number"):format(M.ANNOTATION, text)
@@ -104,11 +105,15 @@ function M.current(node)
   return ratio
 end
 
-function M.need_sync_meta(old, new)
-  local before, unreadable = M.current(old)
+-- The ratio in the node's annotation, likewise.
+function M.current(node) return ratio_in(fields.annotation(node, M.ANNOTATION)) end
+
+-- Whether the annotation needs a write; old and new: its texts, or nil.
+function M.differs(old, new)
+  local before, unreadable = ratio_in(old)
   if unreadable then return true end
   local after
-  after, unreadable = M.current(new)
+  after, unreadable = ratio_in(new)
   if unreadable then return false end
   if before == nil or after == nil then return before ~= after end
   return before > after + SAME_WITHIN or before < after - SAME_WITHIN

@@ -30,10 +30,18 @@ end
 
 local NO_RDMA, NO_OTHERS = withdrawn(true), withdrawn(false) -- constant
 
-local NONE = {} -- constant
+local function both(gpu, rdma)
+  local out = { resources = {}, resets = {}, labels = gpu.labels }
+  for _, one in ipairs { gpu, rdma } do
+    for name, quantity in pairs(one.resources or {}) do out.resources[name] = quantity end
+    for name in pairs(one.resets or {}) do out.resets[name] = true end
+  end
+  return out
+end
+
+local NO_DEVICES = both(NO_OTHERS, NO_RDMA) -- constant
 
 local function healthy(device, kind)
-  if not device then return NONE end
   local out = {}
   for _, one in ipairs(dig(device, "spec", "devices") or {}) do
     if one.type == kind and one.health == true then out[#out + 1] = one end
@@ -90,6 +98,13 @@ function M.rdma(input)
   local list = healthy(input.device, "rdma")
   if #list == 0 then return NO_RDMA end
   return { resources = { [RDMA] = kube.qty(WHOLE * #list) } }
+end
+
+-- Both.
+function M.calculate(input)
+  local ok, why = usable(input)
+  if not ok then return nil, why end
+  return input.device and both(M.gpu(input), M.rdma(input)) or NO_DEVICES
 end
 
 return M

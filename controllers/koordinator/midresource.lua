@@ -19,6 +19,8 @@ M.NAMES = { M.CPU, M.MEMORY }
 
 local DEGRADED = "degrade node Mid resource because of abnormal nodeMetric, reason: degradedByMidResource"
 
+local NOTHING = amounts.new() -- constant
+
 local BELOW_PROD = { ["koord-mid"] = true, ["koord-batch"] = true, ["koord-free"] = true }
 
 local function ratio(strategy, field) return colocation.setting(strategy, field) / 100.0 end
@@ -52,43 +54,44 @@ local function prod_requests(known)
   return known.prod_requests
 end
 
--- What is idle now; 0 if the node's usage is not completely known, to be on the safe side.
-local function unused(capacity, metric)
-  local used = dig(metric, "status", "nodeMetric", "nodeUsage", "resources")
-  if used == nil or used.cpu == nil or used.memory == nil then return amounts.new() end
-  return amounts.sub(capacity, amounts.of(used))
+-- What the dynamic mode is made of. What is idle now is 0 if the node's usage is not completely known, to be
+-- on the safe side.
+local function terms_of(input, capacity, known)
+  local metric, place = input.nodeMetric, input.place
+  local used, reclaimable = nodemetric.idle(metric, place)
+  local kept = amounts.max(nodemetric.system_used(metric, "koord-mid", place), reservation.of(input.node))
+  local asked = prod_requests(known)
+  return {
+    reclaimable = reclaimable,
+    idle = used and amounts.sub(capacity, used) or NOTHING,
+    unallocated = amounts.new(math.max(capacity.cpu - kept.cpu - asked.cpu, 0),
+      math.max(capacity.memory - kept.memory - asked.memory, 0)),
+  }
 end
 
-local function dynamic(strategy, capacity, node, known, metric)
-  local reclaimable = amounts.of(dig(metric, "status", "prodReclaimableMetric", "resource", "resources"))
-  local idle = unused(capacity, metric)
-  local kept = amounts.max(nodemetric.system_used(metric, "koord-mid"), reservation.of(node))
-  local unallocated = amounts.floor0(amounts.sub(amounts.sub(capacity, kept), prod_requests(known)))
-  local share = ratio(strategy, "midUnallocatedPercent")
-  return function(r)
-    local u, shown, limit = r.unit, r.shown, ratio(strategy, r.threshold)
-    local base = math.max(math.min(reclaimable[u], idle[u]), 0)
-    local left = math.min(base + r.scale(unallocated[u], share), r.scale(capacity[u], limit))
-    return left, function()
-      return
-        ("%s:%d = min(min(ProdReclaimable:%d, NodeUnused:%d) + Unallocated:%d * midUnallocatedRatio:%s, \z
-        NodeCapacity:%d * thresholdRatio:%s)")
-        :format(r.label, shown(left), shown(reclaimable[u]), shown(idle[u]), shown(unallocated[u]),
-          amounts.ratio(share), shown(capacity[u]), amounts.ratio(limit))
-    end
-  end
+-- What is left of one resource: in static mode, without terms, a fixed part of the node; else the least of
+-- what is predicted to be idle and what is idle now, and a part of what is not requested.
+local function left_of(r, strategy, capacity, terms)
+  local unit, scale = r.unit, r.scale
+  local limit = scale(capacity[unit], ratio(strategy, r.threshold))
+  if not terms then return math.min(scale(capacity[unit], ratio(strategy, r.static)), limit) end
+  local base = math.max(math.min(terms.reclaimable[unit], terms.idle[unit]), 0)
+  return math.min(base + scale(terms.unallocated[unit], ratio(strategy, "midUnallocatedPercent")), limit)
 end
 
-local function static(strategy, capacity)
-  return function(r)
-    local cap, shown, part, limit = capacity[r.unit], r.shown, ratio(strategy, r.static),
-      ratio(strategy, r.threshold)
-    local left = math.min(r.scale(cap, part), r.scale(cap, limit))
-    return left, function()
-      return ("%s:%d = min(nodeCapacity:%d * staticReservedPercent:%s, nodeCapacity:%d * thresholdRatio:%s)")
-        :format(r.label, shown(left), shown(cap), amounts.ratio(part), shown(cap), amounts.ratio(limit))
-    end
+-- The same as a line.
+local function show(r, strategy, capacity, terms, left)
+  local unit, shown, limit = r.unit, r.shown, amounts.ratio(ratio(strategy, r.threshold))
+  local cap = shown(capacity[unit])
+  if not terms then
+    return ("%s:%d = min(nodeCapacity:%d * staticReservedPercent:%s, nodeCapacity:%d * thresholdRatio:%s)")
+      :format(r.label, shown(left), cap, amounts.ratio(ratio(strategy, r.static)), cap, limit)
   end
+  return
+    ("%s:%d = min(min(ProdReclaimable:%d, NodeUnused:%d) + Unallocated:%d * midUnallocatedRatio:%s, \z
+    NodeCapacity:%d * thresholdRatio:%s)")
+    :format(r.label, shown(left), shown(terms.reclaimable[unit]), shown(terms.idle[unit]),
+      shown(terms.unallocated[unit]), amounts.ratio(ratio(strategy, "midUnallocatedPercent")), cap, limit)
 end
 
 function M.reset(message)
@@ -106,19 +109,22 @@ function M.calculate(input)
   if strategy == nil or dig(node, "status", "allocatable") == nil or list == nil or metric == nil then
     return nil, "mid resources need a strategy, a node with allocatable resources, its pods and a NodeMetric"
   end
-  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then
+  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now, input.place) then
     return M.reset(DEGRADED)
   end
   local capacity = amounts.of(dig(node, "status", "capacity"))
-  local left_of = strategy.midReclaimMode == "static" and static(strategy, capacity)
-    or dynamic(strategy, capacity, node, input.facts or pods.facts(list), metric)
-  local out = { resources = {}, messages = {} }
-  for _, r in ipairs(RESOURCES) do
-    local left, message = left_of(r)
-    out.resources[r.name] = r.unit == "memory" and amounts.bytes(left) or left
-    out.messages[r.name] = message
-  end
-  return out
+  local terms = strategy.midReclaimMode ~= "static"
+    and terms_of(input, capacity, input.facts or pods.facts(list)) or nil
+  local of_cpu, of_memory = RESOURCES[1], RESOURCES[2]
+  local cpu = left_of(of_cpu, strategy, capacity, terms)
+  local memory = left_of(of_memory, strategy, capacity, terms)
+  return {
+    resources = { [M.CPU] = cpu, [M.MEMORY] = amounts.bytes(memory) },
+    messages = {
+      [M.CPU] = function() return show(of_cpu, strategy, capacity, terms, cpu) end,
+      [M.MEMORY] = function() return show(of_memory, strategy, capacity, terms, memory) end,
+    },
+  }
 end
 
 return M

@@ -47,7 +47,7 @@ local function decide(node, known, strategy, topology, ctx, now)
   for _, name in ipairs(SAID) do -- the sums, with their numbers
     if decided.messages[name] then ctx.log:debug(decided.messages[name]) end
   end
-  return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes)
+  return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes, node.metadata.name)
 end
 
 return kube.controller {
@@ -86,24 +86,19 @@ return kube.controller {
     end
 
     local desired = prepare.prepare(node, decided)
-    local outcome = prepare.outcome(node, desired)
-    local status = prepare.need_sync_status(strategy, node.status.allocatable, outcome.status.allocatable,
+    local status = prepare.need_sync_status(strategy, node.status.allocatable, desired.resources,
       synced[name], now)
-    local meta = prepare.need_sync_meta(node, outcome)
-    -- What a draft should carry: after a conflict it is of another version of the node.
-    local version = node.metadata.resourceVersion
-    local function desired_of(n)
-      return n.metadata.resourceVersion == version and desired or prepare.prepare(n, decided)
-    end
     if status then
-      ctx:patch_status(node, function(n) prepare.write_resources(n, desired_of(n)) end)
+      local patch = prepare.status_patch(node, desired)
+      if patch then ctx:patch_status(node, patch) end
       synced[name] = now
     end
-    if meta or status and prepare.annotations_differ(node, desired) then
-      ctx:patch(node, function(n) prepare.write_annotations(n, desired_of(n)) end)
+    if status or prepare.need_sync_meta(node, desired) then
+      local patch = prepare.meta_patch(node, desired)
+      if patch then ctx:patch(node, patch) end
     end
 
     -- A fresh metric becomes stale without an event: look again then.
-    if stale_at and stale_at >= now then return { requeue_after = stale_at - now + 1 } end
+    if stale_at and stale_at >= now then return stale_at - now + 1 end
   end,
 }

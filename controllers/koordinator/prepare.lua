@@ -17,6 +17,8 @@ local dig = fields.dig
 
 local M = {}
 
+local NOTHING = {} -- constant
+
 -- The node's batch resources before third parties (Hadoop YARN) took their part, and the part that they took.
 M.ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
 M.THIRD_PARTIES = "node.koordinator.sh/thirdPartyAllocations"
@@ -29,46 +31,56 @@ function M.normalized(name, quantity, ratio)
 end
 
 function M.ratio(plan)
-  local text = dig(plan.annotations, cpunormalization.ANNOTATION)
+  local text = plan.annotations and plan.annotations[cpunormalization.ANNOTATION]
   return text and fields.float(text) or 1
 end
 
 local function amount(plan, name, ratio)
   local quantity = plan.resources and plan.resources[name]
   if quantity == nil or plan.resets and plan.resets[name] then return false end
+  if math.type(quantity) == "integer" and (ratio <= 1 or name ~= batchresource.CPU) then return quantity end
   -- Extended resources are whole numbers; a fraction is rounded up.
   return amounts.bytes(M.normalized(name, quantity, ratio))
 end
+
+local BINARY = { [0] = "Ki", "Mi", "Gi", "Ti", "Pi", "Ei" }
 
 -- An amount as Kubernetes prints it, so that the text read back equals the text written. Most numbers are no
 -- multiples of a larger unit, and are their own digits.
 function M.text(name, n)
   local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY or name == devices.GPU_MEMORY
-  if in_memory and n % 1024 == 0 then
-    local kibi = n // 1024
-    return kibi % 1024 == 0 and kube.qty(kibi .. "Ki"):canonical() or kibi .. "Ki"
+  if in_memory and n > 0 and n % 1024 == 0 then
+    local unit = 0
+    n = n // 1024
+    while n % 1024 == 0 do n, unit = n // 1024, unit + 1 end
+    return n .. BINARY[unit]
   end
   return n % 1000 == 0 and kube.qty(n):canonical() or ("%d"):format(n)
 end
 
--- The text of ORIGIN. Its entries with names of others are kept. One with ours alone has this form.
+local ORIGIN = '{"resources":{"' .. batchresource.CPU .. '":"%s","' .. batchresource.MEMORY .. '":"%s"}}'
+-- An annotation of this form has no entries of others.
 local OURS = '^{"resources":{"kubernetes.io/batch%-cpu":"[^"\\]*","kubernetes.io/batch%-memory":"[^"\\]*"}}$'
 
+-- The text of the annotation. Its entries with names of others are kept.
 local function origin_text(node, resources)
-  local old = fields.annotation(node, M.ORIGIN)
-  local kept = old and not old:find(OURS) and dig(fields.json(old), "resources")
-  local by_name, names, parts = type(kept) == "table" and kept or {}, {}, {}
-  for _, name in ipairs(batchresource.NAMES) do by_name[name] = M.text(name, resources[name] or 0) end
+  local old, cpu, memory = fields.annotation(node, M.ORIGIN),
+    M.text(batchresource.CPU, resources[batchresource.CPU] or 0),
+    M.text(batchresource.MEMORY, resources[batchresource.MEMORY] or 0)
+  local ours = ORIGIN:format(cpu, memory)
+  if old == nil or old == ours or old:find(OURS) then return ours end
+  local kept, names, parts = dig(fields.json(old), "resources"), {}, {}
+  local by_name = type(kept) == "table" and kept or {}
+  by_name[batchresource.CPU], by_name[batchresource.MEMORY] = cpu, memory
   for name in pairs(by_name) do names[#names + 1] = name end
   table.sort(names)
   for i, name in ipairs(names) do parts[i] = ('"%s":"%s"'):format(name, tostring(by_name[name])) end
   return '{"resources":{' .. table.concat(parts, ",") .. "}}"
 end
 
--- The batch resources that third parties took; nil: the annotation is absent or cannot be parsed.
-local function taken(node)
-  local text = fields.annotation(node, M.THIRD_PARTIES)
-  local list = text and dig(fields.json(text), "allocations")
+-- The batch resources that third parties took, of the text of their annotation; nil: it cannot be parsed.
+local function taken(text)
+  local list = dig(fields.json(text), "allocations")
   if type(list) ~= "table" then return nil end
   local sum = {}
   for _, allocation in ipairs(list) do
@@ -81,65 +93,53 @@ local function taken(node)
   return sum
 end
 
-function M.prepare(node, plan)
-  local desired, ratio = { resources = {}, annotations = {}, labels = plan.labels or {} }, M.ratio(plan)
-  for _, module in ipairs { midresource, batchresource } do
-    for _, name in ipairs(module.NAMES) do desired.resources[name] = amount(plan, name, ratio) end
+-- Subtracts from batch resources what third parties took. Nothing, if their annotation is invalid.
+local function leave_to_others(node, resources)
+  local text = fields.annotation(node, M.THIRD_PARTIES)
+  if text == nil then return end
+  local ok, others = pcall(taken, text)
+  for _, name in ipairs(batchresource.NAMES) do
+    local theirs = ok and others and others[name]
+    if theirs then resources[name] = math.max(resources[name] - theirs, 0) end
   end
-  -- A device resource that the plan does not mention stays.
+end
+
+local DEVICE_PATHS = {}
+for _, list in ipairs { "capacity", "allocatable" } do
   for _, name in ipairs(devices.NAMES) do
-    local said = plan.resources and plan.resources[name] ~= nil or plan.resets and plan.resets[name]
-    if said then desired.resources[name] = amount(plan, name, ratio) end
+    DEVICE_PATHS[#DEVICE_PATHS + 1] = ('status.%s["%s"]'):format(list, name)
+  end
+end
+
+local function has_devices(node) return next { kube.pick(node, table.unpack(DEVICE_PATHS)) } ~= nil end
+
+local LENT = { midresource.CPU, midresource.MEMORY, batchresource.CPU, batchresource.MEMORY }
+
+function M.prepare(node, plan)
+  local given, resets, ratio = plan.resources or NOTHING, plan.resets or NOTHING, M.ratio(plan)
+  local resources = {}
+  for i = 1, #LENT do resources[LENT[i]] = amount(plan, LENT[i], ratio) end
+  -- A device resource that the plan does not mention stays.
+  for name in next, given do
+    if resources[name] == nil then resources[name] = amount(plan, name, ratio) end
+  end
+  if next(resets) ~= nil and has_devices(node) then
+    for name in next, resets do resources[name] = false end
   end
 
   local annotations = plan.annotations or {}
-  desired.annotations[cpunormalization.ANNOTATION] = annotations[cpunormalization.ANNOTATION]
-  desired.annotations[resourceamplification.ANNOTATION] = annotations[resourceamplification.ANNOTATION]
-    or false
-  desired.annotations[M.ORIGIN] = origin_text(node, desired.resources)
-
-  if desired.resources[batchresource.CPU] and desired.resources[batchresource.MEMORY] then
-    local ok, others = pcall(taken, node)
-    for _, name in ipairs(batchresource.NAMES) do
-      local theirs = ok and others and others[name]
-      if theirs then desired.resources[name] = math.max(desired.resources[name] - theirs, 0) end
-    end
+  local desired = { resources = resources, labels = plan.labels or {}, annotations = {
+    [cpunormalization.ANNOTATION] = annotations[cpunormalization.ANNOTATION],
+    [resourceamplification.ANNOTATION] = annotations[resourceamplification.ANNOTATION] or false,
+    [M.ORIGIN] = origin_text(node, resources),
+  } }
+  if resources[batchresource.CPU] and resources[batchresource.MEMORY] then
+    leave_to_others(node, resources)
   end
   return desired
 end
 
--- Writes the desired resources into a draft or a plain table. A quantity that already has the value keeps its
--- text.
-function M.write_resources(node, desired)
-  for _, list in ipairs { "capacity", "allocatable" } do
-    for name, n in pairs(desired.resources) do
-      local old = node.status[list][name]
-      if n == false then
-        if old ~= nil then node.status[list][name] = nil end
-      elseif old == nil or kube.to_milli(old) ~= 1000 * n then
-        node.status[list][name] = M.text(name, n)
-      end
-    end
-  end
-end
-
--- Writes the desired annotations and labels.
-function M.write_annotations(node, desired)
-  for name, text in pairs(desired.labels or {}) do
-    if fields.label(node, name) ~= text then node.metadata.labels[name] = text end
-  end
-  for name, text in pairs(desired.annotations) do
-    if fields.annotation(node, name) ~= (text or nil) then node.metadata.annotations[name] = text or nil end
-  end
-end
-
--- Whether the text of an annotation differs.
-function M.annotations_differ(node, desired)
-  for name, text in pairs(desired.annotations) do
-    if fields.annotation(node, name) ~= (text or nil) then return true end
-  end
-  return false
-end
+-- ---------------------------------------------------------------- whether a write is needed
 
 -- Koordinator's rule: two quantities differ if they are more than `threshold` of the old one apart, or if
 -- only one of them exists.
@@ -149,48 +149,75 @@ function M.differs(old, new, threshold)
   return math.abs(after - before) > before * threshold
 end
 
+-- `old` is an allocatable list. In `new`, false stands for a resource that goes, and an absent one stays.
 function M.need_sync(old, new, names, threshold)
-  for _, name in ipairs(names) do
-    if M.differs(old and old[name], new and new[name], threshold) then return true end
+  for i = 1, #names do
+    local want = new[names[i]]
+    if want ~= nil and M.differs(old[names[i]], want or nil, threshold) then return true end
   end
   return false
 end
 
 -- Whether the status needs a write: this process has not written it yet, the last write is too long ago, or a
--- resource differs. `old` and `new` are allocatable lists, `last` and `now` seconds.
+-- resource differs. `last` and `now` are seconds.
 function M.need_sync_status(strategy, old, new, last, now)
   return last == nil or now - last > strategy.updateTimeThresholdSeconds
-    or M.need_sync(old, new, midresource.NAMES, strategy.resourceDiffThreshold)
-    or M.need_sync(old, new, batchresource.NAMES, strategy.resourceDiffThreshold)
+    or M.need_sync(old, new, LENT, strategy.resourceDiffThreshold)
     or M.need_sync(old, new, devices.NAMES, strategy.resourceDiffThreshold)
 end
 
-local function labels_differ(old, new)
-  for name, text in pairs(dig(new, "metadata", "labels") or {}) do
-    if fields.label(old, name) ~= text then return true end
+-- Whether the labels or the ratios need a write. Without a ratio for the processors, theirs stays.
+function M.need_sync_meta(node, desired)
+  for name, text in pairs(desired.labels) do
+    if fields.label(node, name) ~= text then return true end
   end
-  return false
+  local normalization = desired.annotations[cpunormalization.ANNOTATION]
+  return normalization ~= nil
+    and cpunormalization.differs(fields.annotation(node, cpunormalization.ANNOTATION), normalization)
+    or resourceamplification.differs(fields.annotation(node, resourceamplification.ANNOTATION),
+      desired.annotations[resourceamplification.ANNOTATION])
 end
 
-function M.need_sync_meta(old, new)
-  return labels_differ(old, new)
-    or cpunormalization.need_sync_meta(old, new)
-    or resourceamplification.need_sync_meta(old, new)
+-- ---------------------------------------------------------------- the writes
+
+-- What changes in one list of amounts. A quantity that already has the value keeps its text.
+local function list_patch(old, resources)
+  local out
+  for name, n in pairs(resources) do
+    local quantity = old[name]
+    local same = quantity == nil and n == false
+      or quantity ~= nil and n and kube.to_milli(quantity) == 1000 * n
+    if not same then
+      out = out or {}
+      out[name] = n and M.text(name, n) or kube.null
+    end
+  end
+  return out
 end
 
--- A node with only the fields that `prepare` decides, to compare it with the existing one.
-function M.outcome(node, desired)
-  local new = { metadata = { annotations = {}, labels = desired.labels }, status = { allocatable = {} } }
-  for _, name in ipairs(devices.NAMES) do
-    new.status.allocatable[name] = dig(node, "status", "allocatable", name)
+-- The merge patch of the status by which the node gets the desired resources; nil: it has them.
+function M.status_patch(node, desired)
+  local capacity = list_patch(node.status.capacity, desired.resources)
+  local allocatable = list_patch(node.status.allocatable, desired.resources)
+  return (capacity or allocatable) and { capacity = capacity, allocatable = allocatable } or nil
+end
+
+local function texts_patch(old, texts)
+  local out
+  for name, text in pairs(texts) do
+    if (old and old[name]) ~= (text or nil) then
+      out = out or {}
+      out[name] = text or kube.null
+    end
   end
-  for name, n in pairs(desired.resources) do new.status.allocatable[name] = n or nil end
-  for _, name in ipairs { cpunormalization.ANNOTATION, resourceamplification.ANNOTATION } do
-    local text = desired.annotations[name]
-    if text == nil then text = fields.annotation(node, name) end
-    new.metadata.annotations[name] = text or nil
-  end
-  return new
+  return out
+end
+
+-- The same of the annotations and labels.
+function M.meta_patch(node, desired)
+  local labels = texts_patch(node.metadata.labels, desired.labels)
+  local annotations = texts_patch(node.metadata.annotations, desired.annotations)
+  return (labels or annotations) and { metadata = { labels = labels, annotations = annotations } } or nil
 end
 
 return M

@@ -5,11 +5,11 @@ local kube = require "kubelua"
 local fields = require "fields"
 local amounts = require "amounts"
 
-local dig = fields.dig
-
 local M = {}
 
 local CPU = 1000
+local ANNOTATION = "node.koordinator.sh/reservation"
+local ANNOTATION_PATH = ('metadata.annotations["%s"]'):format(ANNOTATION)
 
 -- The number of processors in a text such as "0-5,34,46-48"; nil: the text is invalid.
 function M.count_cpus(text)
@@ -34,7 +34,7 @@ end
 -- The resources in the annotation, { resources = {...}, reservedCPUs = "0-3" }: reservedCPUs override the
 -- amount of cpu. An invalid annotation reserves nothing.
 function M.annotated(node)
-  local text = fields.annotation(node, "node.koordinator.sh/reservation")
+  local text = fields.annotation(node, ANNOTATION)
   local wanted = text and fields.json(text)
   if not wanted then return amounts.new() end
   local ok, reserved = pcall(amounts.of, wanted.resources)
@@ -47,19 +47,25 @@ function M.annotated(node)
   return reserved
 end
 
-local function reserved_of(node)
-  local withheld = amounts.sub(amounts.of(dig(node, "status", "capacity")),
-    amounts.of(dig(node, "status", "allocatable")))
-  return amounts.max(amounts.floor0(withheld), M.annotated(node))
-end
+-- What nodes reserve is remembered by the texts of which it is made: those of many nodes are alike. All are
+-- forgotten when there are many.
+local KEPT = 10000
+local remembered, n_remembered = {}, 0
 
--- The last node that was asked for: several calculations ask for the same. A cached object does not change.
-local last, last_reserved
-
+-- Callers must not change it.
 function M.of(node)
-  if not kube.is_view(node) then return reserved_of(node) end
-  if not rawequal(node, last) then last, last_reserved = node, reserved_of(node) end
-  return last_reserved
+  local annotation, cpu, memory, given_cpu, given_memory = kube.pick(node,
+    ANNOTATION_PATH, "status.capacity.cpu", "status.capacity.memory", "status.allocatable.cpu",
+    "status.allocatable.memory")
+  local key = ("%s %s %s %s %s"):format(annotation, cpu, memory, given_cpu, given_memory)
+  local known = remembered[key]
+  if known then return known end
+  local withheld = amounts.new(amounts.milli(cpu) - amounts.milli(given_cpu),
+    amounts.milli(memory) - amounts.milli(given_memory))
+  known = amounts.max(amounts.floor0(withheld), M.annotated(node))
+  if n_remembered == KEPT then remembered, n_remembered = {}, 0 end
+  remembered[key], n_remembered = known, n_remembered + 1
+  return known
 end
 
 return M

@@ -30,6 +30,8 @@ local function text_of(by_name)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
+local NOTHING = { annotations = {} } -- constant
+
 -- input: resourceAmplification (the configuration), node. The normalization ratio is the node's current one;
 -- a ratio that this pass computes is used in the next pass. Returns { annotations }, empty when nothing is
 -- amplified; nil and the reason when a ratio is invalid.
@@ -37,10 +39,10 @@ function M.calculate(input)
   local config, node = input.resourceAmplification, input.node
   if config == nil then return nil, "resource amplification has no configuration yet" end
   local strategy = colocation.for_node(config, node)
-  local by_name = strategy.enable and fields.copy(strategy.resourceAmplificationRatio) or {}
-
   local normalization, why = cpunormalization.current(node)
   if why then return nil, why end
+  if not strategy.enable and (normalization or 1) <= 1 then return NOTHING end
+  local by_name = strategy.enable and fields.copy(strategy.resourceAmplificationRatio) or {}
   local cpu = (by_name.cpu or 0) > 0 and by_name.cpu or 1
   cpu = cpu * (normalization or 1)
   if cpu > 1 then by_name.cpu = cpu end
@@ -55,8 +57,7 @@ function M.calculate(input)
   return { annotations = any and { [M.ANNOTATION] = text_of(by_name) } or {} }
 end
 
-function M.need_sync_meta(old, new)
-  return (fields.annotation(old, M.ANNOTATION) or "") ~= (fields.annotation(new, M.ANNOTATION) or "")
-end
+-- Whether the annotation needs a write; old and new: its texts, or nil.
+function M.differs(old, new) return (old or "") ~= (new or "") end
 
 return M

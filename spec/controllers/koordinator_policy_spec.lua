@@ -565,12 +565,7 @@ describe("the cpu normalization ratio", function()
   end)
 
   it("is written only when it moved by more than 0.01", function()
-    local function need(old, new)
-      local function carrying(text)
-        return node_of(res("1", "1"), { annotations = { [cpunormalization.ANNOTATION] = text } })
-      end
-      return cpunormalization.need_sync_meta(carrying(old), carrying(new))
-    end
+    local need = cpunormalization.differs
     assert.is_false(need("1.10", "1.10"))
     assert.is_false(need("1.105", "1.10"))
     assert.is_true(need("1.10", "1.12"))
@@ -650,11 +645,17 @@ describe("preparing a node", function()
   end)
 
   it("does not rewrite an equal value", function()
-    local node = { metadata = { annotations = {} }, status = { capacity = { [BATCH_CPU] = "5000" },
-      allocatable = { [BATCH_CPU] = "5000" } } }
-    prepare.write_resources(node, { resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 3 * GIB // 2 } })
-    assert.same({ [BATCH_CPU] = "5000", [BATCH_MEMORY] = "1536Mi" }, node.status.capacity)
-    assert.same(node.status.capacity, node.status.allocatable)
+    local node = { metadata = { annotations = { a = "1", b = "2" } }, status = {
+      capacity = { [BATCH_CPU] = "5000", [BATCH_MEMORY] = "1536Mi" },
+      allocatable = { [BATCH_CPU] = "5000", ["koordinator.sh/gpu"] = "1" } } }
+    local resources = { [BATCH_CPU] = 5000, [BATCH_MEMORY] = 3 * GIB // 2, ["koordinator.sh/gpu"] = false }
+    assert.same({ allocatable = { [BATCH_MEMORY] = "1536Mi", ["koordinator.sh/gpu"] = kube.null } },
+      prepare.status_patch(node, { resources = resources }))
+    node.status.allocatable = node.status.capacity
+    assert.is_nil(prepare.status_patch(node, { resources = resources }))
+    assert.same({ metadata = { annotations = { a = kube.null, c = "3" } } },
+      prepare.meta_patch(node, { labels = {}, annotations = { a = false, b = "2", c = "3", d = false } }))
+    assert.is_nil(prepare.meta_patch({ metadata = {} }, { labels = {}, annotations = { d = false } }))
   end)
 
   it("is written when a value changed by more than the threshold, appeared or disappeared", function()

@@ -7,7 +7,6 @@ package.path = "controllers/koordinator/?.lua;controllers/demo/?.lua;" .. packag
 local kube = require "kubelua"
 local cluster = require "cluster"
 local colocation = require "colocation"
-local fields = require "fields"
 local plan = require "plan"
 local prepare = require "prepare"
 local process = require "support.process"
@@ -73,8 +72,8 @@ local function offered(node, tick, cpu_share)
   end
   local cpu = decided.resources[BATCH_CPU]
   if cpu and cpu_share then decided.resources[BATCH_CPU] = kube.qty(cpu):milli() // (1 / cpu_share) .. "m" end
-  local after = fields.copy(node)
-  prepare.write_resources(after, prepare.prepare(after, decided))
+  local status = prepare.status_patch(node, prepare.prepare(node, decided))
+  local after = kube.copy(kube.merge(node, { status = status }))
   return cluster.rows({ after }, {})[1]
 end
 

@@ -13,6 +13,7 @@ local batchresource = require "batchresource"
 local bisect = require "kubelua.sim.bisect"
 local colocation = require "colocation"
 local cpunormalization = require "cpunormalization"
+local devices = require "devices"
 local fields = require "fields"
 local load_fixtures = require "support.load_fixtures"
 local midresource = require "midresource"
@@ -189,7 +190,9 @@ calcs.cpu_normalization = by_op {
     })
   end,
   needSyncMeta = function(input, expect)
-    return value("needSync", expect.needSync, cpunormalization.need_sync_meta(input.oldNode, input.newNode))
+    return value("needSync", expect.needSync, cpunormalization.differs(
+      fields.annotation(input.oldNode, cpunormalization.ANNOTATION),
+      fields.annotation(input.newNode, cpunormalization.ANNOTATION)))
   end,
 }
 
@@ -212,9 +215,18 @@ local function prepared(input)
   local desired = prepare.prepare(node, plan)
   local own = { resources = {}, annotations = desired.annotations }
   for _, name in ipairs(names) do own.resources[name] = desired.resources[name] end
-  prepare.write_resources(node, own)
-  prepare.write_annotations(node, own)
-  return node
+  own.labels = {}
+  local status = prepare.status_patch(node, own)
+  return kube.copy(kube.merge(node, { status = status }, prepare.meta_patch(node, own)))
+end
+
+-- The new allocatable list of a case, where an absent amount is one that goes.
+local function with_absent(list)
+  local out = fields.copy(list)
+  for _, module in ipairs { batchresource, midresource, devices } do
+    for _, name in ipairs(module.NAMES) do out[name] = out[name] or false end
+  end
+  return out
 end
 
 calcs.noderesource_prepare = by_op {
@@ -235,13 +247,15 @@ calcs.noderesource_prepare = by_op {
   needSync = function(input, expect)
     needs(input, "plugin", "strategy", "oldNode", "newNode")
     return value("needSync", expect.needSync, prepare.need_sync(input.oldNode.status.allocatable,
-      input.newNode.status.allocatable, PLUGIN_NAMES[input.plugin], input.strategy.resourceDiffThreshold))
+      with_absent(input.newNode.status.allocatable), PLUGIN_NAMES[input.plugin],
+      input.strategy.resourceDiffThreshold))
   end,
   needSyncStatus = function(input, expect)
     needs(input, "strategy", "oldNode", "newNode")
     return value("needSync", expect.needSync, prepare.need_sync_status(input.strategy,
       input.oldNode.status.allocatable,
-      input.newNode.status.allocatable, input.lastUpdate and seconds(input.lastUpdate), seconds(input.now)))
+      with_absent(input.newNode.status.allocatable),
+      input.lastUpdate and seconds(input.lastUpdate), seconds(input.now)))
   end,
 }
 

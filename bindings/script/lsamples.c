@@ -1,10 +1,10 @@
 /* lsamples.c - core/sim/samples.h for Lua: usage, rings and histograms, of which predictors are made. */
 #include "base/mem.h"
+#include "script/nodes.h"
 #include "sim/samples.h"
-#include "state/border.h"
 
 /* More pods on a machine, steps or samples than that are a mistake. */
-enum { PODS_MAX = 100000, SAMPLES_MAX = 10000000 };
+enum { PODS_MAX = 100000, SAMPLES_MAX = 10000000, SERIES_MAX = 1000000000 };
 
 static size_t count_at(lua_State *L, int idx, lua_Integer max)
 {
@@ -245,6 +245,53 @@ static const luaL_Reg fading_methods[] = {
     {"add", fading_add}, {"percentile", fading_percentile}, {NULL, NULL}};
 const lkl_class lkl__fading_class = {"kubelua.fading", fading_free, fading_methods, NULL};
 
+/* --- sums of moments ---------------------------------------------------------------------- */
+
+static void sums_free(void *p) { kl_sums_free(p); }
+static kl_sums *sums(lua_State *L) { return lkl_box_check(L, 1, &lkl__sums_class); }
+
+/* core.sums(): nothing yet */
+static int new_sums(lua_State *L)
+{
+    lkl_box_new(L, &lkl__sums_class, 0)->ptr = kl_sums_new();
+    return 1;
+}
+
+/* s:add(slot, series, x): the sum of the series with this sample */
+static int sums_add(lua_State *L)
+{
+    kl_sums *s = sums(L);
+    size_t slot = count_at(L, 2, SAMPLES_MAX) - 1, series = count_at(L, 3, SERIES_MAX) - 1;
+    lua_pushnumber(L, kl_sums_add(s, slot, series, luaL_checknumber(L, 4)));
+    return 1;
+}
+
+/* s:take(slot, list, numbers): a sample for each series of the list: its number in `numbers` */
+static int sums_take(lua_State *L)
+{
+    kl_sums *s = sums(L);
+    size_t slot = count_at(L, 2, SAMPLES_MAX) - 1;
+    luaL_checktype(L, 3, LUA_TTABLE);
+    luaL_checktype(L, 4, LUA_TTABLE);
+    for (lua_Integer k = 1; lua_rawgeti(L, 3, k) != LUA_TNIL; k++, lua_settop(L, 4)) {
+        size_t series = count_at(L, -1, SERIES_MAX);
+        lua_rawgeti(L, 4, (lua_Integer)series);
+        kl_sums_add(s, slot, series - 1, lua_tonumber(L, -1));
+    }
+    return 0;
+}
+
+/* s:get(series) */
+static int sums_get(lua_State *L)
+{
+    lua_pushnumber(L, kl_sums_get(sums(L), count_at(L, 2, SERIES_MAX) - 1));
+    return 1;
+}
+
+static const luaL_Reg sums_methods[] = {
+    {"add", sums_add}, {"take", sums_take}, {"get", sums_get}, {NULL, NULL}};
+const lkl_class lkl__sums_class = {"kubelua.sums", sums_free, sums_methods, NULL};
+
 /* core.normal(seed, a, b): kl_dice_normal */
 static int normal(lua_State *L)
 {
@@ -257,6 +304,6 @@ static int normal(lua_State *L)
 void lkl__open_samples(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"usage", new_usage}, {"window", new_window}, {"shares", new_shares},
-        {"fading", new_fading}, {"normal", normal}, {NULL, NULL}};
+        {"fading", new_fading}, {"sums", new_sums}, {"normal", normal}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

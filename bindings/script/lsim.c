@@ -1,6 +1,5 @@
 /* lsim.c - simulations in Lua; lua/kubelua/sim gives them their shape. For any state but a script's. */
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/resource.h"
+#include "script/nodes.h"
 #include "script/program.h"
 #include "script/stage.h"
 #include "sim/sim.h"
@@ -34,7 +34,7 @@ typedef struct lkl_sim {
     size_t n_follows;
     news *news;
     size_t n_news, cap_news;
-    const kl_value *amounts, *usage, *pod; /* objects of reports, for their keys; NULL: not made yet */
+    lkl__reports *reports; /* NULL: none yet */
 } lkl_sim;
 
 static void sim_free(void *p)
@@ -52,9 +52,7 @@ static void sim_free(void *p)
         kl_value_unref(s->news[i].now);
     kl_free(s->follows);
     kl_free(s->news);
-    kl_value_unref(s->amounts);
-    kl_value_unref(s->usage);
-    kl_value_unref(s->pod);
+    lkl__reports_free(s->reports);
     kl_free(s);
 }
 
@@ -258,137 +256,18 @@ static int put_copy(lua_State *L)
     return lkl__given(L, kl_server_put(kl_sim_server(self(L)->sim), o, &err), &err);
 }
 
-/* --- reports of nodes --------------------------------------------------------------------- */
-
-/* An object with these keys, one to three: its values do not matter. */
-static const kl_value *keys(const char *first, const char *second, const char *third)
-{
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_kstr(b, first, "");
-    if (second)
-        kl_build_kstr(b, second, "");
-    if (third)
-        kl_build_kstr(b, third, "");
-    kl_build_end(b);
-    return kl_builder_done(b);
-}
-
-static void prepare(lkl_sim *s)
-{
-    if (s->pod)
-        return;
-    s->amounts = keys("cpu", "memory", NULL);
-    s->usage = keys("resources", NULL, NULL);
-    s->pod = keys("namespace", "name", "podUsage");
-}
-
-/* A number's digits and the unit behind them: what snprintf would do, at a fraction of its cost. */
-static const kl_value *amount(int64_t n, const char *unit)
-{
-    char text[24], *end = text + sizeof text, *p = end - strlen(unit);
-    memcpy(p, unit, strlen(unit));
-    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
-    do
-        *--p = (char)('0' + left % 10);
-    while (left /= 10);
-    if (n < 0)
-        *--p = '-';
-    return kl_value_of_strn(p, (size_t)(end - p));
-}
-
-/* { resources: { cpu, memory } } */
-static const kl_value *usage(const lkl_sim *s, int64_t milli, int64_t bytes)
-{
-    const kl_value *amounts = kl_value_like(
-        s->amounts, (const kl_value *const[]){amount(milli, "m"), amount(bytes, "")});
-    return kl_value_like(s->usage, &amounts);
-}
-
-/* Adds a value and gives up the reference. */
-static void build_taken(kl_builder *b, const char *key, const kl_value *v)
-{
-    if (key)
-        kl_build_key(b, key);
-    kl_build_value(b, v);
-    kl_value_unref(v);
-}
-
-/* The whole part of the i-th number of the table at idx. */
-static int64_t whole_at(lua_State *L, int idx, lua_Integer i)
-{
-    lua_rawgeti(L, idx, i);
-    double x = lua_tonumber(L, -1);
-    lua_pop(L, 1);
-    return (int64_t)floor(x);
-}
-
-static const kl_value *text_at(lua_State *L, int idx, lua_Integer i)
-{
-    lua_rawgeti(L, idx, i);
-    size_t n = 0;
-    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : "";
-    const kl_value *v = kl_value_of_strn(text, n);
-    lua_pop(L, 1);
-    return v;
-}
-
-/* Arguments of s:report. */
-enum { R_NODE = 2, R_CREATED, R_UPDATED, R_AMOUNTS, R_PODS, R_NAMESPACES, R_NAMES, R_CPU, R_MEMORY };
-
-static void build_pods(lua_State *L, const lkl_sim *s, kl_builder *b)
-{
-    kl_build_key(b, "podsMetric");
-    kl_build_array(b);
-    for (lua_Integer k = 1, n = (lua_Integer)lua_rawlen(L, R_PODS); k <= n; k++) {
-        lua_Integer p = whole_at(L, R_PODS, k);
-        const kl_value *parts[] = {text_at(L, R_NAMESPACES, p), text_at(L, R_NAMES, p),
-            usage(s, whole_at(L, R_CPU, k), whole_at(L, R_MEMORY, k))};
-        build_taken(b, NULL, kl_value_like(s->pod, parts));
-    }
-    kl_build_end(b);
-}
-
-/* s:report(node, created, updated, { cpu, memory, cpu of the system, memory of the system }, pods,
- * namespaces, names, cpus, memories): puts the node's NodeMetric. pods: of each its place in namespaces and
- * names; cpus and memories have their order. cpu is in thousandths, memory in bytes. */
+/* s:report(i, node, created, updated, { cpu, memory, cpu of the system, memory of the system }, pods,
+ * namespaces, names, classes, memories, holds, sums, n): puts the NodeMetric of the i-th node. pods: the rows
+ * of its pods in the columns that follow; the cpu of each is its sum (core.sums) over n. Memory is what the
+ * trace says (holds), a part of its request for class prod, or all of it. cpu is in thousandths, memory in
+ * bytes. */
 static int report(lua_State *L)
 {
     lkl_sim *s = self(L);
-    const char *node = luaL_checkstring(L, R_NODE);
-    const char *created = luaL_checkstring(L, R_CREATED), *updated = luaL_checkstring(L, R_UPDATED);
-    for (int i = R_AMOUNTS; i <= R_MEMORY; i++)
-        luaL_checktype(L, i, LUA_TTABLE);
-    luaL_checkstack(L, 4, "a report");
-    prepare(s);
-    kl_builder *b = kl_builder_new(); /* nothing raises while it is there: all reads are raw */
-    kl_build_object(b);
-    kl_build_kstr(b, "apiVersion", "slo.koordinator.sh/v1alpha1");
-    kl_build_kstr(b, "kind", "NodeMetric");
-    kl_build_key(b, "metadata");
-    kl_build_object(b);
-    kl_build_kstr(b, "name", node);
-    char *uid = kl_sprintf("metric-%s", node);
-    kl_build_kstr(b, "uid", uid);
-    kl_free(uid);
-    kl_build_kstr(b, "creationTimestamp", created);
-    kl_build_end(b);
-    kl_build_key(b, "spec");
-    kl_build_object(b);
-    kl_build_end(b);
-    kl_build_key(b, "status");
-    kl_build_object(b);
-    kl_build_kstr(b, "updateTime", updated);
-    kl_build_key(b, "nodeMetric");
-    kl_build_object(b);
-    build_taken(b, "nodeUsage", usage(s, whole_at(L, R_AMOUNTS, 1), whole_at(L, R_AMOUNTS, 2)));
-    build_taken(b, "systemUsage", usage(s, whole_at(L, R_AMOUNTS, 3), whole_at(L, R_AMOUNTS, 4)));
-    kl_build_end(b);
-    build_pods(L, s, b);
-    kl_build_end(b);
-    kl_build_end(b);
+    s->reports = s->reports ? s->reports : lkl__reports_new();
+    const kl_value *v = lkl__report(L, s->reports);
     kl_err err = KL_ERR_INIT;
-    return lkl__given(L, kl_server_put(kl_sim_server(s->sim), kl_builder_done(b), &err), &err);
+    return lkl__given(L, kl_server_put(kl_sim_server(s->sim), v, &err), &err);
 }
 
 /* s:load_path(path): loads a file or a directory; returns how many objects */

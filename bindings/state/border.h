@@ -307,6 +307,7 @@ void lkl__open_patched(lua_State *L);
 void lkl__open_stage(lua_State *L);
 void lkl__open_sim(lua_State *L);
 void lkl__open_samples(lua_State *L);
+void lkl__open_nodes(lua_State *L);
 void lkl__open_gpus(lua_State *L);
 void lkl__open_bounds(lua_State *L);
 

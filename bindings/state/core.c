@@ -52,6 +52,7 @@ static void open_host(lua_State *L)
     lkl__open_stage(L);
     lkl__open_sim(L);
     lkl__open_samples(L);
+    lkl__open_nodes(L);
     lkl__open_gpus(L);
     lkl__open_patched(L);
     lkl__open_bounds(L);

@@ -140,6 +140,49 @@ double kl_window_highest(const kl_window *w)
     return sum;
 }
 
+/* --- sums of moments ---------------------------------------------------------------------- */
+
+kl_sums *kl_sums_new(void) { return kl_new(kl_sums); }
+
+void kl_sums_free(kl_sums *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->slots; i++)
+        kl_free(s->moments[i].x);
+    kl_free(s->moments);
+    kl_free(s->sums);
+    kl_free(s);
+}
+
+/* Makes room for number i; new ones are 0. */
+static void reach(double **x, size_t *n, size_t i)
+{
+    if (i < *n)
+        return;
+    size_t now = i < 8 ? 16 : 2 * i;
+    *x = kl_realloc(*x, now * sizeof **x);
+    memset(*x + *n, 0, (now - *n) * sizeof **x);
+    *n = now;
+}
+
+double kl_sums_add(kl_sums *s, size_t slot, size_t series, double x)
+{
+    if (slot >= s->slots) {
+        s->moments = kl_realloc(s->moments, (slot + 1) * sizeof *s->moments);
+        memset(s->moments + s->slots, 0, (slot + 1 - s->slots) * sizeof *s->moments);
+        s->slots = slot + 1;
+    }
+    reach(&s->moments[slot].x, &s->moments[slot].n, series);
+    reach(&s->sums, &s->n, series);
+    double *old = &s->moments[slot].x[series];
+    s->sums[series] = s->sums[series] + x - *old;
+    *old = x;
+    return s->sums[series];
+}
+
+double kl_sums_get(const kl_sums *s, size_t series) { return series < s->n ? s->sums[series] : 0; }
+
 /* --- histograms of shares ----------------------------------------------------------------- */
 
 enum { SHARES = 100, BUCKETS = SHARES + 1 };

@@ -43,6 +43,24 @@ double kl_window_sigma(const kl_window *w, double deviations);
 double kl_window_most(const kl_window *w);    /* the sum of the maxima since the start */
 double kl_window_highest(const kl_window *w); /* the sum of the maxima of the window */
 
+/* Sums of the last samples of many series, which come and go: a moment is a slot, and a sample replaces the
+ * one that the series had in that slot. */
+typedef struct kl_sums {
+    double *sums;
+    size_t n; /* of sums */
+    struct kl_moment {
+        double *x;
+        size_t n;
+    } * moments;
+    size_t slots;
+} kl_sums;
+
+kl_sums *kl_sums_new(void);
+void kl_sums_free(kl_sums *s);
+/* Returns the new sum. Series and slots are numbered from 0; there are as many as the highest number. */
+double kl_sums_add(kl_sums *s, size_t slot, size_t series, double x);
+double kl_sums_get(const kl_sums *s, size_t series);
+
 /* Histograms, in hundredths, of the shares of their limits that k series used in the last n samples. */
 typedef struct kl_shares {
     size_t k, n, at, count;

@@ -35,37 +35,14 @@ local function demands_of(w, t)
   end })
 end
 
--- The share of its request that a prod pod holds of memory, unless a trace says what it held.
-local HELD = 0.7
-local function held(w, p) return w.holds and w.holds[p] or w.pods.memory[p] * HELD end
-
 local NONE = {}
 
--- The prod pods of a node: what they use, their memory, and the batch pods among them or nil. The columns are
--- locals, since this is where most of a simulation without a script goes.
+-- What the prod pods of node i use, their memory with the system's, and its batch pods or nil.
 local function prod(w, i, minute, curves)
-  local pods, s, told, time, factor = w.pods, w.settings, w.uses or NONE, w.time, w.factor
-  local class, placed, uses, cpu, app = pods.class, pods.placed, pods.used, pods.cpu, pods.app
-  local start, noise, seed, normal, holds = s.start_time, s.noise, w.seed, core.normal, w.holds or NONE
-  local used, memory, jobs = 0, s.system_memory, nil
-  for _, p in ipairs(w.nodes.pods[i]) do
-    if class[p] ~= "prod" then
-      jobs = jobs or {}
-      jobs[#jobs + 1] = p
-    elseif time < placed[p] + start then
-      uses[p] = 0
-    else
-      local u = told[p]
-      if not u then
-        local share = curves[app[p]] * factor[p] + noise * normal(seed + p, minute, 3)
-        u = cpu[p] * (share > 0.01 and share or 0.01)
-      end
-      uses[p] = u
-      used = used + u
-      memory = memory + (holds[p] or pods.memory[p] * HELD)
-    end
-  end
-  return used, memory, jobs
+  local pods, s = w.pods, w.settings
+  return core.prod_use(w.nodes.pods[i], pods.class, pods.placed, pods.used, pods.cpu, pods.memory, pods.app,
+    w.factor, w.uses, w.holds, curves, w.time, minute, s.start_time, s.noise, w.seed,
+    s.system_memory)
 end
 
 -- What batch jobs may use of a node: whatever the policy allows, prod pods come first.
@@ -111,18 +88,6 @@ local function out_of_memory(w, i, jobs, memory)
   return memory
 end
 
--- One more sample of what a window's mean is made of; the sum of those in it.
-local function sample(ring, slot, key, x)
-  local row = ring[slot]
-  if not row then
-    row = {}
-    ring[slot] = row
-  end
-  ring.sum[key] = (ring.sum[key] or 0) + x - (row[key] or 0)
-  row[key] = x
-  return ring.sum[key]
-end
-
 --- `seconds` pass on every node.
 ---@param w kubelua.SimWorld
 ---@param seconds number
@@ -154,24 +119,19 @@ end
 --- The reports of all nodes whose agent works: means over the window.
 ---@param w kubelua.SimWorld
 function M.report(w)
-  local nodes, pods, window = w.nodes, w.pods, w.settings.report_window
+  local nodes, used, window, means = w.nodes, w.pods.used, w.settings.report_window, w.means
   w.reported = w.reported + 1
-  local slot = w.reported % window
+  local slot = w.reported % window + 1
   local n = math.min(w.reported, window)
-  local function mean(what, key, x) return sample(w.means[what], slot, key, x) / n end
   for i = 1, nodes.n do
     if nodes.ready[i] then
-      local used, memory = {}, {}
-      for k, p in ipairs(nodes.pods[i]) do
-        used[k] = mean("pod", p, pods.used[p])
-        memory[k] = pods.class[p] == "prod" and held(w, p) or pods.memory[p]
-      end
-      local cpu = mean("node", i, nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i])
-      local in_use = mean("memory", i, nodes.memory_used[i])
+      means.pod:take(slot, nodes.pods[i], used)
+      local cpu = means.node:add(slot, i, nodes.prod_used[i] + nodes.batch_used[i] + nodes.system[i]) / n
+      local in_use = means.memory:add(slot, i, nodes.memory_used[i]) / n
       if nodes.reports[i] and not nodes.recorded[i] then
         nodes.reported_cpu[i], nodes.reported_memory[i] = cpu, in_use
         nodes.since_cpu[i], nodes.since_memory[i] = 0, 0
-        w:put_metric(i, { cpu, in_use, nodes.system[i], w.settings.system_memory }, used, memory)
+        w:put_metric(i, { cpu, in_use, nodes.system[i], w.settings.system_memory }, n)
       end
     end
   end

@@ -60,7 +60,7 @@ function M.new(sim, settings, seed)
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
     pending = {}, ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
     replicas = {}, resized = {}, heirs = {}, namesakes = {}, parts = {}, n_parts = 0,
-    means = { node = { sum = {} }, memory = { sum = {} }, pod = { sum = {} } },
+    means = { node = core.sums(), memory = core.sums(), pod = core.sums() },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
   w.quotas = quotas.new(w)
@@ -98,12 +98,12 @@ local function milli(n) return ("%dm"):format(n // 1) end
 local function bytes(n) return ("%d"):format(n // 1) end
 
 --- The report of node i's agent: { cpu, memory, cpu of the system, memory of the system }, and of each pod
---- there, in the node's order, cpu and memory.
-function W:put_metric(i, amounts, cpu, memory)
+--- there its memory, and the mean of its last n samples of cpu.
+function W:put_metric(i, amounts, n)
   local nodes, pods = self.nodes, self.pods
   self.created = self.created or self:timestamp(0)
-  self.sim:report(nodes.name[i], self.created, self:timestamp(), amounts, nodes.pods[i], pods.namespace,
-    pods.name, cpu, memory)
+  self.sim:report(i, nodes.name[i], self.created, self:timestamp(), amounts, nodes.pods[i], pods.namespace,
+    pods.name, pods.class, pods.memory, self.holds, self.means.pod, n)
 end
 
 -- What many pods have alike is made once: a value by its key, and how many there are.

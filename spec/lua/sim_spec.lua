@@ -6,6 +6,7 @@ local core = require "kubelua.core"
 local kube = require "kubelua"
 local measure = require "kubelua.sim.measure"
 local process = require "support.process"
+local queue = require "kubelua.sim.queue"
 local run = require "kubelua.sim.run"
 local scenario = require "kubelua.sim.scenario"
 local settings = require "kubelua.sim.settings"
@@ -75,11 +76,11 @@ describe("a simulation", function()
         nodes.batch_cpu[i], nodes.batch_memory[i], nodes.reported_cpu[i] = 20, 20, 10 * (i % 4)
       end
       local w = { nodes = nodes, pods = pods, settings = { load_cpu = 0.65, load_memory = 0.95 },
-        pending = {},
-        is_for_others = function() return false end }
+        pending = queue.new(pods) }
       for p = 1, pods_n do
-        pods.class[p], pods.state[p], w.pending[p] = p % 3 == 0 and "batch" or "prod", "pending", p
+        pods.class[p], pods.state[p] = p % 3 == 0 and "batch" or "prod", "pending"
         pods.cpu[p], pods.memory[p] = 1 + p % shapes, 1 + (dice.unit(1, p, 2) * 2 // 1 | 0)
+        w.pending:add(p)
       end
       function w.place(_, p, i)
         local class, best, score = pods.class[p], nil, nil
@@ -100,7 +101,7 @@ describe("a simulation", function()
       end
       local n = scheduler.run(w)
       assert.equal(#order, n)
-      return n, #w.pending
+      return n, w.pending.n
     end
     assert.equal(400, (placed(1, 400)))
     -- so many pods between two of a shape that they are not looked at singly

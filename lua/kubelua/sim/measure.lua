@@ -127,7 +127,7 @@ function R:sample(seconds)
   table.sort(lent)
   local running = 0
   for i = 1, nodes.n do running = running + #nodes.pods[i] end
-  local row = { time = w.time, running = running, waiting = #w.pending, evicted = w.sums.evicted }
+  local row = { time = w.time, running = running, waiting = w.pending.n, evicted = w.sums.evicted }
   for name, x in pairs(sum) do row[name] = x / 1000 end
   for name, q in pairs { p5 = 0.05, p50 = 0.5, p95 = 0.95 } do
     row["used_" .. name] = percentile(use, q) * 100
@@ -140,8 +140,8 @@ end
 -- Pending pods that had a node before: successors of pods that were evicted, ended or lost with their node.
 local function nowhere(w)
   local n = 0
-  for _, p in ipairs(w.pending) do
-    if w.pods.state[p] == "pending" and w.pods.restarts[p] > 0 then n = n + 1 end
+  for _, p in ipairs(w.pending:list()) do
+    if w.pods.restarts[p] > 0 then n = n + 1 end
   end
   return n
 end
@@ -165,7 +165,7 @@ function R:sum_up()
     hot = self.samples > 0 and 100 * self.hot / self.samples or 0, unmet = (s.unmet or 0) / 1000,
     suppressed = ((s.wanted or 0) - (s.batch or 0)) / 1000, evictions = w.sums.evicted, oom = w.sums.oom,
     lost_work = w.sums.lost_work / 3600 / 1000, wait_p50 = percentile(waited, 0.5),
-    wait_p99 = percentile(waited, 0.99), waiting = #w.pending, nowhere = nowhere(w),
+    wait_p99 = percentile(waited, 0.99), waiting = w.pending.n, nowhere = nowhere(w),
     spare = scheduler.spare(w), changes = self.moved / 1000 / n / hours, turns = self.turned / n / hours * 24,
     reconciles = runs / n / hours, writes = writes / n / hours, errors = errors, failing = failing,
   }

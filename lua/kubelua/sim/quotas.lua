@@ -86,8 +86,8 @@ function Q:sample(seconds)
       if q then q.used = q.used + pods.cpu[p] / 1000 end
     end
   end
-  for _, p in ipairs(w.pending) do
-    local q = pods.state[p] == "pending" and quota_of(self, p)
+  for _, p in ipairs(w.pending:list()) do
+    local q = quota_of(self, p)
     if q then q.waiting = q.waiting + pods.cpu[p] / 1000 end
   end
   for _, name in ipairs(self.names) do

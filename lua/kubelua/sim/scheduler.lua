@@ -2,6 +2,8 @@
 -- and is not loaded above a threshold (LoadAwareScheduling: reported use, pods placed since, and the pod
 -- itself); the node with the most room is chosen.
 
+local queue = require "kubelua.sim.queue"
+
 local M = {}
 
 -- LoadAwareScheduling's estimated scaling factors: the share of its request that a pod is assumed to use.
@@ -31,15 +33,6 @@ local function judge(w, i, class, cpu, memory)
   return 2 - load - full
 end
 
-local function by_priority(w)
-  local priority = { prod = 3, mid = 2, batch = 1 }
-  return function(a, b)
-    local x, y = priority[w.pods.class[a]], priority[w.pods.class[b]]
-    if x ~= y then return x > y end
-    return a < b
-  end
-end
-
 --- How many nodes each filter rejects for a pod.
 ---@return table<string, integer>
 function M.refusals(w, p)
@@ -50,9 +43,6 @@ function M.refusals(w, p)
   end
   return reasons
 end
-
--- A pod's shape: pods with the same shape get the same scores.
-local function shape_of(class, cpu, memory) return ("%s %a %a"):format(class, cpu, memory) end
 
 -- ---------------------------------------------------------------- the best node of many
 
@@ -105,30 +95,21 @@ local function best_of(rank)
   return best
 end
 
---- Places all pods that fit. Pods of one shape wait together: if one finds no node, neither does the next of
---- its shape.
+--- Places all pods that fit. If one finds no node, neither does the next of its shape.
 ---@param w kubelua.SimWorld
 ---@return integer placed
 function M.run(w)
-  if #w.pending == 0 then return 0 end
-  local pods, waits, nowhere, ranks, got = w.pods, {}, {}, {}, {}
-  table.sort(w.pending, by_priority(w))
-  for _, p in ipairs(w.pending) do
-    local shape = shape_of(pods.class[p], pods.cpu[p], pods.memory[p])
-    local others = w:is_for_others(p)
-    local i = pods.state[p] == "pending" and not others and not nowhere[shape]
-      and best_of(rank_of(w, p, ranks, shape, got))
-    if i then
-      w:place(p, i)
-      w.nodes.since_cpu[i] = w.nodes.since_cpu[i] + pods.cpu[p] * ESTIMATE_CPU
-      w.nodes.since_memory[i] = w.nodes.since_memory[i] + pods.memory[p] * ESTIMATE_MEMORY
-      got[#got + 1] = i
-    elseif pods.state[p] == "pending" then
-      nowhere[shape] = nowhere[shape] or not others
-      waits[#waits + 1] = p
-    end
-  end
-  w.pending = waits
+  if w.pending.n == 0 then return 0 end
+  local pods, nodes, ranks, got = w.pods, w.nodes, {}, {}
+  w.pending:offer(function(p, shape)
+    local i = best_of(rank_of(w, p, ranks, shape, got))
+    if not i then return false end
+    w:place(p, i)
+    nodes.since_cpu[i] = nodes.since_cpu[i] + pods.cpu[p] * ESTIMATE_CPU
+    nodes.since_memory[i] = nodes.since_memory[i] + pods.memory[p] * ESTIMATE_MEMORY
+    got[#got + 1] = i
+    return true
+  end)
   return #got
 end
 
@@ -174,7 +155,7 @@ local function move(w, node, room, from)
   end)
   for _, p in ipairs(list) do
     local class, cpu, memory = pods.class[p] == "prod" and "prod" or "batch", pods.cpu[p], pods.memory[p]
-    local shape = shape_of(class, cpu, memory)
+    local shape = queue.shape_of(class, cpu, memory)
     local to = first_with_room(room, class, cpu, memory, from[shape] or 1, w.nodes.n)
     from[shape] = to
     if to > w.nodes.n then

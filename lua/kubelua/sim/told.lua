@@ -96,12 +96,11 @@ end
 function T:answer()
   local w, waiting = self.w, {}
   if self.due - self.period < w.time then nodes(self) end
-  for _, p in ipairs(w.pending) do
-    if w.pods.state[p] == "pending" and #waiting < WAITING_MAX then
-      local key = w.pods.namespace[p] .. "/" .. w.pods.name[p]
-      waiting[#waiting + 1] = key
-      add(self, key, explain.text(w.explain:answer(key)))
-    end
+  for k, p in ipairs(w.pending:list()) do
+    if k > WAITING_MAX then break end
+    local key = w.pods.namespace[p] .. "/" .. w.pods.name[p]
+    waiting[k] = key
+    add(self, key, explain.text(w.explain:answer(key)))
   end
   teams(self)
   return core.array(self.list), core.array(waiting)

@@ -5,6 +5,7 @@
 
 local core = require "kubelua.core"
 local dice = require "kubelua.sim.dice"
+local queue = require "kubelua.sim.queue"
 local quotas = require "kubelua.sim.quotas"
 
 local M = {}
@@ -58,12 +59,12 @@ function M.new(sim, settings, seed)
   local w = setmetatable({
     sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
-    pending = {}, ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
+    ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
     replicas = {}, resized = {}, heirs = {}, namesakes = {}, parts = {}, n_parts = 0,
     means = { node = core.sums(), memory = core.sums(), pod = core.sums() },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
-  w.quotas = quotas.new(w)
+  w.pending, w.quotas = queue.new(w.pods), quotas.new(w)
   return w
 end
 
@@ -352,9 +353,7 @@ end
 
 --- A scheduler under test has bound the pod to node i: its object stays as that left it.
 local function bound(w, p, i)
-  for k, other in ipairs(w.pending) do
-    if other == p then table.remove(w.pending, k); break end
-  end
+  w.pending:remove(p)
   stand_at_last(w, p, i)
   w.sim:call { verb = "patch", patch_type = "strategic", kind = "v1/Pod", ns = w.pods.namespace[p],
     name = w.pods.name[p], subresource = "status", field_manager = "simulation",
@@ -376,7 +375,7 @@ function W:add_pod(o)
   if o.node then
     self:place(p, o.node)
   else
-    self.pending[#self.pending + 1] = p
+    self.pending:add(p, self:is_for_others(p))
     self:put_pod(p)
   end
   return p
@@ -386,6 +385,7 @@ end
 local function take_away(w, p, deleted)
   local pods = w.pods
   local i = pods.node[p]
+  w.pending:remove(p)
   if i ~= 0 then
     count(w, p, -1)
     local here = w.nodes.pods[i]
@@ -424,9 +424,6 @@ end
 function W:leave(key)
   local p = self.pod_of[key] or self.pod_of[self.heirs[key] or ""]
   if not p then return end
-  for k, other in ipairs(self.pending) do
-    if other == p then table.remove(self.pending, k); break end
-  end
   self.pods.left[p] = self.time
   take_away(self, p)
 end
@@ -510,7 +507,7 @@ function W:adopt(view, foreign)
   local p = take_pod(self, { name = view.metadata.name, namespace = view.metadata.namespace, class = class,
     cpu = cpu, memory = memory, app = view("metadata.labels.app"), object = view, foreign = foreign })
   local i = view("spec.nodeName") and self.node_of[view("spec.nodeName")]
-  if i then stand(self, p, i) else self.pending[#self.pending + 1] = p end
+  if i then stand(self, p, i) else self.pending:add(p, self:is_for_others(p)) end
 end
 
 --- Follows the changes in the cluster since the last call. True if a pod has come or gone.

@@ -136,8 +136,9 @@ spec:
     local dir = process.tmpdir()
     process.run(("cp -R controllers/koordinator %s/before"):format(dir))
     local path = dir .. "/before/batchresource.lua"
-    process.write(path, (process.read(path):gsub("local left = math.max%(capacity %- safe",
-      "local left = math.max(capacity // 2 - safe")))
+    local text, n = process.read(path):gsub("capacity %- place", "capacity // 2 - place")
+    assert.equal(1, n)
+    process.write(path, text)
     local out, code = sim(("%s --against %s/before/noderesource.lua --generate nodes=1 --for 10m"):format(
       SCRIPT, dir))
     assert.equal(0, code, out)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <sys/wait.h>
+#include "base/base64.h"
 #include "base/mem.h"
 #include "run/function.h"
 #include "isolate/isolate.h"
@@ -32,17 +33,21 @@ static int teardown(void **state)
     "head -c 13 <&0 >/dev/null; printf '\\011\\000\\000\\000\\040\\001\\000\\000\\000\\000\\000\\000\\000' " \
     ">&0; "
 
-static kl_status opened(const char *script, kl_isolate **out, kl_err *err)
+static kl_status opened_as(const char *const *argv, kl_isolate **out, kl_err *err)
 {
-    const char *argv[] = {"sh", "-c", script, NULL};
     return kl_isolate_open(&(kl_isolate_order){.program = program,
                                .stop = &stop,
-                               .path = "/bin/sh",
+                               .path = argv[0],
                                .argv = argv,
                                .cpu = KL_MILLISECONDS(250),
                                .patience = KL_SECONDS(1),
                                .message = 1 << 20},
         out, NULL, err);
+}
+
+static kl_status opened(const char *script, kl_isolate **out, kl_err *err)
+{
+    return opened_as((const char *[]){"/bin/sh", "-c", script, NULL}, out, err);
 }
 
 static void assert_refused(const char *script, const char *why)
@@ -107,6 +112,18 @@ static void one_that_lives_is_ended_with_its_state(void **state)
     assert_int_equal(opened(READY "exec sleep 60", &i, NULL), KL_OK);
     assert_false(kl_isolate_worn(i));
     assert_null(kl_isolate_look(i));
+    kl_isolate_close(i);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* It joins the group of this process, and would live as long. */
+static void one_that_leaves_its_group_is_ended(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    const char *argv[] = {"/usr/bin/perl", "-e", "setpgrp(0, getpgrp(getppid)) and exec @ARGV", "sh", "-c",
+        READY "exec perl -e '$p = getppid; sleep 1 while getppid == $p'", NULL};
+    assert_int_equal(opened_as(argv, &i, NULL), KL_OK);
     kl_isolate_close(i);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
@@ -209,6 +226,55 @@ static void one_that_emits_more_than_a_script_may_is_ended(void **state)
     kl_isolate_close(i);
 }
 
+/* kubelua's own process, told to be one controller of a script that returns two. */
+static kl_status opened_ours(int controller, kl_isolate **out, kl_err *err)
+{
+    static const char text[] =
+        "local kube = require 'kubelua'\n"
+        "local function named(name) return kube.controller { name = name,\n"
+        "  resource = 'v1/ConfigMap', isolate = true, reconcile = function() end } end\n"
+        "return { named 'first', named 'second' }\n";
+    const char *argv[] = {"kubelua", "--isolated-child", NULL};
+    char *source = kl_base64_encode(text, sizeof text - 1);
+    char *json = kl_sprintf("{\"controller\": %d, \"memory\": %d, \"dir\": \".\", "
+                            "\"sources\": [[\"web.lua\", \"web.lua\", \"%s\"]]}",
+        controller, 1 << 30, source);
+    const kl_value *boot = NULL;
+    assert_ok(kl_value_decode(json, strlen(json), &boot, err), err);
+    kl_status st = kl_isolate_open(&(kl_isolate_order){.program = program,
+                                       .stop = &stop,
+                                       .path = getenv("KUBELUA"),
+                                       .argv = argv,
+                                       .boot = boot,
+                                       .cpu = KL_SECONDS(30),
+                                       .patience = KL_SECONDS(30),
+                                       .message = 1 << 20},
+        out, NULL, err);
+    kl_value_unref(boot);
+    kl_free(json);
+    kl_free(source);
+    return st;
+}
+
+/* A script can count, and return other controllers in its own process. */
+static void a_controller_that_the_script_does_not_return_there_is_an_error(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_ok(opened_ours(1, &i, &err), &err);
+    kl_isolate_close(i);
+    i = NULL;
+    for (int wrong = 2; wrong < 4; wrong++) {
+        assert_int_equal(opened_ours(wrong, &i, &err), KL_ESCRIPT);
+        char *said = kl_sprintf("the script returned no controller %d when loaded again", wrong);
+        assert_non_null(strstr(kl_err_message(&err), said));
+        kl_free(said);
+        kl_err_fini(&err);
+    }
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,11 +282,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(its_exit_is_reported_exactly, setup, teardown),
         cmocka_unit_test_setup_teardown(a_function_of_one_that_is_gone_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_lives_is_ended_with_its_state, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_leaves_its_group_is_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_computes_without_end_is_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_sends_endlessly_is_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_sends_byte_by_byte_ends_with_its_worker, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_sends_and_takes_nothing_is_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_emits_more_than_a_script_may_is_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_controller_that_the_script_does_not_return_there_is_an_error, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,6 +14,7 @@
 #include "model/selector.h"
 #include "model/time.h"
 #include "show/cells.h"
+#include "show/jsonpath.h"
 #include "show/scaler.h"
 
 typedef void cell_fn(const kl_value *o, kl_time now, kl_buf *out); /* appends one JSON value */
@@ -393,12 +395,23 @@ static void put_definition(const char *name, const char *type, const char *forma
     kl_value_unref(v);
 }
 
+/* How many columns of a definition are shown: those before the first whose path cannot be read. */
+static size_t n_shown(const kl__kind *k)
+{
+    size_t n = 0;
+    const char *path;
+    while (
+        (path = kl_value_str_at(kl_value_item(k->columns, n), "jsonPath", NULL)) && kl_jsonpath_reads(path))
+        n++;
+    return n;
+}
+
 void kl_show_columns(const kl__kind *k, kl_buf *out)
 {
     kl_buf_puts(out, "\"columnDefinitions\":[");
     if (k->custom && kl_value_len(k->columns)) {
         put_definition("Name", "string", "name", "Name of the object", 0, true, out);
-        for (size_t i = 0; i < kl_value_len(k->columns); i++) {
+        for (size_t i = 0, n = n_shown(k); i < n; i++) {
             const kl_value *c = kl_value_item(k->columns, i);
             const char *name = kl_value_str_at(c, "name", NULL), *type = kl_value_str_at(c, "type", NULL),
                        *format = kl_value_str_at(c, "format", NULL),
@@ -430,71 +443,117 @@ static void put_path(const kl_value *o, const column *c, kl_buf *out)
         kl_buf_puts(out, !strcmp(c->type, "integer") ? "0" : !strcmp(c->type, "boolean") ? "false" : "\"\"");
 }
 
-/* The first value a JSONPath of printer columns names: .a.b, .a["b.c"], .a[0], .a[?(@.type=="x")].b */
-static const kl_value *json_path(const kl_value *v, const char *p)
+typedef struct member {
+    const char *key;
+    const kl_value *value;
+} member;
+
+static int by_key(const void *a, const void *b)
 {
-    while (v && *p) {
-        if (*p == '.') {
-            p++;
-            char key[256];
-            size_t n = 0;
-            while (*p && *p != '.' && *p != '[' && n + 1 < sizeof key) {
-                if (*p == '\\' && p[1])
-                    p++;
-                key[n++] = *p++;
-            }
-            if (n)
-                v = kl_value_getn(v, key, n);
-        } else if (*p == '[' && p[1] == '?') {
-            char field[128] = "", want[256] = "";
-            const char *end = strstr(p, ")]");
-            if (!end || sscanf(p, "[?(@.%127[^=!<> ]%*[ =]%*[\"']%255[^\"']", field, want) != 2)
-                return NULL;
-            const kl_value *found = NULL;
-            for (size_t i = 0; i < kl_value_len(v) && !found; i++) {
-                const char *have = kl_value_str(kl_value_get(kl_value_item(v, i), field));
-                if (have && !strcmp(have, want))
-                    found = kl_value_item(v, i);
-            }
-            v = found;
-            p = end + 2;
-        } else if (*p == '[') {
-            const char *end = strchr(p, ']');
-            bool quoted = p[1] == '\'' || p[1] == '"';
-            unsigned i = 0;
-            if (!end || (quoted && end - p < 3))
-                return NULL;
-            if (quoted) { /* a path, too: its dots separate */
-                char *inner = kl_sprintf(".%.*s", (int)(end - p - 3), p + 2);
-                v = json_path(v, inner);
-                kl_free(inner);
-            } else if (p[1] == '*')
-                v = kl_value_item(v, 0);
-            else
-                v = sscanf(p, "[%u", &i) == 1 ? kl_value_item(v, i) : NULL;
-            p = end + 1;
-        } else
-            return NULL;
-    }
-    return v;
+    return strcmp(((const member *)a)->key, ((const member *)b)->key);
 }
 
+/* Compact JSON with sorted keys, as Go writes maps. */
+static void put_sorted(const kl_value *v, kl_buf *out)
+{
+    size_t n = kl_value_len(v);
+    if (kl_value_type(v) == KL_ARRAY) {
+        kl_buf_puts(out, "[");
+        for (size_t i = 0; i < n; i++) {
+            kl_buf_puts(out, i ? "," : "");
+            put_sorted(kl_value_item(v, i), out);
+        }
+        kl_buf_puts(out, "]");
+    } else if (kl_value_type(v) == KL_OBJECT) {
+        member *m = kl_new_array(member, n);
+        size_t len;
+        for (size_t i = 0; i < n; i++)
+            m[i].value = kl_value_member(v, i, &m[i].key, &len);
+        qsort(m, n, sizeof *m, by_key);
+        kl_buf_puts(out, "{");
+        for (size_t i = 0; i < n; i++) {
+            kl_buf_puts(out, i ? "," : "");
+            kl_cell_text(m[i].key, out);
+            kl_buf_puts(out, ":");
+            put_sorted(m[i].value, out);
+        }
+        kl_buf_puts(out, "}");
+        kl_free(m);
+    } else
+        kl_value_encode(v, out);
+}
+
+/* A double as Go's %v prints it: the fewest digits that give it again, with an exponent from 1e+06 on. */
+static void print_double(double x, char *out, size_t n)
+{
+    int digits = 0, exponent;
+    do
+        snprintf(out, n, "%.*e", digits, x);
+    while (strtod(out, NULL) != x && ++digits < 17);
+    exponent = atoi(strchr(out, 'e') + 1);
+    if (exponent >= -4 && exponent < 6)
+        snprintf(out, n, "%.*f", digits > exponent ? digits - exponent : 0, x);
+}
+
+/* JSON as Go's encoding/json writes it: these three, which only texts contain, are escaped. */
+static void put_escaped(const kl_value *v, kl_buf *out)
+{
+    kl_buf plain = KL_BUF_INIT;
+    put_sorted(v, &plain);
+    for (const char *p = kl_buf_str(&plain); *p; p++)
+        if (strchr("<>&", *p))
+            kl_buf_printf(out, "\\u%04x", (unsigned)*p);
+        else
+            kl_buf_add(out, p, 1);
+    kl_buf_fini(&plain);
+}
+
+static void put_text(const kl_value *v, kl_buf *out)
+{
+    kl_buf text = KL_BUF_INIT;
+    char number[64];
+    switch (kl_value_type(v)) {
+    case KL_STRING: kl_value_encode(v, out); return;
+    case KL_NULL: kl_buf_puts(&text, "<no value>"); break;
+    case KL_DOUBLE:
+        print_double(kl_value_double(v, 0), number, sizeof number);
+        kl_buf_puts(&text, number);
+        break;
+    default: put_escaped(v, &text);
+    }
+    kl_cell_text(kl_buf_str(&text), out);
+    kl_buf_fini(&text);
+}
+
+/* Where a double has no int64, amd64 makes the least one. */
+static void put_integer(const kl_value *v, kl_buf *out)
+{
+    double x = kl_value_double(v, 0);
+    if (kl_value_type(v) == KL_DOUBLE)
+        kl_buf_printf(out, "%" PRId64, x > -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN);
+    else
+        kl_value_encode(v, out);
+}
+
+/* The cell of a column of a definition: null where its path selects nothing, or no value of its type. */
 static void put_custom(const kl_value *column, const kl_value *o, kl_time now, kl_buf *out)
 {
     const char *path = kl_value_str_at(column, "jsonPath", NULL),
                *type = kl_value_str_at(column, "type", NULL);
-    const kl_value *v = path ? json_path(o, path) : NULL;
+    const kl_value *v = path ? kl_jsonpath_first(o, path) : NULL;
     kl_type t = kl_value_type(v);
-    if (!v || !type)
-        kl_buf_puts(out, "null");
-    else if (!strcmp(type, "date"))
-        put_age(kl_value_str(v), now, "<invalid>", out);
-    else if (!strcmp(type, "string") && t != KL_STRING) {
-        char *text = kl_value_to_json(v);
-        kl_cell_text(text, out);
-        kl_free(text);
-    } else
+    bool number = t == KL_INT || t == KL_UINT || t == KL_DOUBLE;
+    if (v && type && !strcmp(type, "string"))
+        put_text(v, out);
+    else if (type && !strcmp(type, "date") && t == KL_STRING)
+        put_age(kl_value_str(v), now, *kl_value_str(v) ? "<invalid>" : "<unknown>", out);
+    else if (type && !strcmp(type, "integer") && number)
+        put_integer(v, out);
+    else if (type && ((!strcmp(type, "number") && number) || (!strcmp(type, "boolean") && t == KL_BOOL)))
         kl_value_encode(v, out);
+    else
+        kl_buf_puts(out, "null");
+    kl_value_unref(v);
 }
 
 /* kubectl leaves out pods that have ended, where it is told to. */
@@ -515,7 +574,7 @@ void kl_show_row(
     kl_buf_puts(out, "{\"cells\":[");
     if (k->custom && kl_value_len(k->columns)) {
         kl_cell_text(kl_object_name(object), out);
-        for (size_t i = 0; i < kl_value_len(k->columns); i++) {
+        for (size_t i = 0, n = n_shown(k); i < n; i++) {
             kl_buf_putc(out, ',');
             put_custom(kl_value_item(k->columns, i), object, now, out);
         }

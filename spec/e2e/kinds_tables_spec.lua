@@ -209,7 +209,7 @@ end)
 -- ---------------------------------------------------------------- columns of definitions
 
 local COLUMNS = {
-  { "Plain", "string", ".spec.a" }, { "Deep", "integer", ".spec.deep.n" }, { "Item", "string", ".spec.l[1]" },
+  { "Plain", "string", ".spec.a" }, { "Deep", "integer", ".spec.deep.m" }, { "Item", "string", ".spec.l[1]" },
   { "Quoted", "string", ".metadata.annotations['example.com/x']" }, { "Path", "integer", ".spec['deep.n']" },
   { "Both", "string", ".metadata.annotations['example\\.com/x']" },
   { "Escaped", "string", ".metadata.annotations.example\\.com/x" },
@@ -217,17 +217,60 @@ local COLUMNS = {
   { "None", "string", ".spec.none" }, { "Yes", "boolean", ".spec.yes" }, { "Since", "date", ".spec.since" },
   { "No date", "date", ".spec.none" }, { "Number", "number", ".spec.f" },
 }
+-- Each type of column with each kind of value.
+for _, type in ipairs { "string", "integer", "number", "boolean", "date" } do
+  for _, field in ipairs { "a", "deep", "l", "yes", "f", "big", "mil", "small", "neg", "none", "text",
+    "since", "e" } do
+    COLUMNS[#COLUMNS + 1] = { field .. " as " .. type, type, ".spec." .. field }
+  end
+end
+local PATHS = {
+  ".spec.c[-1:].type", ".spec.c[-1].type", ".spec.l[0:1]", ".spec.l[1:]", ".spec.l[:1]", ".spec.l[::2]",
+  ".spec.l[5]", ".spec.l[-5]", ".spec.l[1:0]", ".spec.l[0:0]", ".spec.l[0:9]", ".spec.l[1:2:0]",
+  ".spec.a[0]", ".spec.none[0]", ".spec.none.x", ".spec.c[1:2:1].type", ".spec.c[0:-1].type",
+  ".spec.c[?(@.type=='Ready')].status", '.spec.c[?(@.type!="Ready")].type', ".spec.c[?(@.n>1)].type",
+  ".spec.c[?(@.n>=2)].type", ".spec.c[?(@.n==1)].type", ".spec.c[?(@.n<2)].type", ".spec.c[?(@.n<=1)].type",
+  ".spec.c[?(@.n==1.0)].type", '.spec.c[?(@.n=="1")].type', ".spec.c[?(@.ok)].type",
+  ".spec.c[?(@.ok==true)].type", ".spec.c[?(@.ok>false)].type", ".spec.c[?(@.n=1)].type",
+  ".spec.c[?(@.type==@.status)].type", '.spec.c[?(@.d.e=="x")].type',
+  '.spec.c[?( @.type == "Ready" )].type', '.spec.c[?(@.type>"P")].type', '.spec.c[?(@.type=="a)b")].type',
+  '.spec.c[?(@.d=="x")].type', '.spec.a[?(@.x=="y")]', '.spec.l[?(@=="two")]', ".spec.l[*]", ".spec.deep.m",
+  ".spec..type", ".spec..m", ".spec.c[*].type", ".spec.c[0,1].type", ".spec.c[7,1].type", ".spec.c.type",
+  ".spec.a.b", ".spec.l.0", ".spec['a']", ".spec['none','f']", ".spec['deep.m']", ".spec", ".",
+  ".spec.c[?(@.n>0)][0]", ".spec.c[?(@.n>-1)].type", ".spec.c[?(@.n!=1)].type",
+  ".spec.c[?(@.none==1)].type", ".spec..", ".spec...a", ".spec.c..type", ".metadata.name",
+}
+-- A column that cannot be read is missing with all after it, and some that one would not expect can be read.
+local ODD = {
+  ".spec.l[x]", ".spec.l[", ".spec.c[?(@.n", ".spec.c[?(@.a==b)]", ".spec.l[1", ".spec*", ".spec.l[0]x",
+  "..*", ".spec.c[?()]", ".spec.l['a']", '.spec["a"]', ".spec.l[1:2:3:4]", ".spec.l[]", ".spec.l[1:x]",
+  ".spec.l[99999999999999999999]", ".spec.c[?(@.n==)]", ".spec.c[?(@.n==1 2)]", ".spec.c[?(@.n)",
+  ".spec.a,.spec.f", ".spec.c[?(@.type==\"Ready)]", ".spec.l[0,]", ".spec.c[?(==1)]", ".spec.l[ 0 ]",
+  ".spec.l[0, 1]", ". spec.a",
+}
+for i, path in ipairs(PATHS) do
+  COLUMNS[#COLUMNS + 1] = { "path " .. i, "string", path }
+end
+
+local function version(name, columns)
+  return { name = name, served = true, storage = false, additionalPrinterColumns = columns,
+    schema = { openAPIV3Schema = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } }
+end
 
 local function definition(ns)
   local columns, group = {}, ns .. ".example.com"
   for i, c in ipairs(COLUMNS) do
     columns[i] = { name = c[1], type = c[2], jsonPath = c[3], priority = i % 2, description = "the " .. c[1] }
   end
+  local versions = { version("v1", columns) }
+  versions[1].storage = true
+  for i, path in ipairs(ODD) do
+    versions[i + 1] = version("v" .. i + 1, { { name = "Odd", type = "string", jsonPath = path },
+      { name = "After", type = "string", jsonPath = ".spec.a" } })
+  end
   return { metadata = { name = "things." .. group }, spec = { group = group, scope = "Cluster",
     names = { plural = "things", singular = "thing", kind = "Thing", listKind = "ThingList" },
-    versions = { { name = "v1", served = true, storage = true, additionalPrinterColumns = columns,
-      schema = { openAPIV3Schema = { type = "object",
-        ["x-kubernetes-preserve-unknown-fields"] = true } } } } } }
+    versions = versions } }
 end
 
 both.describe("tables of custom resources", function(ns)
@@ -236,18 +279,26 @@ both.describe("tables of custom resources", function(ns)
     return { apiVersion = ns .. ".example.com/v1", kind = "Thing", metadata = { name = name,
       annotations = { ["example.com/x"] = "noted" } }, spec = spec }
   end
-  return {
-    { "one with all", "POST", path, thing("all", { a = "x", deep = { n = 3 }, l = { "one", "two" },
-      yes = true, c = { { type = "Other", status = "No" }, { type = "Ready", status = "True" } },
-      since = LONG_AGO, f = 1.5 }), 201 },
+  local rows = {
+    { "one with all", "POST", path, thing("all", { a = "x", deep = { m = 3, h = "<&>" }, l = { "one", "two" },
+      yes = true, c = { { type = "Other", status = "No", n = 1 },
+        { type = "Ready", status = "True", n = 2, ok = true, d = { e = "x" } } },
+      since = LONG_AGO, f = 1.5, big = 1e300, mil = 1234567.5, small = 0.00001, none = both.NULL,
+      neg = -2.7, text = "7", e = "" }), 201 },
     { "as a table", "TABLE", path .. "/all", nil, 200 },
     { "one with nothing", "POST", path, thing("nothing", { l = { "one" }, since = "then" }), 201 },
     { "as a table, too", "TABLE", path .. "/nothing", nil, 200 },
   }
+  for i, odd in ipairs(ODD) do
+    rows[#rows + 1] = { "by " .. odd, "TABLE", (path:gsub("v1", "v" .. i + 1)) .. "/all", nil, 200 }
+  end
+  return rows
 end, function(s, ns)
   local a = api(s)
   assert(a:post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(ns)).code == 201)
-  wait.until_true(60, "the kind is served", function()
-    return a:get(("/apis/%s.example.com/v1/things"):format(ns)).code == 200
-  end)
+  for _, v in ipairs { 1, #ODD + 1 } do
+    wait.until_true(60, "the kind is served", function()
+      return a:get(("/apis/%s.example.com/v%d/things"):format(ns, v)).code == 200
+    end)
+  end
 end)

@@ -1,5 +1,5 @@
-/* jsonpath.c - the first line is the path of a column, the rest an object: only a path that can be read selects
- * anything, and what it selects is there. */
+/* jsonpath.c - the first line is the path of a column, the rest an object: only a path that can be read
+ * selects anything, and what it selects is there. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "show/jsonpath.h"

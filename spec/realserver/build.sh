@@ -5,6 +5,7 @@
 # promises.
 # build.sh DIR helm - puts helm into DIR, which renders deploy/chart.
 # build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/).
+# build.sh DIR koorddescheduler - puts koord-descheduler itself into DIR.
 # build.sh DIR python - puts into DIR venv, a Python with the official client (python/requirements.txt).
 # build.sh DIR rust - puts into DIR rust-clients, tests of kube-rs (rust/), built by cargo.
 # build.sh DIR definitions - puts into DIR sets of definitions, one directory each, from Go modules
@@ -20,7 +21,7 @@
 # Exit status: 0 they exist, 3 they cannot be made here (and the reason is printed).
 set -eu
 
-mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm|koordinator|celspec|definitions|clients|python|rust]}"
+mkdir -p "${1:?usage: build.sh DIR [WHAT], see above}"
 out=$(cd "$1" && pwd)
 which=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)/$which
@@ -80,8 +81,8 @@ if [ "$which" = definitions ]; then
 fi
 [ "$which" != celspec ] || here=${here%/celspec}
 [ -f "$here/go.mod" ] || {
-	echo "realserver: '$which' is unknown; give oldest, newest, helm, koordinator, celspec, definitions," \
-		"clients, python, rust or nothing" >&2
+	echo "realserver: '$which' is unknown; give oldest, newest, helm, koordinator, koorddescheduler, celspec," \
+		"definitions, clients, python, rust or nothing" >&2
 	exit 2
 }
 modules='k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator'
@@ -101,6 +102,7 @@ names="kube-apiserver kubectl etcd"
 case $which in
 "") ;;
 helm | koordinator) names=$which ;;
+koorddescheduler) names=koord-descheduler ;;
 clients) names=clients.test ;;
 celspec) names=cases.jsonl ;;
 *) names=kube-apiserver ;;
@@ -174,6 +176,7 @@ stamp="-X $v.gitVersion=v$VERSION -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 case $which in
 helm) build "" helm.sh/helm/v3/cmd/helm ;;
 koordinator) build "" . ;;
+koorddescheduler) build "" github.com/koordinator-sh/koordinator/cmd/koord-descheduler ;;
 celspec)
 	build "" ./celspec
 	"$tmp/celspec" "$("$go" list -m -f '{{.Dir}}' cel.dev/expr)" >"$tmp/cases.jsonl" ||

@@ -11,9 +11,10 @@ local M = {}
 local MILLI = 1000
 local MILLI_PER_GIGA = 1000000000 * MILLI
 
+local ceil, floor, max, min, tointeger = math.ceil, math.floor, math.max, math.min, math.tointeger
+
 local function trunc(x)
-  local whole = x < 0 and math.ceil(x) or math.floor(x)
-  return math.tointeger(whole) or error(("%s does not fit an integer"):format(x), 2)
+  return tointeger(x < 0 and ceil(x) or floor(x)) or error(("%s does not fit an integer"):format(x), 2)
 end
 
 -- Rounds away from zero, as Quantity.Value() and ScaledValue() do.
@@ -39,13 +40,13 @@ function M.accumulate(sum, a)
 end
 
 function M.sub(a, b) return { cpu = a.cpu - b.cpu, memory = a.memory - b.memory } end
-function M.max(a, b) return { cpu = math.max(a.cpu, b.cpu), memory = math.max(a.memory, b.memory) } end
-function M.min(a, b) return { cpu = math.min(a.cpu, b.cpu), memory = math.min(a.memory, b.memory) } end
-function M.floor0(a) return { cpu = math.max(a.cpu, 0), memory = math.max(a.memory, 0) } end
+function M.max(a, b) return { cpu = max(a.cpu, b.cpu), memory = max(a.memory, b.memory) } end
+function M.min(a, b) return { cpu = min(a.cpu, b.cpu), memory = min(a.memory, b.memory) } end
+function M.floor0(a) return { cpu = max(a.cpu, 0), memory = max(a.memory, 0) } end
 
 -- An equal share for each of `n`, rounded up so that the shares never add up to less than the whole.
 function M.share(a, n)
-  return { cpu = trunc(math.ceil(a.cpu / n)), memory = trunc(math.ceil(a.memory / n)) }
+  return { cpu = trunc(ceil(a.cpu / n)), memory = trunc(ceil(a.memory / n)) }
 end
 
 function M.bytes(memory) return scale_down(memory, MILLI) end

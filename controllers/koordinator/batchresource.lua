@@ -31,7 +31,7 @@ end
 -- What high-priority pods ask for, use, and the larger of the two, as three sums.
 local function sums() return { asked = amounts.new(), used = amounts.new(), most = amounts.new() } end
 
--- An LSE pod owns its processors: others may not use what it leaves idle. (sums_of_pods repeats this rule.)
+-- An LSE pod owns its processors: others may not use what it leaves idle. (used_by_pods repeats this rule.)
 local function used_by(facts, asked, used)
   if facts.qos == "LSE" then return amounts.new(asked.cpu, used.memory) end
   return used
@@ -115,55 +115,77 @@ function M.left(strategy, place)
     function() return show(of_memory, strategy, place, left.memory) end
 end
 
--- How many active pods are reported, and the sums of all. Koordinator leaves a pod without a report out of
--- `most` here, though not in the zones. Only facts of high-priority pods have a request.
-local function sums_of_pods(known, reports)
-  local max, place_of, all_cpu, all_memory = math.max, reports.at, reports.cpu, reports.memory
-  local asked_cpu, asked_memory, used_cpu, used_memory, most_cpu, most_memory = 0, 0, 0, 0, 0, 0
-  local n_reported = 0
+-- What the pods of high priority use, as reported or else as requested; and how many active pods are
+-- reported. Only facts of high-priority pods have a request.
+local function used_by_pods(known, reports)
+  local place_of, all_cpu, all_memory = reports.at, reports.cpu, reports.memory
+  local cpu, memory, n_reported = 0, 0, 0
   for i = 1, #known do
     local facts = known[i]
     local request, at = facts.request, facts.active and place_of[facts.key]
     if at then n_reported = n_reported + 1 end
-    if request then
-      local cpu, memory = request.cpu, request.memory
-      asked_cpu, asked_memory = asked_cpu + cpu, asked_memory + memory
-      if at then
-        local u, m = all_cpu[at], all_memory[at]
-        most_cpu, most_memory = most_cpu + max(cpu, u), most_memory + max(memory, m)
-        if facts.qos ~= "LSE" then cpu = u end
-        memory = m
-      end
-      used_cpu, used_memory = used_cpu + cpu, used_memory + memory
+    if at and request then
+      cpu = cpu + (facts.qos == "LSE" and request.cpu or all_cpu[at])
+      memory = memory + all_memory[at]
+    elseif request then
+      cpu, memory = cpu + request.cpu, memory + request.memory
     end
   end
-  return n_reported, { asked = { cpu = asked_cpu, memory = asked_memory },
-    used = { cpu = used_cpu, memory = used_memory }, most = { cpu = most_cpu, memory = most_memory } }
+  return { cpu = cpu, memory = memory }, n_reported
 end
 
--- The sums for a node, made once for the facts of its pods and a report. No two pods have the same key.
-local function sums_of(known, reports)
-  if reports.summed == known then return reports.sums end
-  local n_reported, sum = sums_of_pods(known, reports)
-  if n_reported < reports.n then
-    for _, at in ipairs(dangling(known, reports)) do
-      local used = reported(reports, at)
-      count(sum, NOTHING, used, used)
+-- What they request, a sum for each list of facts.
+local function asked_by_pods(known)
+  if not known.asked then
+    known.asked = amounts.new()
+    for _, facts in ipairs(known) do
+      if facts.request then amounts.accumulate(known.asked, facts.request) end
     end
   end
-  reports.summed, reports.sums = known, sum
+  return known.asked
+end
+
+-- The larger of both for each of them. Koordinator leaves a pod without a report out here, though not in the
+-- zones.
+local function most_of_pods(known, reports)
+  local sum = amounts.new()
+  for _, facts in ipairs(known) do
+    local at = facts.request and reports.at[facts.key]
+    if at then amounts.accumulate(sum, amounts.max(facts.request, reported(reports, at))) end
+  end
+  return sum
+end
+
+-- The sums for a node, made once for the facts of its pods and a report; `most` only for a policy that asks
+-- for it. No two pods have the same key.
+local function sums_of(known, reports, with_most)
+  local sum = reports.summed == known and reports.sums or { asked = asked_by_pods(known) }
+  local others
+  if not sum.used then
+    local n_reported
+    sum.used, n_reported = used_by_pods(known, reports)
+    others = n_reported < reports.n and dangling(known, reports) or NOTHING
+    reports.summed, reports.sums, reports.dangling = known, sum, others
+    for _, at in ipairs(others) do amounts.accumulate(sum.used, reported(reports, at)) end
+  end
+  if with_most and not sum.most then
+    sum.most = most_of_pods(known, reports)
+    for _, at in ipairs(reports.dangling) do amounts.accumulate(sum.most, reported(reports, at)) end
+  end
   return sum
 end
 
 local function on_node(input, known, reports)
-  local strategy, node = input.strategy, input.node
-  local capacity = amounts.of(dig(node, "status", "capacity"))
+  local strategy = input.strategy
+  local reserved, capacity = reservation.of(input.node)
+  local with_most = policy_of(RESOURCES[1], strategy)[4] == "most"
+    or policy_of(RESOURCES[2], strategy)[4] == "most"
   return M.left(strategy, {
     capacity = capacity,
     margin = margin(strategy, capacity),
-    reserved = reservation.of(node),
+    reserved = reserved,
     system = nodemetric.system_used(input.nodeMetric, "koord-batch", input.place),
-    sum = sums_of(known, reports),
+    sum = sums_of(known, reports, with_most),
   })
 end
 

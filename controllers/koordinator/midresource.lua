@@ -41,11 +41,12 @@ local RESOURCES = {
 function M.is_prod(facts) return facts.active and not BELOW_PROD[facts.class] end
 
 local function sum_of_prod(known)
-  local sum, is_prod = amounts.new(), M.is_prod
-  for _, facts in ipairs(known) do
-    if is_prod(facts) then amounts.accumulate(sum, facts.request) end
+  local is_prod, cpu, memory = M.is_prod, 0, 0
+  for i = 1, #known do
+    local facts = known[i]
+    if is_prod(facts) then cpu, memory = cpu + facts.request.cpu, memory + facts.request.memory end
   end
-  return sum
+  return amounts.new(cpu, memory)
 end
 
 -- Facts do not change, so one list of them has one sum.
@@ -56,10 +57,10 @@ end
 
 -- What the dynamic mode is made of. What is idle now is 0 if the node's usage is not completely known, to be
 -- on the safe side.
-local function terms_of(input, capacity, known)
+local function terms_of(input, reserved, capacity, known)
   local metric, place = input.nodeMetric, input.place
   local used, reclaimable = nodemetric.idle(metric, place)
-  local kept = amounts.max(nodemetric.system_used(metric, "koord-mid", place), reservation.of(input.node))
+  local kept = amounts.max(nodemetric.system_used(metric, "koord-mid", place), reserved)
   local asked = prod_requests(known)
   return {
     reclaimable = reclaimable,
@@ -112,9 +113,9 @@ function M.calculate(input)
   if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now, input.place) then
     return M.reset(DEGRADED)
   end
-  local capacity = amounts.of(dig(node, "status", "capacity"))
+  local reserved, capacity = reservation.of(node)
   local terms = strategy.midReclaimMode ~= "static"
-    and terms_of(input, capacity, input.facts or pods.facts(list)) or nil
+    and terms_of(input, reserved, capacity, input.facts or pods.facts(list)) or nil
   local of_cpu, of_memory = RESOURCES[1], RESOURCES[2]
   local cpu = left_of(of_cpu, strategy, capacity, terms)
   local memory = left_of(of_memory, strategy, capacity, terms)

@@ -21,6 +21,9 @@ local STEPS = {
   { name = "devices", calculate = devices.calculate },
 }
 
+-- Each calculation makes these parts anew; its others may be constants.
+local OWN = { resources = true, messages = true }
+
 local function both(one, other)
   local out = {}
   for name, value in next, one do out[name] = value end
@@ -28,22 +31,25 @@ local function both(one, other)
   return out
 end
 
--- A part of which one result alone says something is the table of that result.
----@return table<string, any>
-local function gather(results)
-  local out = {}
-  for i = 1, #results do
-    for part, said in next, results[i] do
-      local before = out[part]
-      if not before or next(before) == nil then
-        out[part] = said
-      elseif next(said) ~= nil then
-        out[part] = both(before, said)
-      end
+local NOTHING = {} -- constant
+
+local function empty()
+  return { resources = {}, resets = NOTHING, zones = NOTHING, annotations = NOTHING, labels = NOTHING,
+    messages = NOTHING }
+end
+
+-- Adds a result to a plan. A part of which one result alone says something is the table of that result.
+local function add(out, result)
+  for part, said in next, result do
+    local before = out[part]
+    if next(before) == nil then
+      if next(said) ~= nil then out[part] = said end
+    elseif OWN[part] then
+      for name, value in next, said do before[name] = value end
+    elseif next(said) ~= nil then
+      out[part] = both(before, said)
     end
   end
-  return { resources = out.resources or {}, resets = out.resets or {}, zones = out.zones or {},
-    annotations = out.annotations or {}, labels = out.labels or {}, messages = out.messages or {} }
 end
 
 -- given: strategy, node, nodeMetric, pods, now, and, where there are some, nodeResourceTopology, device,
@@ -59,19 +65,24 @@ function M.calculate(given)
     sync_gpu_shared = given.sync_gpu_shared, cpuNormalization = given.cpuNormalization,
     resourceAmplification = given.resourceAmplification,
   }
-  local results, failed = {}, {}
+  local out, failed = empty(), {}
   for i = 1, #STEPS do
     local result, why = STEPS[i].calculate(input)
     if result then
-      results[#results + 1] = result
+      add(out, result)
     else
       failed[#failed + 1] = STEPS[i].name .. ": " .. why
     end
   end
-  return gather(results), failed
+  return out, failed
 end
 
 -- The plan of a node without colocation: mid and batch resources are removed. Device resources stay.
-function M.reset(message) return gather { midresource.reset(message), batchresource.reset(message) } end
+function M.reset(message)
+  local out = empty()
+  add(out, midresource.reset(message))
+  add(out, batchresource.reset(message))
+  return out
+end
 
 return M

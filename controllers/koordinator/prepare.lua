@@ -43,32 +43,38 @@ local function amount(plan, name, ratio)
   return amounts.bytes(M.normalized(name, quantity, ratio))
 end
 
-local BINARY = { [0] = "Ki", "Mi", "Gi", "Ti", "Pi", "Ei" }
+local BINARY, DECIMAL = { "Ki", "Mi", "Gi", "Ti", "Pi", "Ei" }, { "k", "M", "G", "T", "P", "E" }
 
 -- An amount as Kubernetes prints it, so that the text read back equals the text written. Most numbers are no
 -- multiples of a larger unit, and are their own digits.
 function M.text(name, n)
   local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY or name == devices.GPU_MEMORY
-  if in_memory and n > 0 and n % 1024 == 0 then
-    local unit = 0
-    n = n // 1024
-    while n % 1024 == 0 do n, unit = n // 1024, unit + 1 end
-    return n .. BINARY[unit]
-  end
-  return n % 1000 == 0 and kube.qty(n):canonical() or ("%d"):format(n)
+  local times, units, unit = 1000, DECIMAL, 0
+  if in_memory and n % 1024 == 0 then times, units = 1024, BINARY end
+  while n ~= 0 and n % times == 0 do n, unit = n // times, unit + 1 end
+  return n .. (units[unit] or "")
 end
 
-local ORIGIN = '{"resources":{"' .. batchresource.CPU .. '":"%s","' .. batchresource.MEMORY .. '":"%s"}}'
--- An annotation of this form has no entries of others.
-local OURS = '^{"resources":{"kubernetes.io/batch%-cpu":"[^"\\]*","kubernetes.io/batch%-memory":"[^"\\]*"}}$'
+-- The parts of the annotation around the two amounts.
+local HEAD, MIDDLE, TAIL = '{"resources":{"' .. batchresource.CPU .. '":"',
+  '","' .. batchresource.MEMORY .. '":"', '"}}'
+
+-- Whether a text consists of these parts and amounts, so that it has no entries of others.
+local function is_ours(text)
+  if text:sub(1, #HEAD) ~= HEAD or text:find("\\", 1, true) then return false end
+  local at = text:find('"', #HEAD + 1, true) or 0
+  if text:sub(at, at + #MIDDLE - 1) ~= MIDDLE then return false end
+  local last = text:find('"', at + #MIDDLE, true)
+  return last ~= nil and text:sub(last) == TAIL
+end
 
 -- The text of the annotation. Its entries with names of others are kept.
 local function origin_text(node, resources)
   local old, cpu, memory = fields.annotation(node, M.ORIGIN),
     M.text(batchresource.CPU, resources[batchresource.CPU] or 0),
     M.text(batchresource.MEMORY, resources[batchresource.MEMORY] or 0)
-  local ours = ORIGIN:format(cpu, memory)
-  if old == nil or old == ours or old:find(OURS) then return ours end
+  local ours = HEAD .. cpu .. MIDDLE .. memory .. TAIL
+  if old == nil or old == ours or is_ours(old) then return ours end
   local kept, names, parts = dig(fields.json(old), "resources"), {}, {}
   local by_name = type(kept) == "table" and kept or {}
   by_name[batchresource.CPU], by_name[batchresource.MEMORY] = cpu, memory
@@ -159,11 +165,13 @@ function M.need_sync(old, new, names, threshold)
 end
 
 -- Whether the status needs a write: this process has not written it yet, the last write is too long ago, or a
--- resource differs. `last` and `now` are seconds.
+-- resource differs. `old` and `new` as above, `last` and `now` in seconds.
 function M.need_sync_status(strategy, old, new, last, now)
-  return last == nil or now - last > strategy.updateTimeThresholdSeconds
-    or M.need_sync(old, new, LENT, strategy.resourceDiffThreshold)
-    or M.need_sync(old, new, devices.NAMES, strategy.resourceDiffThreshold)
+  if last == nil or now - last > strategy.updateTimeThresholdSeconds then return true end
+  for name, n in next, new do
+    if M.differs(old[name], n or nil, strategy.resourceDiffThreshold) then return true end
+  end
+  return false
 end
 
 -- Whether the labels or the ratios need a write. Without a ratio for the processors, theirs stays.

@@ -47,25 +47,30 @@ function M.annotated(node)
   return reserved
 end
 
--- What nodes reserve is remembered by the texts of which it is made: those of many nodes are alike. All are
--- forgotten when there are many.
+-- What nodes have and reserve is remembered by the texts of which it is made: those of many nodes are alike.
+-- All are forgotten when there are many.
 local KEPT = 10000
 local remembered, n_remembered = {}, 0
 
--- Callers must not change it.
+local function text(quantity) return quantity == nil and "-" or quantity end
+
+-- What pods cannot use of a node, and its capacity. Callers must not change them.
 function M.of(node)
   local annotation, cpu, memory, given_cpu, given_memory = kube.pick(node,
     ANNOTATION_PATH, "status.capacity.cpu", "status.capacity.memory", "status.allocatable.cpu",
     "status.allocatable.memory")
-  local key = ("%s %s %s %s %s"):format(annotation, cpu, memory, given_cpu, given_memory)
+  local key = text(cpu) .. " " .. text(memory) .. " " .. text(given_cpu) .. " " .. text(given_memory)
+    .. " " .. text(annotation)
   local known = remembered[key]
-  if known then return known end
-  local withheld = amounts.new(amounts.milli(cpu) - amounts.milli(given_cpu),
-    amounts.milli(memory) - amounts.milli(given_memory))
-  known = amounts.max(amounts.floor0(withheld), M.annotated(node))
-  if n_remembered == KEPT then remembered, n_remembered = {}, 0 end
-  remembered[key], n_remembered = known, n_remembered + 1
-  return known
+  if not known then
+    local capacity = amounts.new(amounts.milli(cpu), amounts.milli(memory))
+    local withheld = amounts.new(capacity.cpu - amounts.milli(given_cpu),
+      capacity.memory - amounts.milli(given_memory))
+    known = { reserved = amounts.max(amounts.floor0(withheld), M.annotated(node)), capacity = capacity }
+    if n_remembered == KEPT then remembered, n_remembered = {}, 0 end
+    remembered[key], n_remembered = known, n_remembered + 1
+  end
+  return known.reserved, known.capacity
 end
 
 return M

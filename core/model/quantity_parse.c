@@ -225,22 +225,33 @@ kl_status kl_quantity_parsen(const char *text, size_t n, kl_quantity **out, kl_e
 
 bool kl_quantity_read_milli(const char *text, size_t n, int64_t *out)
 {
-    static const struct {
-        char suffix[3];
-        int64_t by;
-    } units[] = {{"", 1000}, {"m", 1}, {"Ki", 1000LL << 10}, {"Mi", 1000LL << 20}, {"Gi", 1000LL << 30},
-        {"k", 1000000}, {"M", 1000000000}, {"G", 1000000000000}};
     int64_t v = 0;
     size_t i = 0;
 
     for (; i < n && i < FAST_DIGITS && is_digit(text[i]); i++)
         v = 10 * v + (text[i] - '0');
-    if (i == 0 || n - i > 2)
+    if (i == 0)
         return false;
-    for (size_t u = 0; u < sizeof units / sizeof *units; u++)
-        if (strlen(units[u].suffix) == n - i && !memcmp(units[u].suffix, text + i, n - i))
-            return !__builtin_mul_overflow(v, units[u].by, out);
-    return false;
+    int64_t by = 0;
+    if (n - i == 0) {
+        by = 1000;
+    } else if (n - i == 1) {
+        switch (text[i]) {
+        case 'm': by = 1; break;
+        case 'k': by = 1000000; break;
+        case 'M': by = 1000000000; break;
+        case 'G': by = 1000000000000; break;
+        default: break;
+        }
+    } else if (n - i == 2 && text[i + 1] == 'i') {
+        switch (text[i]) {
+        case 'K': by = 1000LL << 10; break;
+        case 'M': by = 1000LL << 20; break;
+        case 'G': by = 1000LL << 30; break;
+        default: break;
+        }
+    }
+    return by && !__builtin_mul_overflow(v, by, out);
 }
 
 bool kl_quantity_is_canonical(const char *text, size_t n)

@@ -153,8 +153,18 @@ end
 
 local NOTHING = {}
 
+-- Whether a query is { index = name, value = text } and nothing else, as most are: then it is in the words of
+-- the cache.
+local function is_plain(opts)
+  if type(opts) ~= "table" or getmetatable(opts) then return false end
+  local n = 0
+  for _ in next, opts do n = n + 1 end
+  return n == 2 and type(opts.index) == "string" and type(opts.value) == "string"
+end
+
 local function query(what, opts)
   if opts == nil then return NOTHING end
+  if is_plain(opts) then return opts end
   options.check(what, opts, LIST)
   local index, value, terms = opts.index, opts.value, nil
   if type(index) == "table" and value == nil then

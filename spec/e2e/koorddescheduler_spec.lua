@@ -5,13 +5,13 @@
 
 local controller = require "support.controller"
 local kube = require "kubelua"
+local originals = require "support.originals"
 local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
 local sizes = require "support.sizes"
 local wait = require "support.wait"
 
-local PROGRAM = "build/assets/koorddescheduler/koord-descheduler"
 local NODE, POD, SET, MAP = "v1/Node", "v1/Pod", "apps/v1/ReplicaSet", "v1/ConfigMap"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local SCHEDULING = "scheduling.koordinator.sh/v1alpha1/"
@@ -21,29 +21,8 @@ local PATIENCE = 60
 local LOOKS = 7 -- of the comparison after the last job, each a second; more than its patience
 local ROUNDS = sizes.of { short = 1, long = 9 }
 
-describe("the koord-descheduler of the specs", function()
-  it("has the version of the functions that our policies are compared with", function()
-    local function version(of)
-      return process.read(("spec/realserver/%s/go.mod"):format(of)):match "koordinator%-sh/koordinator (v%S+)"
-    end
-    assert.equal("v1.8.0", version "koordinator")
-    assert.equal("v1.8.0", version "koorddescheduler")
-  end)
-end)
-
--- `make soak` builds the program, and .ci/run does not.
-local there = process.run("ls -L " .. PROGRAM .. " 2>/dev/null") ~= ""
-if not there then
-  local why = "koord-descheduler is not there: `make soak F=spec/e2e/koorddescheduler_spec.lua` builds it"
-  if ROUNDS == 1 then
-    print("koorddescheduler: not run: " .. why)
-  elseif (os.getenv "CI" or "") ~= "" then
-    it("koord-descheduler moves the pods that ours would", function() error(why, 0) end)
-  else
-    pending("koord-descheduler moves the pods that ours would: " .. why)
-  end
-  return
-end
+local PROGRAM = originals.program("koorddescheduler", "koord-descheduler")
+if not PROGRAM then return end
 
 -- ---------------------------------------------------------------- the cluster
 

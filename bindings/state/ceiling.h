@@ -13,19 +13,23 @@
 
 #include "state/crowd.h"
 
+#define LKL_SPARE_SIZES 64
+
 typedef struct lkl_ceiling {
     /* debug builds: the previous allocator (stress.h); NULL: the C library's */
     lua_Alloc next;
     void *next_arg;
-    size_t used, max;            /* used: Lua's bytes */
-    size_t held;                 /* charged bytes of C */
-    size_t held_before;          /* `held` after the last collection caused by charges */
-    bool on;                     /* a script's code runs */
-    bool deep;                   /* the stack may be larger than a script's own calls could make it */
-    size_t plain;                /* smaller blocks are only counted; 0: no block is plain */
-    lua_State *_Atomic *running; /* the coroutine whose code runs */
-    struct lkl_box *boxes;       /* all boxes that own C data (box.c) */
-    char where[96];              /* the line of the last refused allocation, or "" */
+    size_t used, max;             /* used: Lua's bytes */
+    size_t held;                  /* charged bytes of C */
+    size_t held_before;           /* `held` after the last collection caused by charges */
+    bool on;                      /* a script's code runs */
+    bool deep;                    /* the stack may be larger than a script's own calls could make it */
+    size_t plain;                 /* smaller blocks are only counted; 0: no block is plain */
+    void *spare[LKL_SPARE_SIZES]; /* freed blocks of each size, linked, for the next ones; see ceiling.c */
+    size_t spared;                /* their bytes, which are not among `used` */
+    lua_State *_Atomic *running;  /* the coroutine whose code runs */
+    struct lkl_box *boxes;        /* all boxes that own C data (box.c) */
+    char where[96];               /* the line of the last refused allocation, or "" */
     const char *other; /* why memory below the ceiling was refused: a text for people, static; or NULL */
     lkl_crowd crowd;   /* the large hash parts of its tables */
 } lkl_ceiling;

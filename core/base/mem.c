@@ -38,8 +38,16 @@ void *kl_alloc(size_t n)
     return p;
 }
 
+/* Below this, malloc and memset take a tenth of what glibc's calloc takes, which has no cache of threads. */
+#define CLEARED_SMALL 1024
+
 void *kl_zalloc(size_t n)
 {
+    if (n && n <= CLEARED_SMALL) {
+        void *small = kl_alloc(n);
+        __asm__("" : "+r"(small)); /* or the compiler makes a calloc of it */
+        return memset(small, 0, n);
+    }
     void *p = calloc(1, n ? n : 1);
     if (!p)
         kl_mem_die("memory");

@@ -233,6 +233,7 @@ kl__scene *kl__scene_new(const kl_sim_options *o, kl_clock *clock, kl_err *err)
     s->kinds = kl_map_new();
     if (kl_server_start(&(kl_server_options){.clock = clock,
                             .unheard = true,
+                            .history = 1, /* nobody watches from an earlier version */
                             .changed = changed,
                             .changed_arg = s,
                             .seed = o->seed ? o->seed : 1},

@@ -212,10 +212,13 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
         kl_warn("response header refused", "name=%s", name);
 }
 
-static void add_headers(struct MHD_Response *response, const char *content_type, const char *lines)
+static void add_headers(
+    const kl_httpd *h, struct MHD_Response *response, const char *content_type, const char *lines)
 {
     if (content_type)
         add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    if (h->cache_control && !(lines && strstr(lines, "Cache-Control:")))
+        add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, h->cache_control);
     for (const char *p = lines; p && *p;) {
         size_t n = strcspn(p, "\r\n");
         char *line = kl_strndup(p, n), *colon = strchr(line, ':');
@@ -285,7 +288,7 @@ void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, con
     struct MHD_Response *response = r->halved ? half_response(body, len)
                                               : kl__response_must(MHD_create_response_from_buffer(
                                                   len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
-    add_headers(response, content_type, headers);
+    add_headers(r->h, response, content_type, headers);
     answer(r, code, response, NULL);
 }
 
@@ -302,7 +305,7 @@ void kl_httpd_reply_take(
     r->size = len;
     struct MHD_Response *response = kl__response_must(
         MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));
-    add_headers(response, content_type, headers);
+    add_headers(r->h, response, content_type, headers);
     answer(r, code, response, NULL);
 }
 
@@ -339,7 +342,7 @@ kl_httpd_stream *kl_httpd_reply_stream(
     tell(r, code, content_type, NULL, 0, true);
     struct MHD_Response *response;
     kl_httpd_stream *s = kl__stream_new(h->max_queued, &response);
-    add_headers(response, content_type, headers);
+    add_headers(r->h, response, content_type, headers);
     kl__stream_attach(h, s, r->conn);
     answer(r, code, response, s);
     return s;
@@ -575,6 +578,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     h->max_queued = o->max_queued ? o->max_queued : MAX_QUEUED;
     h->max_bodies = o->max_bodies ? o->max_bodies : MAX_BODIES;
     h->no_bodies = o->no_bodies;
+    h->cache_control = o->cache_control;
     h->read_seconds = o->read_seconds ? o->read_seconds : READ_SECONDS;
     h->send_rate = o->send_rate ? o->send_rate : SEND_RATE;
     h->next_id = 1;

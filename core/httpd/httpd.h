@@ -29,8 +29,9 @@ typedef struct kl_httpd_options {
     size_t max_body; /* a larger request is answered 413; 0 means 16 MiB */
     /* HTTPS with the pair in it; borrowed, outlives the server. NULL: plain HTTP */
     kl_keyring *tls;
-    size_t max_queued; /* bytes that may wait in one stream; 0 means 256 MiB */
-    bool no_bodies;    /* a request with a body is answered 413 */
+    size_t max_queued;         /* bytes that may wait in one stream; 0 means 256 MiB */
+    bool no_bodies;            /* a request with a body is answered 413 */
+    const char *cache_control; /* of answers that have no such header; borrowed. NULL: none */
     /* a timeout in seconds, after which the connection is closed: for a request's head, and for pauses in a
      * body or in the client's reading of a whole answer. A whole body may take twice as long. 0 means 32 */
     unsigned read_seconds;

@@ -29,6 +29,7 @@ struct kl_httpd {
     unsigned read_seconds;
     size_t send_rate;
     bool no_bodies;
+    const char *cache_control;
     kl_mutex mu; /* the registry */
     bool stopping KL_GUARDED_BY(mu);
     uint64_t next_id KL_GUARDED_BY(mu);

@@ -2,6 +2,7 @@
  * apiserver/pkg/endpoints/request. Unknown paths are read as well: an unauthorized client learns nothing. */
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "rbac/attributes.h"
@@ -30,10 +31,10 @@ static char *selected_name(kl_httpd_request *http)
     return *s && !strchr(s, ',') ? kl_strdup(s) : NULL;
 }
 
-static bool watches(kl_httpd_request *http)
+bool kl__query_truth(kl_httpd_request *http, const char *name)
 {
-    const char *watch = kl_httpd_query(http, "watch");
-    return watch && strcmp(watch, "false") && strcmp(watch, "0");
+    const char *text = kl_httpd_query(http, name);
+    return text && strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0;
 }
 
 static void read_path(kl__asked *a, const char *method)
@@ -51,6 +52,9 @@ static void read_resource(kl__asked *a, kl_httpd_request *http, char **w, size_t
     r->verb = verb_of(kl_httpd_method(http));
     r->version = *w;
     w++, n--;
+    bool watch = n > 1 && !strcmp(w[0], "watch");
+    if (watch)
+        w++, n--;
     if (!strcmp(w[0], "namespaces") && n > 1) {
         r->ns = w[1];
         if (n > 2 && strcmp(w[2], "status") && strcmp(w[2], "finalize"))
@@ -60,10 +64,12 @@ static void read_resource(kl__asked *a, kl_httpd_request *http, char **w, size_t
     r->name = n > 1 ? w[1] : NULL;
     r->sub = n > 2 ? w[2] : NULL;
     if (!r->name && !strcmp(r->verb, "get")) {
-        r->verb = watches(http) ? "watch" : "list";
+        r->verb = kl__query_truth(http, "watch") ? "watch" : "list";
         r->name = a->name = selected_name(http);
     } else if (!r->name && !strcmp(r->verb, "delete"))
         r->verb = "deletecollection";
+    if (watch)
+        r->verb = "watch";
 }
 
 void kl__access_read(kl_httpd_request *http, kl__asked *out)

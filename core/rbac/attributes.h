@@ -15,4 +15,7 @@ typedef struct kl__asked {
 void kl__access_read(kl_httpd_request *http, kl__asked *out);
 void kl__access_read_fini(kl__asked *a);
 
+/* Whether a query parameter is true as in kube-apiserver: it is there, and neither "0" nor "false". */
+bool kl__query_truth(kl_httpd_request *http, const char *name);
+
 #endif

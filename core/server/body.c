@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "schema/edit.h"
 #include "schema/limits.h"
 #include "schema/normalize.h"
 #include "schema/status.h"
@@ -30,24 +31,60 @@ static char *shown(const char *text, size_t n)
     return kl_buf_take(&out);
 }
 
-/* `shows`: the message ends with the body. */
-static kl_status parse_body(
-    const char *text, size_t n, bool yaml, const char *what, bool shows, const kl_value **out, kl_err *err)
+/* What a strict decoder says of a body. */
+typedef struct strict {
+    const kl__call *c;
+    const char *what; /* begins each sentence */
+} strict;
+
+static void say(const strict *s, const char *word, const char *field)
+{
+    if (s->c->validation == KL_FIELDS_STRICT)
+        kl_buf_printf(
+            s->c->repeated, "%s%s%s field \"%s\"", s->c->repeated->len ? ", " : "", s->what, word, field);
+    else if (s->c->validation == KL_FIELDS_WARN)
+        kl__call_warn(s->c, "%s%s field \"%s\"", s->what, word, field);
+}
+
+static void say_repeated(void *arg, const char *field) { say(arg, "duplicate", field); }
+
+/* Reads JSON as Go does: of a key that is repeated the last one counts, and the call is told. */
+static kl_status parse_json(
+    const strict *s, const char *text, size_t n, char **why, const kl_value **out, kl_err *err)
+{
+    kl_status st = kl_value_decode(text, n, out, err);
+    if (st && !(*why = kl__json_mistake(text, n)) && !kl_value_decode_last(text, n, out, NULL)) {
+        kl_err_fini(err);
+        st = KL_OK;
+        if (s->c)
+            kl__json_repeated(text, n, say_repeated, (void *)s);
+    }
+    return st;
+}
+
+/* `how`: "yaml", or what begins the sentences about repeated keys of JSON. c NULL: nobody is told of these.
+ * `shows`: the message ends with the body. */
+static kl_status parse_body(const kl__call *c, const char *text, size_t n, const char *how, const char *what,
+    bool shows, const kl_value **out, kl_err *err)
 {
     kl_status st = kl__limits_body(n, err);
     if (st)
         return st;
-    st = yaml ? kl_yaml_decode("the request body", text, n, out, err) : kl_value_decode(text, n, out, err);
+    bool yaml = !strcmp(how, "yaml");
+    char *why = NULL;
+    st = yaml ? kl_yaml_decode("the request body", text, n, out, err)
+              : parse_json(&(strict){c, how}, text, n, &why, out, err);
     if (st) {
-        char *why = yaml ? kl_yaml_mistake(text, n) : kl__json_mistake(text, n),
-             *start = shows ? shown(text, n) : NULL;
+        char *start = shows ? shown(text, n) : NULL;
+        if (yaml)
+            why = kl_yaml_mistake(text, n);
         if (!why)
             why = kl_strdup(kl_err_message(err));
         st = kl__fail_bad_request(
             err, "%s%s%s%s%s", what, why, start ? " (" : "", start ? start : "", start ? ")" : "");
-        kl_free(why);
         kl_free(start);
     }
+    kl_free(why);
     return st;
 }
 
@@ -58,12 +95,21 @@ static bool media_is(const char *type, const char *want)
 }
 
 /* Reads protobuf. Fails on a field that the tables lack, which would otherwise be lost. */
-static kl_status protobuf_body(const char *text, size_t n, const kl_value **out, kl_err *err)
+static kl_status protobuf_body(
+    const char *what, const char *text, size_t n, const kl_value **out, kl_err *err)
 {
     bool outdated = false;
     kl_status st = kl__limits_body(n, err);
     if (st)
         return st;
+    if (what && (n < 4 || memcmp(text, "k8s", 4) != 0)) {
+        char *start = shown(text, n);
+        st = kl__fail_bad_request(err,
+            "%sprovided data does not appear to be a protobuf message, expected prefix [107 56 115 0] (%s)",
+            what, start);
+        kl_free(start);
+        return st;
+    }
     st = kl_proto_decode(text, n, out, &outdated, err);
     if (!st && !outdated)
         return KL_OK;
@@ -110,61 +156,90 @@ static kl_status check_head(const char *what, const char *text, size_t n, const 
 
 /* `what` begins the message about what is no object. `typed`: it has to tell its kind, and is shown if it
  * cannot. */
-static kl_status read_body(kl_httpd_request *http, const char *what, bool protobuf, bool typed, bool shows,
-    const kl_value **out, kl_err *err)
+static kl_status read_body(const kl__call *c, kl_httpd_request *http, const char *what, bool protobuf,
+    bool typed, bool shows, const kl_value **out, kl_err *err)
 {
     size_t n;
     const char *text = kl_httpd_body(http, &n), *type = kl_httpd_header(http, "Content-Type");
-    bool json = !type || !*type || media_is(type, "application/json")
-        || media_is(type, "application/x-www-form-urlencoded"),
+    bool json = !type || !*type || media_is(type, "application/json"),
          yaml = media_is(type, "application/yaml");
     if (media_is(type, KL_PROTO_TYPE) && protobuf)
-        return protobuf_body(text, n, out, err);
+        return protobuf_body(shows ? what : NULL, text, n, out, err);
     if (!json && !yaml)
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json, application/yaml, " KL_PROTO_TYPE);
-    kl_status st = parse_body(text, n, yaml, what, shows, out, err);
+    kl_status st = parse_body(c, text, n, yaml ? "yaml" : "", what, shows, out, err);
     return st || !json || !typed ? st : check_head(what, shows ? text : NULL, n, out, err);
 }
 
 kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    bool yaml = media_is(kl_httpd_header(http, "Content-Type"), "application/yaml");
+    const char *type = kl_httpd_header(http, "Content-Type");
+    bool json = !media_is(type, "application/yaml") && !media_is(type, KL_PROTO_TYPE);
     char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): %s", c->kind->kind,
-        yaml ? "" : "couldn't get version/kind; json parse error: ");
-    kl_status st = read_body(http, what, !c->kind->custom, !c->kind->custom, true, out, err);
+        json ? "couldn't get version/kind; json parse error: " : "");
+    kl_status st = read_body(c, http, what, !c->kind->custom, !c->kind->custom, true, out, err);
     kl_free(what);
+    if (!st && !c->kind->custom && kl_value_type(*out) == KL_NULL) /* Go reads null as an empty struct */
+        kl__replace(out, kl_value_empty(KL_OBJECT));
     return st;
 }
 
 kl_status kl__read_options_body(kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    return read_body(http, "couldn't get version/kind; json parse error: ", true, true, false, out, err);
+    return read_body(
+        NULL, http, "couldn't get version/kind; json parse error: ", true, true, false, out, err);
 }
 
-static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out, kl_err *err)
+static const struct {
+    const char *media;
+    kl__patch type;
+} patches[] = {
+    {"application/json-patch+json", KL_PATCH_JSON},
+    {"application/merge-patch+json", KL_PATCH_MERGE},
+    {"application/strategic-merge-patch+json", KL_PATCH_STRATEGIC},
+    {"application/apply-patch+yaml", KL_PATCH_APPLY},
+};
+
+/* The patch of a media type of `n` bytes; NULL: the kind takes none of it. */
+static const kl__patch *patch_of(const kl__call *c, const char *media, size_t n)
 {
-    static const struct {
-        const char *media;
-        kl__patch type;
-    } types[] = {
-        {"application/json-patch+json", KL_PATCH_JSON},
-        {"application/merge-patch+json", KL_PATCH_MERGE},
-        {"application/strategic-merge-patch+json", KL_PATCH_STRATEGIC},
-        {"application/apply-patch+yaml", KL_PATCH_APPLY},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (media_is(type, types[i].media) && !(types[i].type == KL_PATCH_STRATEGIC && c->kind->custom)) {
-            *out = types[i].type;
-            return KL_OK;
-        }
-    if (c->kind->custom)
-        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
-            "the body of the request was in an unknown format - accepted media types include: "
-            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
-    return kl__api_fail(
-        err, 415, "UnsupportedMediaType", kl_value_empty(KL_OBJECT), "415: Unsupported Media Type");
+    for (size_t i = 0; i < sizeof patches / sizeof *patches; i++)
+        if (strlen(patches[i].media) == n && !memcmp(media, patches[i].media, n)
+            && !(patches[i].type == KL_PATCH_STRATEGIC && c->kind->custom))
+            return &patches[i].type;
+    return NULL;
+}
+
+/* Whether one of the types in a header is that of a patch: those of built-in kinds have a route, which reads
+ * the header as a list. */
+static bool has_route(const kl__call *c, const char *header)
+{
+    bool found = c->kind->custom;
+    for (const char *p = header; *p && !found;) {
+        p += strspn(p, " ,");
+        size_t all = strcspn(p, ","), n = strcspn(p, ",; ");
+        found = patch_of(c, p, n) != NULL;
+        p += all;
+    }
+    return found;
+}
+
+kl_status kl__check_patch_type(const kl__call *c, kl_httpd_request *http, kl_err *err)
+{
+    const char *type = kl_httpd_header(http, "Content-Type");
+    if (!type)
+        type = "";
+    if (!has_route(c, type))
+        return kl__api_fail(
+            err, 415, "UnsupportedMediaType", kl_value_empty(KL_OBJECT), "415: Unsupported Media Type");
+    if (patch_of(c, type, strcspn(type, ";")))
+        return KL_OK;
+    return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, application/merge-patch+json, %sapplication/apply-patch+yaml",
+        c->kind->custom ? "" : "application/strategic-merge-patch+json, ");
 }
 
 /* What begins the message about a text that is no patch. */
@@ -176,16 +251,44 @@ static const char *about_patch(const kl__call *c, kl__patch type)
         : "error decoding patch: ";
 }
 
+#define JSON_PATCH "json patch "
+
+static bool is_operation(const char *key)
+{
+    return !strcmp(key, "op") || !strcmp(key, "path") || !strcmp(key, "from") || !strcmp(key, "value");
+}
+
+/* Tells the call of members that no operation of a JSON patch has. */
+static void check_operations(const strict *s, const kl_value *list)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *one = kl_value_item(list, i);
+        for (size_t k = 0; kl_value_type(one) == KL_OBJECT && k < kl_value_len(one); k++) {
+            const char *key;
+            kl_value_member(one, k, &key, NULL);
+            char *place = is_operation(key) ? NULL : kl_sprintf("[%zu].%s", i, key);
+            if (place)
+                say(s, "unknown", place);
+            kl_free(place);
+        }
+    }
+}
+
 kl_status kl__read_patch(
     const kl__call *c, kl_httpd_request *http, kl__patch *type, const kl_value **out, kl_err *err)
 {
     size_t n;
     const char *text = kl_httpd_body(http, &n);
-    *type = KL_PATCH_APPLY;
-    kl_status st = patch_type(c, kl_httpd_header(http, "Content-Type"), type, err);
-    if (st)
-        return st;
-    st = parse_body(text, n, *type == KL_PATCH_APPLY, about_patch(c, *type), false, out, err);
+    const char *header = kl_httpd_header(http, "Content-Type");
+    *type = *patch_of(c, header, strcspn(header, ";"));
+    const char *how = *type == KL_PATCH_APPLY ? "yaml" : *type == KL_PATCH_JSON ? JSON_PATCH : "";
+    kl_status st = parse_body(c, text, n, how, about_patch(c, *type), false, out, err);
+    if (!st && *type == KL_PATCH_JSON)
+        check_operations(&(strict){c, JSON_PATCH}, *out);
+    if (!st && *type == KL_PATCH_MERGE && kl_value_type(*out) == KL_NULL) {
+        kl__replace(out, NULL);
+        return kl__fail_bad_request(err, "Invalid JSON Patch");
+    }
     if (st && kl__status_code(err) == 400 && *type == KL_PATCH_MERGE && c->validation == KL_FIELDS_IGNORE)
         st = kl__fail_bad_request(err, "Invalid JSON Patch");
     return st;

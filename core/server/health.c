@@ -250,10 +250,10 @@ static bool is_below(const char *path, const char *page)
 
 bool kl__health(kl_server *s, const char *path, kl_httpd_request *http)
 {
+    if (health(s, path, http)) /* by any method */
+        return true;
     if (strcmp(kl_httpd_method(http), "GET") != 0)
         return false;
-    if (health(s, path, http))
-        return true;
     if (!strcmp(path, "/metrics"))
         reply_counts(s, http);
     else if (!strcmp(path, "/metrics/slis"))

@@ -12,6 +12,7 @@
 #include "verbs/admission.h"
 #include "verbs/convert.h"
 #include "schema/edit.h"
+#include "rbac/attributes.h"
 #include "store/filter.h"
 #include "server/reply.h"
 #include "server/rest.h"
@@ -27,96 +28,112 @@ struct options {
     kl_time timeout;
 };
 
-static bool truth(const char *text)
-{
-    return text && (!strcmp(text, "true") || !strcmp(text, "1") || !*text);
-}
-
 static kl_status number(const char *text, int64_t *out, kl_err *err)
 {
     char *end;
+    if (!text)
+        return KL_OK;
     errno = 0;
     long long n = strtoll(text, &end, 10);
-    if (errno || *end || end == text)
+    if (*end || end == text || strspn(text, " \t\n"))
         return kl__fail_bad_request(err, "strconv.ParseInt: parsing \"%s\": invalid syntax", text);
+    if (errno)
+        return kl__fail_bad_request(err, "strconv.ParseInt: parsing \"%s\": value out of range", text);
     *out = n;
     return KL_OK;
 }
 
-static kl_status forbid(kl_err *err, const char *field, const char *why)
+static void forbid(kl__causes *causes, bool that, const char *why)
+{
+    if (that)
+        kl__cause_forbidden(causes, "resourceVersionMatch", why);
+}
+
+static void check_match(const char *match, bool fits, const char *fitting, kl__causes *causes)
+{
+    if (!fits)
+        kl__cause_add(causes, "FieldValueNotSupported", "resourceVersionMatch",
+            "Unsupported value: \"%s\": supported values: %s", match, fitting);
+}
+
+/* apimachinery's ValidateListOptions */
+static kl_status check_options(const struct options *o, kl_err *err)
 {
     kl__causes causes = {0};
-    kl__cause_forbidden(&causes, field, why);
+    const char *match = o->match;
+    bool exact = match && !strcmp(match, "Exact"), newer = match && !strcmp(match, "NotOlderThan");
+    if (o->watch) {
+        forbid(&causes, o->initial_given && !newer,
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        forbid(&causes, match && !o->initial_given,
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+        check_match(match, !match || newer, "\"NotOlderThan\"", &causes);
+    } else {
+        forbid(&causes, match && !o->has_rv,
+            "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    }
+    forbid(&causes, match && o->token, "resourceVersionMatch is forbidden when continue is provided");
+    if (!o->watch) {
+        check_match(match, !match || exact || newer, "\"Exact\", \"NotOlderThan\", \"\"", &causes);
+        forbid(&causes, exact && o->has_rv && !strcmp(o->rv_text, "0"),
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+        if (o->initial_given)
+            kl__cause_forbidden(&causes, "sendInitialEvents", "sendInitialEvents is forbidden for list");
+    }
     return kl__fail_causes(err, "meta.k8s.io", "ListOptions", "", &causes);
 }
 
-static kl_status read_options(kl_httpd_request *http, struct options *o, kl_err *err)
+kl_status kl__read_version(const char *text, uint64_t *out, kl_err *err)
 {
-    const char *limit = kl_httpd_query(http, "limit"), *timeout = kl_httpd_query(http, "timeoutSeconds");
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (!errno && !*end && end != text && strspn(text, "0123456789"))
+        return KL_OK;
+    return kl__api_fail(err, 500, "", NULL,
+        "resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": %s", text, text,
+        errno ? "value out of range" : "invalid syntax");
+}
+
+static kl_status read_options(const kl__request *r, struct options *o, kl_err *err)
+{
+    kl_httpd_request *http = r->http;
+    const char *initial = kl_httpd_query(http, "sendInitialEvents");
     *o = (struct options){.rv_text = kl_httpd_query(http, "resourceVersion"),
         .match = kl_httpd_query(http, "resourceVersionMatch"),
         .token = kl_httpd_query(http, "continue"),
-        .watch = truth(kl_httpd_query(http, "watch")),
-        .bookmarks = truth(kl_httpd_query(http, "allowWatchBookmarks"))};
-    const char *initial = kl_httpd_query(http, "sendInitialEvents");
-    o->initial_given = initial != NULL;
-    o->initial = truth(initial);
+        .watch = r->watches || kl__query_truth(http, "watch"),
+        .bookmarks = kl__query_truth(http, "allowWatchBookmarks"),
+        .initial_given = initial != NULL,
+        .initial = kl__query_truth(http, "sendInitialEvents")};
     int64_t seconds = 0;
-    kl_status st = KL_OK;
-    if (limit && *limit)
-        st = number(limit, &o->limit, err);
-    if (!st && timeout && *timeout)
-        st = number(timeout, &seconds, err);
+    kl_status st = number(kl_httpd_query(http, "limit"), &o->limit, err);
+    if (!st)
+        st = number(kl_httpd_query(http, "timeoutSeconds"), &seconds, err);
     o->timeout = seconds > 0 && seconds < INT32_MAX ? KL_SECONDS(seconds) : 0;
     if (o->match && !*o->match)
         o->match = NULL;
     if (o->token && !*o->token)
         o->token = NULL;
     o->has_rv = o->rv_text && *o->rv_text;
-    if (!st && o->has_rv) {
-        char *end;
-        errno = 0;
-        o->rv = strtoull(o->rv_text, &end, 10);
-        if (errno || *end || *o->rv_text == '-')
-            st = kl__fail_bad_request(err,
-                "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: "
-                "parsing \"%s\": invalid syntax",
-                o->rv_text, o->rv_text);
+    /* such a watch begins with the present objects, and tells when they are complete */
+    if (o->watch && !initial && !o->match && (!o->has_rv || !strcmp(o->rv_text, "0"))) {
+        o->initial = o->initial_given = true;
+        o->match = "NotOlderThan";
     }
-    if (st)
-        return st;
-    if (o->watch) {
-        if (o->initial_given && (!o->match || strcmp(o->match, "NotOlderThan")))
-            return forbid(err, "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-        if (o->match && !o->initial_given)
-            return forbid(err, "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
-        return KL_OK;
+    if (!st)
+        st = check_options(o, err);
+    if (!st && o->has_rv && (st = kl__read_version(o->rv_text, &o->rv, err)) && !o->watch) {
+        char *why = kl_strdup(kl_err_message(err));
+        st = kl__fail_bad_request(err, "invalid resource version: %s", why);
+        kl_free(why);
     }
-    if (o->initial_given)
-        return forbid(err, "sendInitialEvents", "sendInitialEvents is forbidden for list");
-    if (o->match && !o->has_rv)
-        return forbid(err, "resourceVersionMatch",
-            "resourceVersionMatch is forbidden unless resourceVersion is provided");
-    if (o->match && o->token)
-        return forbid(
-            err, "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
-    if (o->match && !strcmp(o->match, "Exact") && !o->rv)
-        return forbid(err, "resourceVersionMatch",
-            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
-    if (o->match && strcmp(o->match, "Exact") && strcmp(o->match, "NotOlderThan")) {
-        kl__causes causes = {0};
-        kl__cause_add(&causes, "FieldValueNotSupported", "resourceVersionMatch",
-            "Unsupported value: \"%s\": supported values: \"Exact\", \"NotOlderThan\"", o->match);
-        return kl__fail_causes(err, "meta.k8s.io", "ListOptions", "", &causes);
-    }
-    if (o->token && o->has_rv && o->rv)
-        return kl__fail_bad_request(err, "specifying resource version is not allowed when using continue");
-    return KL_OK;
+    if (!st && !o->watch && o->token && o->has_rv && o->rv)
+        st = kl__fail_bad_request(err, "specifying resource version is not allowed when using continue");
+    return st;
 }
 
-static kl_status too_large(const kl__call *c, uint64_t rv, kl_err *err)
+kl_status kl__fail_too_new(const kl__call *c, uint64_t rv, kl_err *err)
 {
     static const char details[] = "{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"Too "
                                   "large resource version\"}],\"retryAfterSeconds\":1}";
@@ -250,7 +267,7 @@ static kl_status list(
             from = kl_sprintf("%s\x01", key); /* the smallest key after it */
         kl_free(key);
     } else if (o->has_rv && o->rv > now)
-        st = too_large(c, o->rv, err);
+        st = kl__fail_too_new(c, o->rv, err);
     else if (o->match && !strcmp(o->match, "Exact"))
         at = rv = o->rv;
     else if (r->plan.stale)
@@ -287,7 +304,7 @@ static void watch(kl__request *r, const kl_show_form *form, const struct options
         .bookmarks = o->bookmarks,
         .timeout = o->timeout,
         .rv = o->rv,
-        .initial = o->initial || (!o->initial_given && o->rv == 0),
+        .initial = o->initial,
         .initial_end = o->initial,
         .facts = &r->facts,
         .plan = &r->plan};
@@ -338,10 +355,12 @@ void kl__rest_list(kl__request *r, const kl_show_form *form)
     kl_err err = KL_ERR_INIT;
     kl__filter f = {0};
     struct options o;
-    kl_status st = read_options(http, &o, &err);
+    char *one = r->watched ? kl_sprintf("metadata.name=%s", r->watched) : NULL;
+    kl_status st = read_options(r, &o, &err);
     if (!st)
         st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"),
-            kl_httpd_query(http, "fieldSelector"), &err);
+            one ? one : kl_httpd_query(http, "fieldSelector"), &err);
+    kl_free(one);
     if (!st && o.watch) {
         if (!kl__kind_has_verb(c->kind, "watch"))
             st = kl__api_fail(&err, 405, "MethodNotAllowed", NULL,
@@ -370,8 +389,11 @@ void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const 
     kl__filter f = {0};
     kl__picture p = {0};
     char *prefix = NULL;
-    kl_status st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"),
-        kl_httpd_query(http, "fieldSelector"), &err);
+    struct options o;
+    kl_status st = read_options(r, &o, &err);
+    if (!st)
+        st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"),
+            kl_httpd_query(http, "fieldSelector"), &err);
     if (!st) {
         prefix = kl__filter_prefix(&f);
         st = kl__bucket_picture(c->kind->bucket, prefix, prefix, 0, SIZE_MAX, &p);

@@ -21,15 +21,29 @@
 
 /* ------------------------------------------------------------------ discovery */
 
+static void refuse_method(kl_httpd_request *http)
+{
+    kl_err err = KL_ERR_INIT;
+    kl__fail_method(&err);
+    kl__reply_error(http, NULL, &err);
+    kl_err_fini(&err);
+}
+
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
 {
     const kl_discovery d = {.kinds = s->world.kinds,
         .services = kl__store_bucket(s->world.store, "apiregistration.k8s.io", "apiservices"),
         .address = kl_httpd_address(s->httpd)};
     kl_discovery_answer a;
-    if (strcmp(kl_httpd_method(http), "GET")
-        || !kl_discovery_page(&d, path, kl_httpd_header(http, "Accept"), &a))
+    if (!kl_discovery_page(&d, path, kl_httpd_header(http, "Accept"), &a))
         return false;
+    /* groups are served by any method */
+    bool groups = !strncmp(path, "/apis", 5) && !strchr(path + 5 + strspn(path + 5, "/"), '/');
+    if (strcmp(kl_httpd_method(http), "GET") && !groups) {
+        kl_discovery_answer_fini(&a);
+        refuse_method(http);
+        return true;
+    }
     if (a.type && !a.lines && !strncmp(a.type, "application/json", sizeof "application/json" - 1))
         kl__finish_json(http, &a.body);
     if (a.tagged)

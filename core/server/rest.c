@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "builtin/connect.h"
+#include "rbac/attributes.h"
 #include "rbac/tokens.h"
 #include "schema/status.h"
 #include "server/admit.h"
@@ -40,8 +41,10 @@ static size_t split(char *path, char *words[SEGMENTS_MAX + 1])
 }
 
 /* Fills in kind, namespace, name and subresource; false for an unknown path. */
-static bool find(kl_server *s, char **w, size_t n, kl__call *c)
+static bool find(kl__request *r, char **w, size_t n)
 {
+    kl_server *s = r->s;
+    kl__call *c = &r->call;
     const char *group = "", *version;
     size_t i;
     if (n >= 2 && !strcmp(w[0], "api")) {
@@ -55,6 +58,8 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
         return false;
     if (!kl__kinds_has_group(s->world.kinds, group, version))
         return false;
+    r->watches = n > i && !strcmp(w[i], "watch");
+    i += r->watches;
     bool scoped = n > i + 2 && !strcmp(w[i], "namespaces");
     if (scoped && !*group && n == i + 3
         && kl__kind_sub(kl__kinds_get(s->world.kinds, "", "v1", "namespaces"), w[i + 2]))
@@ -73,6 +78,11 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
         return false;
     if ((c->name && !*c->name) || (c->sub && !*c->sub))
         return false;
+    if (r->watches) {
+        r->watched = c->name;
+        c->name = NULL;
+        return !c->sub;
+    }
     if (c->sub && !kl__kind_sub(c->kind, c->sub))
         return c->kind->custom; /* check_verb refuses it */
     return n <= i + 3;
@@ -82,7 +92,7 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
 
 static const char *verb_of(const char *method, bool named)
 {
-    if (!strcmp(method, "GET") || !strcmp(method, "HEAD"))
+    if (!strcmp(method, "GET"))
         return named ? "get" : "list";
     if (!strcmp(method, "POST"))
         return named ? NULL : "create";
@@ -95,7 +105,34 @@ static const char *verb_of(const char *method, bool named)
     return NULL;
 }
 
-/* Fails with 405 unless the resource, or its subresource, has the verb. */
+kl_status kl__fail_method(kl_err *err)
+{
+    return kl__api_fail(err, 405, "MethodNotAllowed", kl_value_empty(KL_OBJECT),
+        "the server does not allow this method on the requested resource");
+}
+
+/* A name in a path may not lead elsewhere. */
+static kl_status check_segment(const char *name, kl_err *err)
+{
+    if (!name || (strcmp(name, ".") && strcmp(name, "..") && !strchr(name, '%')))
+        return KL_OK;
+    return kl__fail_bad_request(err, "Name parameter invalid: \"%s\": may not %s '%s'", name,
+        *name == '.' ? "be" : "contain", *name == '.' ? name : "%");
+}
+
+/* Whether any method is served at a path of this form: of one object, of one namespace, of all. */
+static bool is_routed(const kl__call *c)
+{
+    static const char *const one[] = {"get", "update", "patch", "delete", NULL},
+                             *const some[] = {"list", "create", "deletecollection", NULL},
+                             *const all[] = {"list", NULL};
+    const char *const *verb = c->name ? one : c->kind->namespaced && !c->ns ? all : some;
+    while (*verb && !kl__kind_has_verb(c->kind, *verb))
+        verb++;
+    return c->sub || *verb;
+}
+
+/* Fails with 404 or 405 unless the resource, or its subresource, has the verb. */
 static kl_status check_verb(const kl__call *c, const char *method, const char **verb, kl_err *err)
 {
     *verb = c->sub && !strcmp(method, "POST") ? "create" : verb_of(method, c->name != NULL);
@@ -108,14 +145,15 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
         known = kl__kind_has_verb(c->kind, *verb);
     if (known && c->kind->namespaced && !c->ns && strcmp(*verb, "list"))
         known = false;
-    if (!known) {
-        return kl__api_fail(err, 405, "MethodNotAllowed", kl_value_empty(KL_OBJECT),
-            "the server does not allow this method on the requested resource");
-    }
+    if (!is_routed(c))
+        return kl__api_fail(err, 404, "NotFound", kl_value_empty(KL_OBJECT),
+            "the server could not find the requested resource");
+    if (!known)
+        return kl__fail_method(err);
     if (c->sub && !kl__sub_served(c->sub))
         return kl__api_fail(err, 501, "NotImplemented", NULL,
             "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
-    return KL_OK;
+    return check_segment(c->name, err);
 }
 
 static bool is_forced(kl_httpd_request *http)
@@ -129,6 +167,9 @@ static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out
     kl__patch type;
     const kl_value *body = NULL;
     kl_status st = kl__read_patch(c, http, &type, &body, err);
+    if (st && kl__status_code(err) == 400 && type != KL_PATCH_APPLY && kl__verb_get(c, out, NULL))
+        st = kl__fail_not_found(err, c->kind, c->name);
+    *out = NULL;
     if (!st)
         st = kl__verb_patch(c, type, is_forced(http), body, out, code, err);
     kl_value_unref(body);
@@ -140,11 +181,14 @@ static kl_status run_scale(
     kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     const kl_value *body = NULL;
+    kl__kind kind = kl__scale_kind(c);
+    kl__call as = *c;
+    as.kind = &kind;
     kl_status st;
     if (!strcmp(verb, "get"))
         st = kl__scale_get(c, out, err);
     else if (!strcmp(verb, "update")) {
-        st = kl__read_object(c, http, &body, err);
+        st = kl__read_object(&as, http, &body, err);
         if (!st)
             st = kl__scale_update(c, body, out, err);
     } else {
@@ -190,6 +234,17 @@ static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, con
     return true;
 }
 
+/* A get may ask for a state that is not older than a version. */
+static kl_status check_version(const kl__call *c, kl_httpd_request *http, kl_err *err)
+{
+    const char *text = c->sub ? NULL : kl_httpd_query(http, "resourceVersion");
+    uint64_t rv;
+    kl_status st = text && *text ? kl__read_version(text, &rv, err) : KL_OK;
+    if (!st && text && *text && rv > kl__store_rv(c->w->store))
+        st = kl__fail_too_new(c, rv, err);
+    return st;
+}
+
 /* Runs one call; true when it has replied itself. */
 static bool run(kl__request *r, const char *verb, const kl_show_form *form, const kl_value **out, int *code,
     kl_status *st, kl_err *err)
@@ -200,7 +255,9 @@ static bool run(kl__request *r, const char *verb, const kl_show_form *form, cons
     bool replied = false;
     *code = 200;
     if (!strcmp(verb, "get")) {
-        *st = kl__verb_see(c, out, err);
+        *st = check_version(c, http, err);
+        if (!*st)
+            *st = kl__verb_see(c, out, err);
     } else if (!strcmp(verb, "list")) {
         kl__rest_list(r, form);
         replied = true;
@@ -229,15 +286,14 @@ static bool run(kl__request *r, const char *verb, const kl_show_form *form, cons
     return replied;
 }
 
-static bool watching(const char *verb, kl_httpd_request *http)
+static bool watching(const kl__request *r, const char *verb)
 {
-    const char *watch = kl_httpd_query(http, "watch");
-    return !strcmp(verb, "list") && watch && strcmp(watch, "false") && strcmp(watch, "0");
+    return !strcmp(verb, "list") && (r->watches || kl__query_truth(r->http, "watch"));
 }
 
-static kl_show_what what_of(const char *verb, kl_httpd_request *http)
+static kl_show_what what_of(const kl__request *r, const char *verb)
 {
-    return watching(verb, http) ? KL_SHOW_WATCH : !strcmp(verb, "list") ? KL_SHOW_LIST : KL_SHOW_ONE;
+    return watching(r, verb) ? KL_SHOW_WATCH : !strcmp(verb, "list") ? KL_SHOW_LIST : KL_SHOW_ONE;
 }
 
 static bool writes(const char *verb) { return strcmp(verb, "get") && strcmp(verb, "list"); }
@@ -257,13 +313,20 @@ static kl__admission *admission_of(kl__request *r, const char *verb)
     return a;
 }
 
+static void reply_failed(kl_httpd_request *http, kl_buf *warnings, const kl_err *err)
+{
+    if (err->http_code == 504)
+        kl_buf_puts(warnings, "Retry-After: 1\r\n");
+    kl__reply_error(http, warnings->len ? kl_buf_str(warnings) : NULL, err);
+}
+
 /* Serves a request for objects. True: it has replied. False: a webhook must be called first (admission.h). */
 static bool serve_objects(kl__request *r)
 {
     kl__call *c = &r->call;
     kl_httpd_request *http = r->http;
     kl_err err = KL_ERR_INIT;
-    kl_buf warnings = KL_BUF_INIT;
+    kl_buf warnings = KL_BUF_INIT, repeated = KL_BUF_INIT;
     kl_show_form form;
     const kl_value *out = NULL;
     const char *verb;
@@ -271,11 +334,16 @@ static bool serve_objects(kl__request *r)
     int code = 200;
     bool replied = false, below = false;
     c->warnings = &warnings;
-    if (c->kind->deprecation)
-        kl__call_warn(c, "%s", c->kind->deprecation);
+    c->repeated = &repeated;
     kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
+    if (!st && c->kind->deprecation)
+        kl__call_warn(c, "%s", c->kind->deprecation);
+    if (!st && r->watches && strcmp(verb, "list") != 0)
+        st = kl__fail_method(&err);
+    if (!st && !strcmp(verb, "patch"))
+        st = kl__check_patch_type(c, http, &err);
     if (!st)
-        st = kl_show_negotiate(c->kind, what_of(verb, http), kl_httpd_header(http, "Accept"),
+        st = kl_show_negotiate(c->kind, what_of(r, verb), kl_httpd_header(http, "Accept"),
             kl_httpd_query(http, "includeObject"), &form, &err);
     if (!st)
         st = kl__read_options(c, http, verb, &manager, &err);
@@ -288,9 +356,9 @@ static bool serve_objects(kl__request *r)
     if (waits)
         ;
     else if (st)
-        kl__reply_error(http, warnings.len ? kl_buf_str(&warnings) : NULL, &err);
+        reply_failed(http, &warnings, &err);
     else if (below && !out) /* an empty log */
-        kl_httpd_reply(http, 204, "text/plain", NULL, "", 0);
+        kl_httpd_reply(http, 204, NULL, NULL, "", 0);
     else if (below)
         kl__reply_value(http, code, warnings.len ? kl_buf_str(&warnings) : NULL, out);
     else if (!replied)
@@ -298,6 +366,7 @@ static bool serve_objects(kl__request *r)
     kl_value_unref(out);
     kl_free(manager);
     kl_buf_fini(&warnings);
+    kl_buf_fini(&repeated);
     kl_err_fini(&err);
     return !waits;
 }
@@ -354,7 +423,7 @@ static kl_status meet_faults(kl__request *r, bool found, kl_err *err)
     const char *method = kl_httpd_method(r->http), *verb = verb_of(method, !found || c->name);
     if (found && c->sub && !strcmp(method, "POST"))
         verb = "create";
-    else if (verb && watching(verb, r->http))
+    else if (verb && watching(r, verb))
         verb = "watch";
     r->facts = (kl_fault_call){.kind = found ? c->kind : NULL,
         .ns = c->ns,
@@ -429,7 +498,7 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     kl__request r = {
         .s = s, .http = http, .call = {.w = &s->world, .audit = kl_httpd_attended(http), .user = user}};
     kl__kinds_bury(s->world.kinds);
-    bool found = find(s, words, split(copy, words), &r.call), replied = true;
+    bool found = find(&r, words, split(copy, words)), replied = true;
     kl_status st = meet_faults(&r, found, &err);
     if (!st && !kl__health(s, path, http) && !kl__index(s, path, http) && !kl__discovery(s, path, http)
         && !kl__openapi(s, path, http)) {

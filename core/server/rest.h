@@ -8,6 +8,11 @@
 /* kl_httpd's handler; `arg` is the server. */
 void kl__rest_handle(void *arg, kl_httpd_request *http);
 
+kl_status kl__fail_method(kl_err *err); /* 405 */
+
+/* list.c: the resource version in a query; 500 if it is not a number. */
+kl_status kl__read_version(const char *text, uint64_t *out, kl_err *err);
+kl_status kl__fail_too_new(const kl__call *c, uint64_t rv, kl_err *err); /* list.c: 504 */
 /* list.c: GET of a collection, whole, paged or as a watch; and DELETE of one. */
 void kl__rest_list(kl__request *r, const kl_show_form *form);
 void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const kl_value *options);

@@ -48,6 +48,8 @@ typedef struct kl__request {
     kl__call call;
     kl_fault_call facts; /* the attributes that fault rules match */
     kl_fault_plan plan;  /* the faults of this request */
+    bool watches;        /* the path is that of a watch (.../watch/..., deprecated) ... */
+    const char *watched; /* ... of the object of this name; NULL: of all */
 } kl__request;
 
 /* Ends the watches of a resource's versions that are not in `keep` (NULL-terminated). `server` is the

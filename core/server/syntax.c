@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "base/mem.h"
+#include "value/value.h"
 
 /* Go's limit of nested containers */
 #define DEPTH_MAX 10000
@@ -200,4 +202,91 @@ char *kl__json_mistake(const char *text, size_t n)
     char *said = good && s == AFTER && !r->depth ? NULL : mistake(r);
     kl_free(r);
     return said;
+}
+
+/* ------------------------------------------------------------------ repeated keys */
+
+typedef struct walk {
+    reader r;
+    kl_buf path;
+    void (*each)(void *arg, const char *path);
+    void *arg;
+} walk;
+
+static void skip(reader *r, const char *any)
+{
+    while (at(r, any))
+        r->p++;
+}
+
+static void walk_value(walk *w);
+
+static void cut(kl_buf *path, size_t len)
+{
+    path->len = len;
+    if (path->data)
+        path->data[len] = '\0';
+}
+
+/* A member whose key is at p. */
+static void walk_member(walk *w, kl_map *seen)
+{
+    const char *start = (const char *)w->r.p++;
+    const kl_value *key = NULL;
+    size_t len = w->path.len;
+    string(&w->r);
+    if (kl_value_decode(start, (size_t)((const char *)w->r.p - start), &key, NULL))
+        key = NULL;
+    const char *name = kl_value_str(key);
+    if (!name)
+        name = "";
+    kl_buf_printf(&w->path, "%s%s", len ? "." : "", name);
+    if (kl_map_has(seen, name))
+        w->each(w->arg, kl_buf_str(&w->path));
+    kl_map_set(seen, name, seen);
+    kl_value_unref(key);
+    skip(&w->r, " \t\r\n:");
+    walk_value(w);
+    cut(&w->path, len);
+}
+
+/* The depth is bounded by KL_VALUE_DEPTH_MAX. */
+static void walk_value(walk *w)
+{
+    static const char between[] = " \t\r\n,";
+    size_t len = w->path.len, i = 0;
+    skip(&w->r, between);
+    bool object = at(&w->r, "{");
+    if (object || at(&w->r, "[")) {
+        kl_map *seen = object ? kl_map_new() : NULL;
+        w->r.p++;
+        for (skip(&w->r, between); !at(&w->r, "]}") && !at_end(&w->r); skip(&w->r, between)) {
+            if (object)
+                walk_member(w, seen);
+            else {
+                kl_buf_printf(&w->path, "[%zu]", i++);
+                walk_value(w);
+                cut(&w->path, len);
+            }
+        }
+        kl_map_free(seen, NULL);
+        w->r.p++;
+    } else if (at(&w->r, "\"")) {
+        w->r.p++;
+        string(&w->r);
+    } else
+        while (!at_end(&w->r) && !at(&w->r, " \t\r\n,]}"))
+            w->r.p++;
+}
+
+void kl__json_repeated(const char *text, size_t n, void (*each)(void *arg, const char *path), void *arg)
+{
+    walk *w = kl_new(walk);
+    w->r.p = (const unsigned char *)text;
+    w->r.end = w->r.p + n;
+    w->each = each;
+    w->arg = arg;
+    walk_value(w);
+    kl_buf_fini(&w->path);
+    kl_free(w);
 }

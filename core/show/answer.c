@@ -237,8 +237,7 @@ kl_status kl_show_event(
 }
 
 /* An object with a version and nothing else, as a bookmark carries it. */
-static const kl_value *marked(
-    const char *kind, const char *api_version, bool created, uint64_t rv, bool initial_end)
+static const kl_value *marked(const char *kind, const char *api_version, uint64_t rv, bool initial_end)
 {
     char *version = kl_sprintf("%" PRIu64, rv);
     kl_builder *b = kl_builder_new();
@@ -248,10 +247,6 @@ static const kl_value *marked(
     kl_build_key(b, "metadata");
     kl_build_object(b);
     kl_build_kstr(b, "resourceVersion", version);
-    if (created) {
-        kl_build_key(b, "creationTimestamp");
-        kl_build_null(b);
-    }
     if (initial_end) {
         kl_build_key(b, "annotations");
         kl_build_object(b);
@@ -269,8 +264,7 @@ kl_status kl_show_bookmark(
 {
     char *version = kl__kind_api_version(k);
     bool whole = form->kind == KL_FORM_WHOLE;
-    const kl_value *o = marked(
-        whole ? k->kind : METADATA_KIND, whole ? version : META_V1, whole && !k->custom, rv, initial_end);
+    const kl_value *o = marked(whole ? k->kind : METADATA_KIND, whole ? version : META_V1, rv, initial_end);
     kl_status st = KL_OK;
     kl_free(version);
     if (form->media == KL_MEDIA_PROTOBUF) {

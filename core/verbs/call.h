@@ -56,6 +56,7 @@ typedef struct kl__call {
     struct kl__admission *admission;
     /* answers of conversion webhooks (convert.h); NULL: they cannot be called */
     struct kl_conversions *conversions;
+    kl_buf *repeated; /* what strict decoding says of repeated keys in the body; or NULL */
     kl_buf *warnings; /* "Warning: ...\r\n" lines, or NULL */
 } kl__call;
 

@@ -2,6 +2,7 @@
  * update; an applied configuration is merged by its fields' owners, and creates the object if need be. */
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "schema/edit.h"
@@ -120,27 +121,72 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     return st;
 }
 
-/* Fails with the fault of `v`, the patch or its result, as a cause: `why`. */
-static kl_status blame(const kl_value *v, const char *why, kl_err *err)
+/* A value as Go prints it: map[a:[1 2] b:<nil>]. */
+static void print_go(const kl_value *v, kl_buf *out)
 {
-    char *said = kl_strdup(why), *json = kl_value_to_json(v);
-    const kl_value *text = kl_value_of_str(json);
+    if (kl_value_type(v) == KL_OBJECT) {
+        kl_map *members = kl_map_new();
+        for (size_t i = 0; i < kl_value_len(v); i++) {
+            const char *key;
+            const kl_value *x = kl_value_member(v, i, &key, NULL);
+            kl_map_set(members, key, (void *)(uintptr_t)x);
+        }
+        char **keys = kl_map_sorted_keys(members);
+        kl_buf_puts(out, "map[");
+        for (size_t i = 0; keys[i]; i++) {
+            kl_buf_printf(out, "%s%s:", i ? " " : "", keys[i]);
+            print_go(kl_map_get(members, keys[i]), out);
+        }
+        kl_buf_putc(out, ']');
+        kl_free(keys);
+        kl_map_free(members, NULL);
+    } else if (kl_value_type(v) == KL_ARRAY) {
+        kl_buf_putc(out, '[');
+        for (size_t i = 0; i < kl_value_len(v); i++) {
+            kl_buf_puts(out, i ? " " : "");
+            print_go(kl_value_item(v, i), out);
+        }
+        kl_buf_putc(out, ']');
+    } else if (kl_value_type(v) == KL_NULL)
+        kl_buf_puts(out, "<nil>");
+    else if (kl_value_type(v) == KL_STRING)
+        kl_buf_puts(out, kl_value_str(v));
+    else
+        kl_value_encode(v, out);
+}
+
+/* Fails with the fault of `v`, the patch or its result, as a cause: `why`. go: `v` is shown as Go prints it.
+ */
+static kl_status blame(const kl_value *v, bool go, const char *why, kl_err *err)
+{
+    kl_buf shown = KL_BUF_INIT;
+    char *said = kl_strdup(why);
+    if (go)
+        print_go(v, &shown);
+    else
+        kl_value_encode(v, &shown);
+    const kl_value *text = kl_value_of_str(kl_buf_str(&shown));
     kl__causes causes = {0};
     kl__cause_invalid(&causes, "patch", text, "%s", said);
     kl_status st = kl__fail_causes(err, "", "", "", &causes);
     kl_value_unref(text);
-    kl_free(json);
+    kl_buf_fini(&shown);
     kl_free(said);
     return st;
 }
 
-/* The error of a patch whose result is not an object of the kind. It shows the patch where a strict call has
- * unknown fields, and the result where a type is wrong. */
-static kl_status blame_patch(const kl_value *patch, const kl_value *patched, kl_err *err)
+kl_status kl__blame_patch(kl__patch kind, const kl_value *patch, const kl_value *patched, kl_err *err)
 {
+    bool strategic = kind == KL_PATCH_STRATEGIC;
     const char *text = kl_err_message(err), *unknown = strstr(text, "strict decoding error: "),
                *type = strstr(text, "json: cannot unmarshal ");
-    return unknown ? blame(patch, unknown, err) : type ? blame(patched, type, err) : err->status;
+    if (!type)
+        type = strstr(text, "no kind \"");
+    if (!type)
+        type = strstr(text, "converting (");
+    return unknown ? blame(strategic ? patch : patched, strategic, unknown, err)
+        : type     ? blame(patched, false, type, err)
+                   : err->status;
 }
 
 static kl_status patch_is_no(const kl_value *v, const char *go_type, kl_err *err)
@@ -150,7 +196,7 @@ static kl_status patch_is_no(const kl_value *v, const char *go_type, kl_err *err
         go_type);
 }
 
-static kl_status json_patch(const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err)
+kl_status kl__json_patched(const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err)
 {
     if (kl_value_type(patch) == KL_NULL) {
         *out = kl_value_ref(old);
@@ -185,7 +231,7 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
     if (st)
         return st;
     if (type == KL_PATCH_JSON)
-        st = json_patch(old, patch, &patched, err);
+        st = kl__json_patched(old, patch, &patched, err);
     else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) == KL_NULL)
         patched = kl_value_ref(old); /* Go reads null as an empty map */
     else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) != KL_OBJECT)
@@ -198,7 +244,7 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
     else
         st = kl__smp_apply(c->kind->schema, old, patch, &patched, err);
     if (!st && (st = kl__body_decode(c, patched, true, &o, err)) && err)
-        st = blame_patch(patch, patched, err);
+        st = kl__blame_patch(type, patch, patched, err);
     if (!st)
         kl__body_unique_owners(c, " after mutating admission happens", &o);
     if (!st)

@@ -261,6 +261,24 @@ static const kl__schema *schema_of(const kl__call *c)
     return kl__types_get(c->w->types, "autoscaling.v1.Scale");
 }
 
+kl__kind kl__scale_kind(const kl__call *c)
+{
+    return (kl__kind){.group = (char *)"autoscaling",
+        .version = (char *)"v1",
+        .kind = (char *)"Scale",
+        .plural = (char *)"scales",
+        .schema = schema_of(c)};
+}
+
+/* A body as a Scale; a new reference. */
+static kl_status decode(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
+{
+    kl__kind kind = kl__scale_kind(c);
+    kl__call as = *c;
+    as.kind = &kind;
+    return kl__body_decode(&as, body, true, out, err);
+}
+
 /* Writes what a Scale says into `live`, its object. */
 static kl_status write_object(
     const kl__call *c, const kl_value *live, const kl_value *scale, const kl_value **out, kl_err *err)
@@ -332,10 +350,7 @@ static kl_status update(
 static kl_status apply(const kl__call *c, bool force, const kl_value *live, const kl_value *patch,
     const kl_value **out, kl_err *err)
 {
-    const kl__kind kind = {.group = (char *)"autoscaling",
-        .version = (char *)"v1",
-        .kind = (char *)"Scale",
-        .schema = schema_of(c)};
+    const kl__kind kind = kl__scale_kind(c);
     char now[KL_TIME_MAX];
     kl__writer w = writer_of(c, now);
     const kl_value *old = owned_scale(c, live), *config = kl_value_ref(patch), *merged = NULL;
@@ -351,38 +366,42 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *live, cons
     return st;
 }
 
-kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_value **out, kl_err *err)
+kl_status kl__scale_update(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
 {
-    const kl_value *live = NULL;
-    kl_status st = kl__verb_see(c, &live, err);
+    const kl_value *live = NULL, *scale = NULL;
+    kl_status st = decode(c, body, &scale, err);
+    if (!st)
+        st = kl__body_check_name(c, scale, err);
+    if (!st)
+        st = kl__verb_see(c, &live, err);
     if (!st)
         st = update(c, live, scale, out, err);
     kl_value_unref(live);
+    kl_value_unref(scale);
     return st;
 }
 
 kl_status kl__scale_patch(
     const kl__call *c, kl__patch type, bool force, const kl_value *patch, const kl_value **out, kl_err *err)
 {
-    const kl_value *live = NULL, *old = NULL, *scale = NULL;
+    const kl_value *live = NULL, *old = NULL, *patched = NULL, *scale = NULL;
     kl_status st = kl__verb_see(c, &live, err);
     if (!st && type == KL_PATCH_APPLY)
         st = apply(c, force, live, patch, out, err);
     else if (!st) {
         old = scale_of(c->kind, live);
-        if (type == KL_PATCH_JSON) {
-            st = kl_value_type(patch) == KL_ARRAY
-                ? kl_json_patch_apply(old, patch, &scale, err)
-                : kl__fail_bad_request(err, "a JSON patch is a list of operations");
-            if (st == KL_EREJECTED && err)
-                err->http_code = 422;
-        } else
-            scale = kl_merge_patch_apply(old, patch); /* a Scale has no list that would merge */
+        if (type == KL_PATCH_JSON)
+            st = kl__json_patched(old, patch, &patched, err);
+        else
+            patched = kl_merge_patch_apply(old, patch); /* a Scale has no list that would merge */
+        if (!st && (st = decode(c, patched, &scale, err)))
+            st = kl__blame_patch(type, patch, patched, err);
         if (!st)
             st = update(c, live, scale, out, err);
     }
     kl_value_unref(live);
     kl_value_unref(old);
+    kl_value_unref(patched);
     kl_value_unref(scale);
     return st;
 }

@@ -15,4 +15,7 @@ KL_NODISCARD kl_status kl__scale_update(
 KL_NODISCARD kl_status kl__scale_patch(
     const kl__call *c, kl__patch type, bool force, const kl_value *patch, const kl_value **out, kl_err *err);
 
+/* What reads as a Scale: the kind of its bodies. Its strings are static. */
+kl__kind kl__scale_kind(const kl__call *c);
+
 #endif

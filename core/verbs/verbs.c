@@ -15,6 +15,7 @@
 #include "base/uuid.h"
 #include "devices/devices.h"
 #include "model/object.h"
+#include "model/resource.h"
 #include "model/time.h"
 #include "verbs/access.h"
 #include "verbs/admission.h"
@@ -72,6 +73,37 @@ static bool same_text(const char *a, const char *b) { return !strcmp(a ? a : "",
 
 /* ------------------------------------------------------------------ what came in */
 
+static const char *kind_or(const char *kind, const kl__call *c)
+{
+    return kind && *kind ? kind : c->kind->kind;
+}
+
+/* The version of an apiVersion, without its group; `want` stands for none. */
+static const char *bare(const char *api_version, const char *want)
+{
+    const char *all = api_version && *api_version ? api_version : want, *slash = strchr(all, '/');
+    return slash ? slash + 1 : all;
+}
+
+/* Whether there is no built-in kind of this apiVersion and name; a list is one. */
+static bool is_unknown(const kl__call *c, const char *api_version, const char *want, const char *kind)
+{
+    if (!strcmp(api_version, want) && !strcmp(kind_or(kind, c), c->kind->kind))
+        return false;
+    char *group, *version, *name = kl_strdup(kind_or(kind, c));
+    size_t n = strlen(name);
+    kl_api_version_split(api_version, &group, &version);
+    bool unknown = !kl__kinds_by_kind(c->w->kinds, group, version, name);
+    if (unknown && n > 4 && !strcmp(name + n - 4, "List")) {
+        name[n - 4] = '\0';
+        unknown = !kl__kinds_by_kind(c->w->kinds, group, version, name);
+    }
+    kl_free(group);
+    kl_free(version);
+    kl_free(name);
+    return unknown;
+}
+
 kl_status kl__body_check_type(const kl__call *c, const kl_value *body, kl_err *err)
 {
     if (kl_value_type(body) != KL_OBJECT)
@@ -79,16 +111,27 @@ kl_status kl__body_check_type(const kl__call *c, const kl_value *body, kl_err *e
             "the object provided is unrecognized (must be of type %s): it is %s, not an object",
             c->kind->kind, kl_value_type_name(body));
     const char *version = kl_object_api_version(body), *kind = kl_object_kind(body);
+    const char *group = *c->kind->group ? c->kind->group : "core";
+    int package = (int)strcspn(group, ".");
     char *want = kl__kind_api_version(c->kind);
     kl_status st = KL_OK;
     if (c->kind->custom && (!kind || !*kind))
         st = kl__fail_bad_request(err, "Object 'Kind' is missing in the body: it must be %s", c->kind->kind);
     else if (c->kind->custom && (!version || !*version))
         st = kl__fail_bad_request(err, "Object 'apiVersion' is missing in the body: it must be %s", want);
+    else if (!c->kind->custom && is_unknown(c, version && *version ? version : want, want, kind))
+        st = kl__fail_bad_request(err,
+            "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" is registered for version \"%s\" "
+            "in "
+            "scheme \"pkg/runtime/scheme.go:110\"",
+            kind_or(kind, c), bare(version, want), c->kind->kind, kind_or(kind, c),
+            version && *version ? version : want);
     else if (kind && *kind && strcmp(kind, c->kind->kind))
         st = kl__fail_bad_request(err,
-            "%s in version \"%s\" cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
-            kind, version ? version : "", c->kind->kind, kind, c->kind->kind);
+            "%s in version \"%s\" cannot be handled as a %s: converting (%s.%s) to (%.*s.%s): unknown "
+            "conversion",
+            kind, bare(version, want), c->kind->kind, bare(version, want), kind, package, group,
+            c->kind->kind);
     else if (version && *version && strcmp(version, want))
         st = kl__fail_bad_request(err,
             "the API version in the data (%s) does not match the expected API version (%s)", version, want);
@@ -118,10 +161,12 @@ kl_status kl__body_decode(
             kl_free(why);
         }
     }
-    if (!st && unknown.count && c->validation == KL_FIELDS_STRICT) {
+    bool repeated = c->repeated && c->repeated->len;
+    if (!st && (unknown.count || repeated) && c->validation == KL_FIELDS_STRICT) {
         st = kl__fail_bad_request(err,
-            "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s", c->kind->kind,
-            c->kind->version, c->kind->kind, kl_buf_str(&unknown.names));
+            "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s%s%s", c->kind->kind,
+            c->kind->version, c->kind->kind, repeated ? kl_buf_str(c->repeated) : "",
+            repeated && unknown.count ? ", " : "", kl_buf_str(&unknown.names));
     } else if (!st && unknown.count && c->warnings)
         kl_buf_add(c->warnings, unknown.warnings.data, unknown.warnings.len);
     kl__unknown_fini(&unknown);
@@ -291,20 +336,30 @@ static void name_it(const kl__call *c, const kl_value **o)
     }
 }
 
+/* Complains about a name to generate from, whose last dash stands before more. */
+static void check_generated(const kl__call *c, const kl_value *base, kl__causes *causes)
+{
+    const char *text = kl_value_str(base);
+    size_t n = text ? strlen(text) : 0;
+    char *whole = n > 1 && text[n - 1] == '-' ? kl_sprintf("%.*sa", (int)n - 2, text) : kl_strdup(text);
+    const char *bad = has_nul(base) ? "must not contain NUL" : n ? kl__bad_name(c->kind, whole) : NULL;
+    if (bad)
+        kl__cause_invalid(causes, "metadata.generateName", base, "%s", bad);
+    kl_free(whole);
+}
+
 static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
 {
     const char *name = kl_object_name(o);
+    check_generated(c, kl_value_at(o, "metadata", "generateName", NULL), causes);
     if (!name || !*name) {
         kl__cause_required(causes, "metadata.name", "name or generateName is required");
         return;
     }
-    const kl_value *whole = kl_value_at(o, "metadata", "name", NULL),
-                   *base = kl_value_at(o, "metadata", "generateName", NULL);
+    const kl_value *whole = kl_value_at(o, "metadata", "name", NULL);
     const char *bad = has_nul(whole) ? "must not contain NUL" : kl__bad_name(c->kind, name);
     if (bad)
         kl__cause_invalid(causes, "metadata.name", whole, "%s", bad);
-    if (has_nul(base))
-        kl__cause_invalid(causes, "metadata.generateName", base, "must not contain NUL");
 }
 
 /* What mutating webhooks make of an object that was sent. What they change belongs to nobody: its fields
@@ -355,7 +410,8 @@ kl_status kl__verb_create_decoded(
     if (!st && c->kind->namespaced)
         st = kl__namespace_open(c->w, c->kind, c->ns, given ? given : "", err);
     const char *rv = kl_object_rv(o);
-    if (!st && rv && *rv && !c->dry_run) /* it is the storage that refuses it */
+    bool numbered = rv && *rv && !rv[strspn(rv, "0123456789")] && strspn(rv, "0") < strlen(rv);
+    if (!st && numbered && !c->dry_run) /* it is the storage that refuses it */
         st = kl__api_fail(err, 500, "", NULL, "resourceVersion should not be set on objects to be created");
     if (!st)
         st = kl__access_grant(c, NULL, o, err);
@@ -477,6 +533,19 @@ static kl_status commit(const kl__call *c, const kl_value *stored, const kl_valu
     return st;
 }
 
+/* The object that replaces another must have its name. */
+kl_status kl__body_check_name(const kl__call *c, const kl_value *o, kl_err *err)
+{
+    const char *name = kl_object_name(o);
+    if (!name || !*name)
+        return kl__fail_bad_request(err,
+            "the name of the object (%s based on URL) was undeterminable: name must be provided", c->name);
+    return !strcmp(name, c->name)
+        ? KL_OK
+        : kl__fail_bad_request(
+            err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
+}
+
 kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
     const kl_value **out, kl_err *err)
 {
@@ -487,12 +556,8 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
     if (!st)
         st = kl__body_check_namespace(c, &o, err);
     const char *name = kl_object_name(o), *rv = kl_object_rv(o), *uid = kl_object_uid(o);
-    if (!st && (!name || !*name))
-        st = kl__fail_bad_request(err,
-            "the name of the object (%s based on URL) was undeterminable: name must be provided", c->name);
-    if (!st && strcmp(name, c->name))
-        st = kl__fail_bad_request(
-            err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
+    if (!st)
+        st = kl__body_check_name(c, o, err);
     if (!st && (!rv || !*rv) && kl__habit_needs_rv(c->kind)) {
         kl__cause_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",
             "Invalid value: 0: must be specified for an update");
@@ -554,14 +619,19 @@ kl_status kl__verb_update(
 {
     const kl_value *o = NULL;
     kl_status st = kl__body_decode(c, body, true, &o, err);
-    if (st)
+    if (!st)
+        st = kl__body_check_namespace(c, &o, err);
+    if (!st)
+        st = kl__body_check_name(c, o, err);
+    if (st) {
+        kl_value_unref(o);
         return st;
+    }
     char *key = kl__call_key(c, c->name);
     const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
     kl_free(key);
     *code = 200;
-    const char *name = kl_object_name(o);
-    if (!e && name && !strcmp(name, c->name) && !c->sub && kl__habit_create_on_update(c->kind)) {
+    if (!e && !c->sub && kl__habit_create_on_update(c->kind)) {
         *code = 201;
         const char *rv = kl_object_rv(o);
         if (!rv || !*rv)

@@ -36,4 +36,13 @@ kl_status kl__verb_create_decoded(
 kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
     const kl_value **out, kl_err *err);
 
+/* 400 unless the object, which replaces another, has the name in the call's path. */
+KL_NODISCARD kl_status kl__body_check_name(const kl__call *c, const kl_value *o, kl_err *err);
+/* The error of a patch whose result is not an object of the kind: *err as decoding left it. It shows the
+ * result, but of a strategic patch with unknown fields the patch. */
+kl_status kl__blame_patch(kl__patch kind, const kl_value *patch, const kl_value *patched, kl_err *err);
+/* `old` after a JSON patch; 400 or 422. *out is a new reference. */
+KL_NODISCARD kl_status kl__json_patched(
+    const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err);
+
 #endif

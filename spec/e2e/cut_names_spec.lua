@@ -94,7 +94,8 @@ describe("the embedded server", function()
       assert.equal(403, create("by-a-page", "Origin: " .. origin, form), origin)
       assert.equal(403, api:request("PUT", "/kubelua/v1/faults", {}, { "Origin: " .. origin }).code, origin)
     end
-    assert.equal(201, create("by-a-page", "Origin: " .. s.url, form))
+    assert.equal(415, create("by-a-page", "Origin: " .. s.url, form))
+    assert.equal(201, create("by-a-page", "Origin: " .. s.url, "Content-Type: application/json"))
   end)
 
   it("on another address logs the access mode", function()

@@ -187,6 +187,7 @@ local function differences(path, theirs, ours, found)
 end
 
 M.differences = differences
+M.scrub = scrub
 
 local count = 0
 -- Objects of kinds without a namespace have plain names in rows: a file begins with an empty server.

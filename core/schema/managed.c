@@ -40,6 +40,26 @@ static owner *owner_add(owners *o)
     return &o->v[o->len++];
 }
 
+static void owner_drop(owners *o, size_t i)
+{
+    owner *e = &o->v[i];
+    kl_free(e->manager);
+    kl_free(e->operation);
+    kl_free(e->api_version);
+    kl_free(e->sub);
+    kl_free(e->time);
+    kl__fieldset_free(e->set);
+    memmove(e, e + 1, (--o->len - i) * sizeof *e);
+}
+
+/* Whether both entries are one writer's: an applier keeps one over API versions. */
+static bool same_writer(const owner *a, const owner *b)
+{
+    return same(a->manager, b->manager) && same(a->operation, b->operation) && same(a->sub, b->sub)
+        && (same(a->operation, "Apply") || same(a->api_version, b->api_version));
+}
+
+/* Of two entries of one writer the last one counts. */
 static owners owners_of(const kl_value *object)
 {
     owners o = {0};
@@ -54,20 +74,11 @@ static owners owners_of(const kl_value *object)
             .sub = copy(entry, "subresource"),
             .time = copy(entry, "time"),
             .set = kl__fieldset_decode(kl_value_get(entry, "fieldsV1"))};
+        for (size_t k = o.len - 1; k-- > 0;)
+            if (same_writer(&o.v[k], &o.v[o.len - 1]))
+                owner_drop(&o, k);
     }
     return o;
-}
-
-static void owner_drop(owners *o, size_t i)
-{
-    owner *e = &o->v[i];
-    kl_free(e->manager);
-    kl_free(e->operation);
-    kl_free(e->api_version);
-    kl_free(e->sub);
-    kl_free(e->time);
-    kl__fieldset_free(e->set);
-    memmove(e, e + 1, (--o->len - i) * sizeof *e);
 }
 
 static void owners_fini(owners *o)
@@ -110,6 +121,38 @@ static int by_age(const void *a, const void *b)
     c = c ? c : order(x->manager, y->manager);
     c = c ? c : order(x->api_version, y->api_version);
     return c ? c : order(x->sub, y->sub);
+}
+
+static const char *text_of(const kl_value *entry, const char *key)
+{
+    return kl_value_str(kl_value_get(entry, key));
+}
+
+static int entries_by_age(const void *a, const void *b)
+{
+    static const char *const keys[] = {"operation", "time", "manager", "apiVersion", "subresource"};
+    int c = 0;
+    for (size_t i = 0; !c && i < sizeof keys / sizeof *keys; i++)
+        c = order(
+            text_of(*(const kl_value *const *)a, keys[i]), text_of(*(const kl_value *const *)b, keys[i]));
+    return c;
+}
+
+const kl_value *kl__managed_sorted(const kl_value *list)
+{
+    size_t n = kl_value_len(list);
+    const kl_value **v = kl_new_array(const kl_value *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        v[i] = kl_value_item(list, i);
+    qsort(v, n, sizeof *v, entries_by_age);
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < n; i++)
+        kl_build_value(b, v[i]);
+    kl_build_end(b);
+    kl_free(v);
+    kl_value_unref(list);
+    return kl_builder_done(b);
 }
 
 /* Writes `o` as the managedFields of *object. */
@@ -499,6 +542,15 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
     const kl_value *config, const kl_value **out, kl_err *err)
 {
     owners o = owners_of(live);
+    if (live && !o.len) { /* nobody owns what is there: it gets an owner */
+        kl__writer before = *w;
+        const kl_value *owned = kl_value_ref(live);
+        before.manager = "before-first-apply";
+        kl__managed_update(s, &before, NULL, &owned);
+        owners_fini(&o);
+        o = owners_of(owned);
+        kl_value_unref(owned);
+    }
     const kl_value *base = live ? without_owners(live) : NULL, *wanted = without_owners(config);
     const kl_value *merged = kl__typed_merge(s, base, wanted);
     size_t self = own_entry(&o, w, "Apply");
@@ -533,7 +585,9 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
 bool kl__managed_same(const kl_value *a, const kl_value *b)
 {
     const kl_value *x = without_owners(a), *y = without_owners(b);
-    bool yes = kl_value_equal(x, y);
+    bool yes = kl_value_equal(x, y)
+        && kl_value_len(kl_value_at(a, "metadata", "managedFields", NULL))
+            == kl_value_len(kl_value_at(b, "metadata", "managedFields", NULL));
     kl_value_unref(x);
     kl_value_unref(y);
     if (!yes)

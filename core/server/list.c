@@ -193,22 +193,6 @@ static const char *headers_of(const kl__call *c)
     return c->warnings && c->warnings->len ? kl_buf_str(c->warnings) : NULL;
 }
 
-static int by_precedence(const void *a, const void *b)
-{
-    const kl_value *x = *(const kl_value *const *)a, *y = *(const kl_value *const *)b;
-    int64_t m = kl_value_int_at(x, 0, "spec", "matchingPrecedence", NULL),
-            n = kl_value_int_at(y, 0, "spec", "matchingPrecedence", NULL);
-    return m != n ? (m > n) - (m < n) : strcmp(kl_object_name(x), kl_object_name(y));
-}
-
-/* A table shows FlowSchemas in the order in which they match, if they all are on one page. */
-static void sort_table(const kl__call *c, const kl_show_form *form, int64_t limit, kl__picture *p)
-{
-    if (form->kind == KL_FORM_TABLE && p->len && !p->rest && (limit <= 0 || (int64_t)p->len <= limit)
-        && kl__kind_among(c->kind, "flowcontrol.apiserver.k8s.io/flowschemas"))
-        qsort(p->objects, p->len, sizeof *p->objects, by_precedence);
-}
-
 static void list_reply(const kl__call *c, const kl_show_form *form, const kl__filter *f, kl__picture *p,
     int64_t limit, uint64_t rv, kl_httpd_request *http)
 {
@@ -217,18 +201,23 @@ static void list_reply(const kl__call *c, const kl_show_form *form, const kl__fi
     kl_buf out = KL_BUF_INIT;
     int64_t left = (int64_t)p->rest;
     const char *last = NULL;
+    const kl_value **shown = kl_new_array(const kl_value *, p->len + 1);
     kl_status st = kl_show_fits(c->kind, form, true, &err);
-    sort_table(c, form, limit, p);
+    size_t n = 0;
     for (size_t i = 0; i < p->len && !st; i++) {
         if (!kl__filter_matches(f, p->objects[i]))
             continue;
-        if (limit > 0 && (int64_t)l.n == limit) {
+        if (limit > 0 && (int64_t)n == limit) {
             left++;
             continue;
         }
-        st = kl_show_list_add(&l, p->objects[i], &err);
+        shown[n++] = p->objects[i];
         last = p->keys[i];
     }
+    kl_show_sort(c->kind, form, shown, n);
+    for (size_t i = 0; i < n && !st; i++)
+        st = kl_show_list_add(&l, shown[i], &err);
+    kl_free(shown);
     char *token = left ? token_make(rv, last) : NULL;
     if (!st)
         st = kl_show_list_end(&l, rv, token, left && !kl__filter_selects(f) ? left : -1, &out, &err);

@@ -3,6 +3,7 @@
 #include "show/answer.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -133,6 +134,20 @@ static void item_without_kind(const kl_value *o, kl_buf *out)
         first = false;
     }
     kl_buf_putc(out, '}');
+}
+
+static int by_precedence(const void *a, const void *b)
+{
+    const kl_value *x = *(const kl_value *const *)a, *y = *(const kl_value *const *)b;
+    int64_t m = kl_value_int_at(x, 0, "spec", "matchingPrecedence", NULL),
+            n = kl_value_int_at(y, 0, "spec", "matchingPrecedence", NULL);
+    return m != n ? (m > n) - (m < n) : strcmp(kl_object_name(x), kl_object_name(y));
+}
+
+void kl_show_sort(const kl__kind *k, const kl_show_form *form, const kl_value **objects, size_t n)
+{
+    if (form->kind == KL_FORM_TABLE && kl__kind_among(k, "flowcontrol.apiserver.k8s.io/flowschemas"))
+        qsort(objects, n, sizeof *objects, by_precedence);
 }
 
 kl_status kl_show_list_add(kl_show_list *l, const kl_value *stored, kl_err *err)

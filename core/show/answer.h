@@ -21,6 +21,9 @@ typedef struct kl_show_list {
     kl_buf items;
     size_t n;
 } kl_show_list;
+/* Puts the objects of a list in the order in which its form shows them: FlowSchemas of a table as they match.
+ */
+void kl_show_sort(const kl__kind *k, const kl_show_form *form, const kl_value **objects, size_t n);
 KL_NODISCARD kl_status kl_show_list_add(kl_show_list *l, const kl_value *stored, kl_err *err);
 /* `token` continues after the last item; NULL: the list is complete. `left` is written unless negative. */
 KL_NODISCARD kl_status kl_show_list_end(

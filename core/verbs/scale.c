@@ -124,6 +124,34 @@ static void build_entry(
     kl_value_unref(e);
 }
 
+static bool is_apply(const kl_value *entry)
+{
+    const char *operation = kl_value_str(kl_value_get(entry, "operation"));
+    return operation && !strcmp(operation, "Apply");
+}
+
+static bool same_at(const kl_value *a, const kl_value *b, const char *key)
+{
+    return kl_value_equal(kl_value_get(a, key), kl_value_get(b, key));
+}
+
+static bool same_writer(const kl_value *a, const kl_value *b)
+{
+    return same_at(a, b, "manager") && same_at(a, b, "operation") && same_at(a, b, "subresource");
+}
+
+/* Whether a later entry of the list is the same writer's: it counts instead. */
+static bool is_replaced(const kl_value *list, size_t i)
+{
+    const kl_value *e = kl_value_item(list, i);
+    for (size_t k = i + 1; k < kl_value_len(list); k++) {
+        const kl_value *x = kl_value_item(list, k);
+        if (same_writer(e, x) && (is_apply(e) || same_at(e, x, "apiVersion")))
+            return true;
+    }
+    return false;
+}
+
 /* The managedFields of `o` as those of another object: what owns the place `here` owns `there`. A new
  * reference. */
 static const kl_value *translated(
@@ -136,7 +164,7 @@ static const kl_value *translated(
         const kl_value *e = kl_value_item(list, i);
         kl__fieldset *fields = kl__fieldset_decode(kl_value_get(e, "fieldsV1"));
         kl__fieldset_intersect(fields, here);
-        if (!kl__fieldset_empty(fields))
+        if (!kl__fieldset_empty(fields) && !is_replaced(list, i))
             build_entry(b, e, api_version, there);
         kl__fieldset_free(fields);
     }
@@ -144,18 +172,13 @@ static const kl_value *translated(
     return kl_builder_done(b);
 }
 
-/* Whether `list` has an entry of the writer of `entry`. */
-static bool has_writer(const kl_value *list, const kl_value *entry)
+/* Whether `list` has an entry of the applier of `entry`. An updater of a Scale is another one than that of
+ * its object, because it writes in another API version. */
+static bool has_applier(const kl_value *list, const kl_value *entry)
 {
-    static const char *const keys[] = {"manager", "operation", "subresource"};
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *e = kl_value_item(list, i);
-        size_t same = 0, n = sizeof keys / sizeof *keys;
-        while (same < n && kl_value_equal(kl_value_get(e, keys[same]), kl_value_get(entry, keys[same])))
-            same++;
-        if (same == n)
+    for (size_t i = 0; is_apply(entry) && i < kl_value_len(list); i++)
+        if (same_writer(kl_value_item(list, i), entry))
             return true;
-    }
     return false;
 }
 
@@ -182,16 +205,22 @@ static void own_as(const kl__call *c, const kl_value *scale, const kl_value **o)
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *e = kl_value_item(list, i);
         kl__fieldset *fields = kl__fieldset_decode(kl_value_get(e, "fieldsV1"));
-        if (!has_writer(owners, e))
+        if (!has_applier(owners, e))
             kl__fieldset_subtract(fields, there);
-        build_entry(b, e, kl_value_str(kl_value_get(e, "apiVersion")), fields);
+        if (!is_replaced(list, i))
+            build_entry(b, e, kl_value_str(kl_value_get(e, "apiVersion")), fields);
         kl__fieldset_free(fields);
     }
-    for (size_t i = 0; i < kl_value_len(owners); i++)
-        if (!has_writer(list, kl_value_item(owners, i)))
-            kl_build_value(b, kl_value_item(owners, i));
+    for (size_t i = 0; i < kl_value_len(owners); i++) {
+        const kl_value *e = kl_value_ref(kl_value_item(owners, i));
+        if (!has_applier(list, e)) {
+            KL_CUT(&e, "time"); /* a new entry has none */
+            kl_build_value(b, e);
+        }
+        kl_value_unref(e);
+    }
     kl_build_end(b);
-    KL_EDIT(o, kl_builder_done(b), "metadata", "managedFields");
+    KL_EDIT(o, kl__managed_sorted(kl_builder_done(b)), "metadata", "managedFields");
     kl_value_unref(owners);
     kl_free(version);
     kl__fieldset_free(here);

@@ -3,7 +3,7 @@
 -- not in tsan: one request after the other, and what answers them is pure
 
 local both = require "support.both"
-local api = require "support.api"
+local new_api = require "support.api"
 local json = require "dkjson"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -138,7 +138,7 @@ end
 
 local function installed(crd, unserved)
   return function(s)
-    local a = api(s)
+    local a = new_api(s)
     local path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     a:delete(path .. "/" .. crd.metadata.name)
     wait.until_true(60, "the definition is gone",
@@ -223,6 +223,28 @@ both.describe("scales of a deployment and their owners", function(ns)
     { apiVersion = "autoscaling/v1", kind = "Scale", metadata = { name = "web", namespace = ns },
       spec = { replicas = 9 } }, 200 }
   owners("the update", { replicas = 7 })
+  rows[#rows + 1] = { "after an update", "GET", path .. "/web", nil, 200 }
+  rows[#rows + 1] = { "an equal Scale", "PATCH", path .. "/web/scale?fieldManager=q",
+    { spec = { replicas = 9 } }, 200 }
+  rows[#rows + 1] = { "after an equal Scale", "GET", path .. "/web", nil, 200 }
+  rows[#rows + 1] = { "one of its own", "POST", path .. "?fieldManager=maker", deployment "own", 201 }
+  rows[#rows + 1] = { "two equal Scales", "PATCH", path .. "/own/scale?fieldManager=q",
+    { spec = { replicas = 2 } }, 200 }
+  rows[#rows + 1] = { "split its maker's entry", "GET", path .. "/own", nil, 200 }
+  rows[#rows + 1] = { "the other", "PATCH", path .. "/own/scale?fieldManager=q",
+    { spec = { replicas = 2 } }, 200 }
+  rows[#rows + 1] = { "nobody owns the replicas", "GET", path .. "/own", nil, 200 }
+  rows[#rows + 1] = { "an applied Scale", "APPLY", path .. "/own/scale?fieldManager=a",
+    { apiVersion = "autoscaling/v1", kind = "Scale", metadata = { name = "own" }, spec = { replicas = 2 } },
+    200 }
+  rows[#rows + 1] = { "before the first apply", "GET", path .. "/own", nil, 200 }
+  rows[#rows + 1] = { "no owners any more", "PATCH", path .. "/own",
+    { metadata = { managedFields = { {} } } }, 200 }
+  rows[#rows + 1] = { "a conflict with what was there", "APPLY", path .. "/own?fieldManager=a",
+    { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "own" }, spec = { replicas = 4 } },
+    409 }
+  rows[#rows + 1] = { "an apply beside what was there", "APPLY", path .. "/own?fieldManager=a",
+    { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = "own", labels = { x = "y" } } }, 200 }
   rows[#rows + 1] = { "a dry run with a version", "POST", path .. "?dryRun=All",
     deployment("new", { resourceVersion = "5" }), 201 }
   rows[#rows + 1] = { "a dry run of an existing name", "POST", path .. "?dryRun=All",
@@ -232,13 +254,44 @@ both.describe("scales of a deployment and their owners", function(ns)
   return rows
 end)
 
+servers.each(function(name, start)
+  it(name .. " orders managedFields by operation, second, manager, version, subresource", function()
+    local s = start {}
+    finally(function() s:stop() end)
+    local api = new_api(s)
+    local path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    api:delete(path .. "/order")
+    assert.equal(201, api:post(path .. "?fieldManager=b", { metadata = { name = "order" }, spec = {
+      maxUnavailable = 1, selector = { matchLabels = { a = "b" } } } }).code)
+    path = path .. "/order"
+    local found, times
+    wait.until_true(60, "all writes are in one second", function()
+      local n = tostring(math.random(1, 1 << 30))
+      api:patch("merge", path .. "/status?fieldManager=b",
+        { status = { disruptionsAllowed = math.random(99) } })
+      api:patch("merge", path .. "?fieldManager=b", { metadata = { labels = { b = n } } })
+      api:patch("merge", path .. "?fieldManager=a", { metadata = { labels = { a = n } } })
+      api:apply(path, "z", { apiVersion = "policy/v1", kind = "PodDisruptionBudget", metadata = { labels = {
+        z = n } } })
+      found, times = {}, {}
+      for _, e in ipairs(api:get(path).body.metadata.managedFields) do
+        found[#found + 1] = ("%s %s %s"):format(e.operation, e.manager, e.subresource or "")
+        times[e.time] = true
+      end
+      return next(times, next(times)) == nil
+    end)
+    assert.same({ "Apply z ", "Update a ", "Update b ", "Update b status" }, found)
+    api:delete(path)
+  end)
+end)
+
 servers.only_real(function(_, real)
   describe("tables and conditions of definitions", function()
     local answers = {}
     lazy_setup(function()
       for i, start in ipairs { servers.embedded, real } do
         local s = start {}
-        local a = api(s)
+        local a = new_api(s)
         installed(SIZED)(s)
         local table_of = a:get("/apis/details.example.com/v1/sizeds",
           { "Accept: application/json;as=Table;v=v1;g=meta.k8s.io" }).body

@@ -125,7 +125,7 @@ both.describe("FlowSchemas", function(ns)
       name = it[1] .. "-" .. ns, labels = { table = ns } } }, both.merge(both.merge({}, base), { spec = {
         matchingPrecedence = it[2] } })), 201 }
   end
-  for _, limit in ipairs { "", "&limit=500" } do
+  for _, limit in ipairs { "", "&limit=500", "&limit=2" } do
     rows[#rows + 1] = { "in the order of precedence" .. limit, "TABLE",
       path .. "?labelSelector=table%3D" .. ns .. limit, nil, 200 }
   end

@@ -111,16 +111,16 @@ function M.ask(s, rows)
   return out
 end
 
-local CHANCE = { "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion" }
+local CHANCE = { "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion", "continue" }
 local UID = ("%x"):rep(8) .. "%-" .. (("%x"):rep(4) .. "%-"):rep(3) .. ("%x"):rep(12)
 
--- The entries of managedFields without their times, which also order them.
+-- The entries of managedFields without their times, which also order them; some have none.
 local function timeless(entries)
   local places = {}
   for _, entry in ipairs(entries) do
-    entry.time = nil
+    entry.time = entry.time and "TIME"
     places[entry] = table.concat({ entry.operation or "", entry.manager or "", entry.apiVersion or "",
-      entry.subresource or "" }, "\0")
+      entry.subresource or "", entry.time or "" }, "\0")
   end
   table.sort(entries, function(a, b) return places[a] < places[b] end)
   return entries

@@ -269,14 +269,16 @@ static int milli_of(lua_State *L)
     return 1;
 }
 
-/* kube.to_milli(x): kube.qty(x):milli(), without a quantity where the text is a plain one */
+/* kube.to_milli(x): kube.qty(x):milli(), without a quantity for an integer and a plain text */
 int lkl__to_milli(lua_State *L)
 {
     int64_t n = 0;
     size_t len;
     lua_settop(L, 1);
     const char *text = lua_type(L, 1) == LUA_TSTRING ? lua_tolstring(L, 1, &len) : NULL;
-    if (text && kl_quantity_read_milli(text, len, &n)) {
+    bool plain = text ? kl_quantity_read_milli(text, len, &n)
+                      : lua_isinteger(L, 1) && !__builtin_mul_overflow(lua_tointeger(L, 1), 1000, &n);
+    if (plain) {
         lua_pushinteger(L, n);
         return 1;
     }

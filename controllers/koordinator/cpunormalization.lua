@@ -11,8 +11,8 @@ M.ANNOTATION = "node.koordinator.sh/cpu-normalization-ratio"
 
 local LABEL = "node.koordinator.sh/cpu-normalization-enabled"
 local BASIC_INFO = "node.koordinator.sh/cpu-basic-info"
-local OFF = "1.00"
-local IS_OFF = { annotations = { [M.ANNOTATION] = OFF } } -- constant
+M.OFF = "1.00"
+local IS_OFF = { annotations = { [M.ANNOTATION] = M.OFF } } -- constant
 local LEAST, MOST = 1.0, 5.0
 local SAME_WITHIN = 0.01
 
@@ -97,7 +97,7 @@ end
 -- The ratio in a text: nil if there is none; nil and why if it is invalid.
 local function ratio_in(text)
   if text == nil then return nil end
-  if text == OFF then return 1.0 end
+  if text == M.OFF then return 1.0 end
   local ratio = fields.float(text)
   if not ratio or ratio <= 0 then
     return nil, ("annotation %s is %q, not a positive number"):format(M.ANNOTATION, text)

@@ -32,7 +32,7 @@ end
 
 function M.ratio(plan)
   local text = plan.annotations and plan.annotations[cpunormalization.ANNOTATION]
-  return text and fields.float(text) or 1
+  return text and text ~= cpunormalization.OFF and fields.float(text) or 1
 end
 
 local function amount(plan, name, ratio)

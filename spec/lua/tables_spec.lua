@@ -94,6 +94,18 @@ describe("kube.milli_columns", function()
   end)
 end)
 
+describe("kube.to_milli", function()
+  it("is exact for integers, up to the largest whose thousandths fit", function()
+    assert.equal(-2000, kube.to_milli(-2))
+    assert.equal(9223372036854775000, kube.to_milli(9223372036854775))
+    for _, n in ipairs { 9223372036854776, math.mininteger } do
+      local fits, milli = pcall(kube.to_milli, n)
+      local also, same = pcall(function() return kube.qty(n):milli() end)
+      assert.same({ also, also and same }, { fits, fits and milli })
+    end
+  end)
+end)
+
 describe("kube.is_column", function()
   local ITEMS = [[ [{"n":"a","of":{"age":3}},{"n":"b"},{"n":null,"of":{"age":true}}] ]]
 

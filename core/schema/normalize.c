@@ -32,6 +32,7 @@ struct alike {
 struct walk {
     bool fill;
     struct alike alike[16];
+    size_t n_alike;
     size_t filled; /* fields that were absent and got their default */
     kl__unknown *unknown;
     const struct step *at;
@@ -367,15 +368,17 @@ static const kl__schema **learn(const struct walk *w, const kl__schema *s, const
 
 static const kl__schema **members_of(struct walk *w, const kl__schema *s, const kl_value *in)
 {
-    uint32_t shape = kl_value_shape(in), hash = (uint32_t)((uintptr_t)s >> 4 ^ shape) * 0x9e3779b1u;
-    struct alike *a = &w->alike[hash >> 28];
+    const size_t most = sizeof w->alike / sizeof *w->alike;
+    uint32_t shape = kl_value_shape(in);
     if (!shape || !s->custom || s->embedded || s->type == KL_S_LIST)
         return NULL;
-    if (a->s != s || a->shape != shape) {
-        kl_free((void *)a->below);
-        *a = (struct alike){s, shape, learn(w, s, in)};
-    }
-    return a->below;
+    for (size_t i = 0; i < w->n_alike; i++)
+        if (w->alike[i].s == s && w->alike[i].shape == shape)
+            return w->alike[i].below;
+    if (w->n_alike == most) /* callers up the stack read what is there */
+        return NULL;
+    w->alike[w->n_alike] = (struct alike){s, shape, learn(w, s, in)};
+    return w->alike[w->n_alike++].below;
 }
 
 /* Whether a part of a custom resource is seen at a glance to stay as it is: false does not mean that it
@@ -604,7 +607,7 @@ kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__
 {
     struct walk w = {.fill = fill, .unknown = unknown, .err = err};
     kl_status st = walk(&w, s, in, out);
-    for (size_t i = 0; i < sizeof w.alike / sizeof *w.alike; i++)
+    for (size_t i = 0; i < w.n_alike; i++)
         kl_free((void *)w.alike[i].below);
     return st;
 }

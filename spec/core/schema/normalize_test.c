@@ -10,6 +10,8 @@ static const char SCHEMA[] =
     "\"tags\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"default\":\"t\"}},"
     "\"more\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"},"
     "\"b\":{\"type\":\"string\",\"default\":\"B\"}}},"
+    "\"map\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"additionalProperties\":{"
+    "\"type\":\"string\"}}},"
     "\"free\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}}}}";
 
 static const kl_value *value(const char *text)
@@ -79,5 +81,19 @@ static void keys_that_are_missing_or_unknown_are_seen_in_any_item(void **state)
         "]");
 }
 
+/* Sets of keys below sets of keys: more of them than a walk keeps. */
+static void items_of_many_kinds_stay(void **state)
+{
+    (void)state;
+    kl_buf items = KL_BUF_INIT;
+    for (int i = 0; i < 60; i++)
+        kl_buf_printf(&items, "%s{\"map\":{\"a%d\":{\"x%d\":\"1\"},\"b%d\":{\"y%d\":\"2\"}},\"port\":%d}",
+            i ? "," : "[", i % 20, i % 7, i % 20, i, i);
+    kl_buf_puts(&items, "]");
+    assert_normal(kl_buf_str(&items), kl_buf_str(&items));
+    kl_buf_fini(&items);
+}
+
 KL_TESTS(cmocka_unit_test(items_with_the_same_keys_are_each_looked_at),
-    cmocka_unit_test(keys_that_are_missing_or_unknown_are_seen_in_any_item))
+    cmocka_unit_test(keys_that_are_missing_or_unknown_are_seen_in_any_item),
+    cmocka_unit_test(items_of_many_kinds_stay))

@@ -39,6 +39,7 @@ void kl_server_tick(kl_server *s)
         ;
     kl_lock(&s->mu);
     (void)kl__watches_tick(s, kl_clock_now(s->world.clock));
+    (void)kl__presence_tick(&s->world);
     kl_unlock(&s->mu);
 }
 

@@ -55,6 +55,28 @@ describe("a virtual clock", function()
     assert.equal(now.now, get("configmap", "second", ".metadata.creationTimestamp"))
   end)
 
+  it("renews the server's own Lease every 10 seconds, and brings a deleted one back", function()
+    local LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    local function lease()
+      local _, list = curl(s, LEASES .. "?labelSelector=apiserver.kubernetes.io/identity%3Dkube-apiserver")
+      return list.items[1]
+    end
+    advance(s, "10s")
+    local before = lease()
+    advance(s, "9s")
+    assert.equal(before.spec.renewTime, lease().spec.renewTime)
+    advance(s, "1s")
+    local after = lease()
+    assert.equal(10, unix(after.spec.renewTime) - unix(before.spec.renewTime))
+    after.spec.renewTime = before.spec.renewTime
+    assert.same(before.spec, after.spec)
+    s:must_kubectl("delete", "lease", "-n", "kube-system", before.metadata.name)
+    assert.is_nil(lease())
+    advance(s, "10s")
+    assert.equal(before.metadata.name, lease().metadata.name)
+    assert.not_equal(before.metadata.uid, lease().metadata.uid)
+  end)
+
   it("lets stand-ins do immediate work at once, and the rest when it is moved", function()
     local spec = { ttlSecondsAfterFinished = 30, template = JOB.template }
     create("Job", "once", spec)

@@ -273,7 +273,7 @@ test: specs assets ## every spec, minutes: with the real API server (F="spec/a_s
 	@$(RUN) --again $(F)
 
 # What only long forms run: not in versions, which .ci/run builds.
-ORIGINALS = koorddescheduler koordmanager
+ORIGINALS = koorddescheduler koordmanager koordscheduler
 SOAKED = $(if $(F),$(foreach what,$(ORIGINALS),$(findstring $(what),$(F))),$(ORIGINALS))
 soak: specs assets ## the specs' long forms: 200 freezes, 1,000 reloads, 10,000 objects behind faults
 	@for what in $(SOAKED); do \

@@ -155,6 +155,14 @@ describe("an ElasticQuota", function()
     assert.same({ "x", "y" }, q.namespaces)
   end)
 
+  it("has no limit where koord-scheduler wrote more than fits", function()
+    local read = quota.read { metadata = { name = "koordinator-default-quota" },
+      spec = { max = { cpu = "1844674407370955161", memory = "1844674407370955161", pods = "9" } } }
+    assert.same({ cpu = quota.UNLIMITED * 1000, memory = 1844674407370955161, pods = 9 }, read.max)
+    assert.same(read.max, read.weight)
+    assert.is_false((pcall(quota.read, { metadata = { name = "q" }, spec = { max = { cpu = "much" } } })))
+  end)
+
   it("has its maximum as weight if its weight is empty or invalid", function()
     for _, text in ipairs { '{"cpu":0}', "{", '{"cpu":"many"}', "" } do
       assert.same({ cpu = 2000 }, quota.read(object("q", nil, { cpu = "2" }, nil,

@@ -5,7 +5,8 @@
 # promises.
 # build.sh DIR helm - puts helm into DIR, which renders deploy/chart.
 # build.sh DIR koordinator - puts into DIR a program that asks Koordinator's own functions (koordinator/).
-# build.sh DIR koorddescheduler|koordmanager - puts koord-descheduler or koord-manager itself into DIR.
+# build.sh DIR koorddescheduler|koordmanager|koordscheduler - puts koord-descheduler, koord-manager or
+# koord-scheduler itself into DIR.
 # build.sh DIR python - puts into DIR venv, a Python with the official client (python/requirements.txt).
 # build.sh DIR rust - puts into DIR rust-clients, tests of kube-rs (rust/), built by cargo.
 # build.sh DIR definitions - puts into DIR sets of definitions, one directory each, from Go modules
@@ -82,7 +83,7 @@ fi
 [ "$which" != celspec ] || here=${here%/celspec}
 [ -f "$here/go.mod" ] || {
 	echo "realserver: '$which' is unknown; give oldest, newest, helm, koordinator, koorddescheduler," \
-		"koordmanager, celspec, definitions, clients, python, rust or nothing" >&2
+		"koordmanager, koordscheduler, celspec, definitions, clients, python, rust or nothing" >&2
 	exit 2
 }
 modules='k8s.io\/kubernetes\|helm.sh\/helm\/v3\|koordinator-sh\/koordinator'
@@ -102,7 +103,7 @@ names="kube-apiserver kubectl etcd"
 case $which in
 "") ;;
 helm | koordinator) names=$which ;;
-koorddescheduler | koordmanager) names=koord-${which#koord} ;;
+koorddescheduler | koordmanager | koordscheduler) names=koord-${which#koord} ;;
 clients) names=clients.test ;;
 celspec) names=cases.jsonl ;;
 *) names=kube-apiserver ;;
@@ -176,7 +177,7 @@ stamp="-X $v.gitVersion=v$VERSION -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 case $which in
 helm) build "" helm.sh/helm/v3/cmd/helm ;;
 koordinator) build "" . ;;
-koorddescheduler | koordmanager) build "" "github.com/koordinator-sh/koordinator/cmd/$names" ;;
+koorddescheduler | koordmanager | koordscheduler) build "" "github.com/koordinator-sh/koordinator/cmd/$names" ;;
 celspec)
 	build "" ./celspec
 	"$tmp/celspec" "$("$go" list -m -f '{{.Dir}}' cel.dev/expr)" >"$tmp/cases.jsonl" ||

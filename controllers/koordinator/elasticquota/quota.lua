@@ -4,6 +4,7 @@
 
 local fields = require "fields"
 local keys = require "elasticquota.keys"
+local kube = require "kubelua"
 local lists = require "lib.lists"
 
 local M = {}
@@ -34,6 +35,18 @@ local function weight(object, max)
   return list
 end
 
+-- The limits of a list. koord-scheduler gives the quotas that it creates MaxInt64/5, whose thousandths
+-- do not fit 64 bits: that is no limit.
+local function limit_of(list)
+  local out = {}
+  for name, quantity in pairs(list or {}) do
+    kube.qty(quantity) -- raises if it is no quantity
+    local fits, n = pcall(lists.amount, name, quantity)
+    out[name] = fits and n or M.UNLIMITED * (name == "cpu" and 1000 or 1)
+  end
+  return out
+end
+
 -- The namespaces whose pods belong to the quota without naming it.
 function M.namespaces(object)
   local text = fields.annotation(object, keys.namespaces)
@@ -49,7 +62,7 @@ function M.read(object)
   local name = object.metadata.name
   local parent = fields.label(object, keys.parent) or ""
   if parent == "" and name ~= M.ROOT then parent = M.ROOT end
-  local max = lists.of(fields.dig(object, "spec", "max"))
+  local max = limit_of(fields.dig(object, "spec", "max"))
   return {
     name = name,
     namespace = object.metadata.namespace,

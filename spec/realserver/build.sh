@@ -177,7 +177,9 @@ stamp="-X $v.gitVersion=v$VERSION -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 case $which in
 helm) build "" helm.sh/helm/v3/cmd/helm ;;
 koordinator) build "" . ;;
-koorddescheduler | koordmanager | koordscheduler) build "" "github.com/koordinator-sh/koordinator/cmd/$names" ;;
+koorddescheduler | koordmanager | koordscheduler)
+	build "" "github.com/koordinator-sh/koordinator/cmd/$names"
+	;;
 celspec)
 	build "" ./celspec
 	"$tmp/celspec" "$("$go" list -m -f '{{.Dir}}' cel.dev/expr)" >"$tmp/cases.jsonl" ||

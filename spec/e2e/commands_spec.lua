@@ -31,6 +31,7 @@ local ELSEWHERE_TOO = {
 -- Commands that no spec runs: beginning, and why.
 local CANNOT = {
   { "make bench", "measures for minutes to hours" },
+  { "valgrind ", "counts instructions for a minute" },
   { "make -C bench profile", "wants perf, and the right to use it" },
   { "make dist &&", "wants docker; dist_spec makes and looks at the image" },
   { "make check", "runs this spec" },

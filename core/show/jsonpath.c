@@ -9,8 +9,6 @@
 
 #include "base/mem.h"
 
-/* Paths nest in filters. */
-#define NEST_MAX 16
 #define TERMINATORS ".,[]$@{} "
 /* More values than this are not collected: a path of recursive steps would multiply them. */
 #define FOUND_MAX ((size_t)1 << 16)
@@ -44,13 +42,8 @@ static void become(found *f, found next)
     *f = next;
 }
 
-/* One evaluation: how deep it is nested, and the literals it made. */
-typedef struct walk {
-    unsigned depth;
-    found made;
-} walk;
-
-static bool evaluate(walk *w, const char *p, const char *end, found *f);
+/* `made`: the literals of one evaluation. Paths nest, but not deep: a filter ends at its first ")". */
+static bool evaluate(found *made, const char *p, const char *end, found *f);
 
 /* --- steps: false is an error ------------------------------------------------------------- */
 
@@ -213,7 +206,7 @@ static bool compare(const kl_value *a, const kl_value *b, bool order, compared *
 
 /* Whether the item passes "left op right"; with no operator: whether left selects anything in it. Without an
  * item (NULL) both sides are only read. */
-static bool passes(walk *w, const kl_value *item, const char *p, const char *end, bool *pass)
+static bool passes(found *made, const kl_value *item, const char *p, const char *end, bool *pass)
 {
     const char *op = p + strcspn(p, "!<>=");
     size_t n = strspn(op, "!<>="), which = 0;
@@ -222,7 +215,7 @@ static bool passes(walk *w, const kl_value *item, const char *p, const char *end
     if (op + n == end && n > 1)
         n--; /* the right side has at least one character */
     bool exists = op == p || op + n >= end;
-    bool ok = (!item || put(&left, item)) && evaluate(w, p, exists ? end : op, &left);
+    bool ok = (!item || put(&left, item)) && evaluate(made, p, exists ? end : op, &left);
     *pass = false;
     while (
         which < N_OPERATORS && (strlen(operators[which].sign) != n || strncmp(operators[which].sign, op, n)))
@@ -231,7 +224,8 @@ static bool passes(walk *w, const kl_value *item, const char *p, const char *end
         *pass = ok && left.n;
         ok = ok || item;
     } else if (ok && (left.n || !item)) {
-        ok = left.n <= 1 && (!item || put(&right, item)) && evaluate(w, op + n, end, &right) && right.n <= 1;
+        ok = left.n <= 1 && (!item || put(&right, item)) && evaluate(made, op + n, end, &right)
+            && right.n <= 1;
         if (ok && item && right.n) {
             ok = which < N_OPERATORS && compare(left.v[0], right.v[0], operators[which].order, &is);
             *pass = ok && (operators[which].passes & is);
@@ -242,15 +236,15 @@ static bool passes(walk *w, const kl_value *item, const char *p, const char *end
     return ok;
 }
 
-static bool filter(walk *w, found *f, const char *p, const char *end)
+static bool filter(found *made, found *f, const char *p, const char *end)
 {
     found next = {0};
-    bool pass, ok = passes(w, NULL, p, end, &pass);
+    bool pass, ok = passes(made, NULL, p, end, &pass);
     for (size_t i = 0; i < f->n && ok; i++) {
         ok = kl_value_type(f->v[i]) == KL_ARRAY;
         for (size_t k = 0; k < kl_value_len(f->v[i]) && ok; k++) {
             const kl_value *item = kl_value_item(f->v[i], k);
-            ok = passes(w, item, p, end, &pass) && (!pass || put(&next, item));
+            ok = passes(made, item, p, end, &pass) && (!pass || put(&next, item));
         }
     }
     become(f, next);
@@ -279,12 +273,12 @@ static bool name(const char **p, const char *end, found *f)
 }
 
 /* The inside of brackets: a name in quotes, of which dots separate; an index; a slice; * */
-static bool element(walk *w, const char *p, const char *end, found *f)
+static bool element(found *made, const char *p, const char *end, found *f)
 {
     slice s;
     if (end - p >= 2 && *p == '\'' && end[-1] == '\'' && !memchr(p + 1, '\'', (size_t)(end - p - 2))) {
         char *path = kl_sprintf(".%.*s", (int)(end - p - 2), p + 1);
-        bool ok = evaluate(w, path, path + strlen(path), f);
+        bool ok = evaluate(made, path, path + strlen(path), f);
         kl_free(path);
         return ok;
     }
@@ -293,7 +287,7 @@ static bool element(walk *w, const char *p, const char *end, found *f)
     return read_slice(p, end, &s) && items(f, &s);
 }
 
-static bool unite(walk *w, const char *p, const char *end, found *f)
+static bool unite(found *made, const char *p, const char *end, found *f)
 {
     found all = {0};
     bool ok = true;
@@ -306,7 +300,7 @@ static bool unite(walk *w, const char *p, const char *end, found *f)
             p++;
         while (p < last && last[-1] == ' ')
             last--;
-        ok = ok && element(w, p, last, &some);
+        ok = ok && element(made, p, last, &some);
         for (size_t i = 0; i < some.n && ok; i++)
             ok = put(&all, some.v[i]);
         found_fini(&some);
@@ -331,40 +325,44 @@ static const char *filter_end(const char *p, const char *end)
     return NULL;
 }
 
-static bool bracket(walk *w, const char **p, const char *end, found *f)
+static bool bracket(found *made, const char **p, const char *end, found *f)
 {
     const char *from = *p + 1, *stop;
     if (end - from >= 2 && from[0] == '?' && from[1] == '(') {
         if (!(stop = filter_end(from + 2, end)))
             return false;
         *p = stop + 2;
-        return filter(w, f, from + 2, stop);
+        return filter(made, f, from + 2, stop);
     }
     if (!(stop = memchr(from, ']', (size_t)(end - from))))
         return false;
     *p = stop + 1;
-    return memchr(from, ',', (size_t)(stop - from)) ? unite(w, from, stop, f) : element(w, from, stop, f);
+    return memchr(from, ',', (size_t)(stop - from)) ? unite(made, from, stop, f)
+                                                    : element(made, from, stop, f);
 }
 
 /* A literal is a step, too: it takes the place of each value. */
-static bool literal(walk *w, const kl_value *v, found *f)
+static bool literal(found *made, const kl_value *v, found *f)
 {
+    bool ok = put(made, v);
     for (size_t i = 0; i < f->n; i++)
         f->v[i] = v;
-    return put(&w->made, v);
+    if (!ok)
+        kl_value_unref(v);
+    return ok;
 }
 
-static bool quoted(walk *w, const char **p, const char *end, found *f)
+static bool quoted(found *made, const char **p, const char *end, found *f)
 {
     const char *stop = memchr(*p + 1, **p, (size_t)(end - *p - 1));
     if (!stop)
         return false;
     const kl_value *v = kl_value_of_strn(*p + 1, (size_t)(stop - *p - 1));
     *p = stop + 1;
-    return literal(w, v, f);
+    return literal(made, v, f);
 }
 
-static bool digits(walk *w, const char **p, const char *end, found *f)
+static bool digits(found *made, const char **p, const char *end, found *f)
 {
     const char *from = *p, *at = from + 1;
     while (at < end && (isdigit((unsigned char)*at) || *at == '.'))
@@ -381,28 +379,28 @@ static bool digits(walk *w, const char **p, const char *end, found *f)
         v = stop != text && !*stop ? kl_value_of_double(d) : NULL;
     }
     kl_free(text);
-    return v && literal(w, v, f);
+    return v && literal(made, v, f);
 }
 
 /* true and false are values; any other word can be read, but not evaluated. */
-static bool word(walk *w, const char **p, const char *end, found *f)
+static bool word(found *made, const char **p, const char *end, found *f)
 {
     const char *from = *p;
     while (*p < end && !strchr(TERMINATORS, **p))
         ++*p;
     size_t n = (size_t)(*p - from);
     bool yes = n == 4 && !strncmp(from, "true", 4), no = n == 5 && !strncmp(from, "false", 5);
-    return yes || no ? literal(w, kl_value_of_bool(yes), f) : !f->n;
+    return yes || no ? literal(made, kl_value_of_bool(yes), f) : !f->n;
 }
 
-static bool evaluate(walk *w, const char *p, const char *end, found *f)
+static bool evaluate(found *made, const char *p, const char *end, found *f)
 {
-    bool ok = ++w->depth < NEST_MAX;
+    bool ok = true;
     while (ok && p < end)
         if (*p == '@' || *p == '$' || *p == ' ')
             p++;
         else if (*p == '[')
-            ok = bracket(w, &p, end, f);
+            ok = bracket(made, &p, end, f);
         else if (*p == '.' && p + 1 < end && p[1] == '.') {
             p += 2;
             ok = everything(f);
@@ -412,39 +410,36 @@ static bool evaluate(walk *w, const char *p, const char *end, found *f)
             p++;
             ok = name(&p, end, f);
         } else if (*p == '"' || *p == '\'')
-            ok = quoted(w, &p, end, f);
+            ok = quoted(made, &p, end, f);
         else if (isdigit((unsigned char)*p) || *p == '-' || *p == '+')
-            ok = digits(w, &p, end, f);
+            ok = digits(made, &p, end, f);
         else
-            ok = (isalpha((unsigned char)*p) || *p == '_') && word(w, &p, end, f);
-    w->depth--;
+            ok = (isalpha((unsigned char)*p) || *p == '_') && word(made, &p, end, f);
     return ok;
 }
 
-static void walk_fini(walk *w)
+static void unref_all(found *made)
 {
-    for (size_t i = 0; i < w->made.n; i++)
-        kl_value_unref(w->made.v[i]);
-    found_fini(&w->made);
+    for (size_t i = 0; i < made->n; i++)
+        kl_value_unref(made->v[i]);
+    found_fini(made);
 }
 
 bool kl_jsonpath_reads(const char *path)
 {
-    walk w = {0};
-    found none = {0};
-    bool ok = evaluate(&w, path, path + strlen(path), &none);
+    found made = {0}, none = {0};
+    bool ok = evaluate(&made, path, path + strlen(path), &none);
     found_fini(&none);
-    walk_fini(&w);
+    unref_all(&made);
     return ok;
 }
 
 const kl_value *kl_jsonpath_first(const kl_value *v, const char *path)
 {
-    walk w = {0};
-    found f = {0};
-    bool ok = put(&f, v) && evaluate(&w, path, path + strlen(path), &f);
+    found made = {0}, f = {0};
+    bool ok = put(&f, v) && evaluate(&made, path, path + strlen(path), &f);
     const kl_value *first = ok && f.n ? kl_value_ref(f.v[0]) : NULL;
     found_fini(&f);
-    walk_fini(&w);
+    unref_all(&made);
     return first;
 }

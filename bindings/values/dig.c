@@ -346,6 +346,7 @@ static int places(lua_State *L)
         c[k] = c[0];
         column_choose(L, &c[k], k + 2);
     }
+    luaL_checkstack(L, 2 * n + LUA_MINSTACK, "places"); /* push_joined pushes that many texts */
     lua_Integer len = c[0].n, texts = 0;
     lua_createtable(L, 0, len < 0 ? 0 : len < COLUMN_AT_ONCE ? (int)len : COLUMN_AT_ONCE);
     int made = lua_gettop(L);

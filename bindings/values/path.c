@@ -33,7 +33,8 @@ static void push_paths(lua_State *L)
     lua_remove(L, -2);
 }
 
-kl_path *lkl__path(lua_State *L, int idx)
+/* *made: the text at idx itself is now the key of the collection, which keeps it. */
+static kl_path *compiled(lua_State *L, int idx, bool *made)
 {
     idx = lua_absindex(L, idx);
     push_paths(L);
@@ -44,6 +45,7 @@ kl_path *lkl__path(lua_State *L, int idx)
     if (!path && !lua_isnil(L, -1))
         /* only a finaliser can call this now */
         luaL_error(L, "the path \"%s\" is used while its state is closed", lua_tostring(L, idx));
+    *made = !path;
     if (!path) {
         lkl_box *box = lkl_box_new(L, &path_class, 0);
         kl_err err = KL_ERR_INIT;
@@ -63,18 +65,30 @@ kl_path *lkl__path(lua_State *L, int idx)
     return path;
 }
 
+kl_path *lkl__path(lua_State *L, int idx)
+{
+    bool made;
+    return compiled(L, idx, &made);
+}
+
+/* Lua keeps one copy of each text up to this length, and any number of longer ones. */
+#define ONE_COPY 40
+
 /* A path whose box was closed is gone: the state itself is closing. */
 kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx)
 {
-    const char *text = lua_tostring(L, idx);
+    bool made;
+    const char *text = lkl__text(L, idx);
     lkl__recent *r = &b->recent[((uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> 32) % LKL__RECENT];
     kl_path *now = r->text == text ? lkl__box_of(r->path) : NULL;
     if (now)
         return now;
     int top = lua_gettop(L);
     /* may start a new collection of paths, and clear the recent ones */
-    kl_path *path = lkl__path(L, idx);
-    *r = (lkl__recent){text, lua_touserdata(L, -1)};
+    kl_path *path = compiled(L, idx, &made);
+    /* by its address, so only a text that the collection keeps */
+    if (made || lua_rawlen(L, idx) <= ONE_COPY)
+        *r = (lkl__recent){text, lua_touserdata(L, -1)};
     lua_settop(L, top); /* the collection has the box */
     return path;
 }

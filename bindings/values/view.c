@@ -419,7 +419,6 @@ static int view_call(lua_State *L)
 {
     const lkl_view *view = check_view(L, 1);
     int top = lua_gettop(L);
-    lkl__text(L, 2);
     const kl_value *v = kl_path_find(
         lkl__path_now(L, lkl__border_at(L, lua_upvalueindex(UP_BORDER)), 2), view->v);
     uintptr_t word;

@@ -440,6 +440,7 @@ static kl_status apply(job *j)
         .sub = j->op->subresource,
         .now = kl_time_format_wall(j->s->wall, time),
         .only_status = is_sub(j, "status") && s->custom,
+        .owners_unknown = true,
         .no_status = !j->op->subresource && has_sub(j, "status")};
     kl_status st = kl__managed_apply(s, &w, j->op->force, j->base, config, &out, j->err);
     kl_value_unref(config);

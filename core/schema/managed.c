@@ -542,7 +542,7 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
     const kl_value *config, const kl_value **out, kl_err *err)
 {
     owners o = owners_of(live);
-    if (live && !o.len) { /* nobody owns what is there: it gets an owner */
+    if (live && !o.len && !w->owners_unknown) { /* nobody owns what is there: it gets an owner */
         kl__writer before = *w;
         const kl_value *owned = kl_value_ref(live);
         before.manager = "before-first-apply";

@@ -21,6 +21,7 @@ typedef struct kl__writer {
     const char *now;                /* the time of new entries, RFC 3339 */
     bool only_status;               /* only fields of status are owned ... */
     bool no_status;                 /* ... or of everything but status */
+    bool owners_unknown;            /* an object without managers may have some: it is from a cache */
     const kl__other_version *other; /* NULL: all versions have the same fields */
 } kl__writer;
 

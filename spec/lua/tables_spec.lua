@@ -154,9 +154,24 @@ describe("kube.pick", function()
     end
   end)
 
+  -- Lua keeps one copy of a short text, but any number of a long one, and uses their memory again.
+  it("does not take a long path for another one that had its memory", function()
+    local names = { ("a"):rep(50), ("b"):rep(50) }
+    local o = kube.decode(('{"of":{"%s":1,"%s":2}}'):format(names[1], names[2]))
+    for i = 1, 20000 do
+      local which = i % 2 + 1
+      assert.equal(which, o("of." .. names[which]))
+      assert.equal(which, (kube.pick(o, "of." .. names[which])))
+      if i % 50 == 0 then collectgarbage() end
+    end
+  end)
+
   it("rejects what is no path", function()
     assert.is_false(pcall(kube.pick, kube.decode(DEEP), "of["))
     assert.is_false(pcall(kube.pick, {}, {}))
+    local view = kube.decode(DEEP)
+    for _, wrong in ipairs { {}, true, "a\0b" } do assert.is_false(pcall(kube.pick, view, wrong)) end
+    assert.is_false(pcall(kube.pick, view, nil))
   end)
 end)
 
@@ -172,6 +187,19 @@ describe("kube.places", function()
       assert.same({ { a = 4, b = 2, [""] = 5 }, 3, n = 2 }, table.pack(kube.places(list, "n")))
     end
     assert.same({ {}, 0, n = 2 }, table.pack(kube.places({}, "n")))
+  end)
+
+  it("joins eight texts however deep the calls are", function()
+    local item, want = {}, {}
+    for i, name in ipairs { "a", "b", "c", "d", "e", "f", "g", "h" } do
+      item[name] = i
+      want[i] = i
+    end
+    local function at(depth)
+      if depth > 0 then return at(depth - 1) + 1 end
+      return kube.places({ item }, "a", "b", "c", "d", "e", "f", "g", "h")[table.concat(want, "/")]
+    end
+    for depth = 0, 300 do assert.equal(depth + 1, at(depth)) end
   end)
 
   it("joins texts of any length, and numbers", function()

@@ -4,18 +4,22 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-#define TERMINATORS ".,[]$@{} "
+#define TERMINATORS ".,[]$@{} \t\r\n"
 /* More values than this are not collected: a path of recursive steps would multiply them. */
 #define FOUND_MAX ((size_t)1 << 16)
 
+/* Values looked at in one step, which may be far more than it selects. */
+#define WORK_MAX ((size_t)1 << 20)
+
 typedef struct found {
     const kl_value **v;
-    size_t n, room;
+    size_t n, room, work;
 } found;
 
 static bool put(found *f, const kl_value *v)
@@ -49,12 +53,10 @@ static bool evaluate(found *made, const char *p, const char *end, found *f);
 
 static bool children(const kl_value *v, found *to)
 {
-    bool ok = true;
-    for (size_t i = 0; i < kl_value_len(v) && ok; i++)
-        if (kl_value_type(v) == KL_ARRAY)
-            ok = put(to, kl_value_item(v, i));
-        else if (kl_value_type(v) == KL_OBJECT)
-            ok = put(to, kl_value_member(v, i, NULL, NULL));
+    bool ok = true, list = kl_value_type(v) == KL_ARRAY;
+    size_t n = list || kl_value_type(v) == KL_OBJECT ? kl_value_len(v) : 0;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = put(to, list ? kl_value_item(v, i) : kl_value_member(v, i, NULL, NULL));
     return ok;
 }
 
@@ -68,13 +70,13 @@ static bool every_child(found *f)
     return ok;
 }
 
-/* The value, and all that is in it, each before what it contains. Values without children are not among
- * them. */
+/* The value, and all that is in it, each before what it contains. What is empty or no container is not among
+ * them, but a text is, whose bytes Go counts. */
 static bool descend(const kl_value *v, found *to)
 {
     found below = {0};
-    bool ok = children(v, &below);
-    if (below.n)
+    bool ok = ++to->work < WORK_MAX && children(v, &below);
+    if (below.n || (kl_value_type(v) == KL_STRING && kl_value_len(v)))
         ok = ok && put(to, v);
     for (size_t i = 0; i < below.n && ok; i++)
         ok = descend(below.v[i], to);
@@ -144,27 +146,33 @@ static bool read_slice(const char *p, const char *end, slice *s)
     return p == end;
 }
 
+/* After an error f stays as it was, which decides about an existence filter. */
 static bool items(found *f, const slice *s)
 {
     found next = {0};
-    bool ok = true;
-    for (size_t i = 0; i < f->n && ok; i++) {
+    bool ok = true, more = true;
+    for (size_t i = 0; i < f->n && ok && more; i++) {
         const kl_value *v = f->v[i];
         int64_t len = (int64_t)kl_value_len(v), first = s->first, last = s->has_last ? s->last : len;
         if (kl_value_type(v) == KL_NULL)
             continue;
         if (first < 0)
             first += len;
-        if (s->single)
-            last = first + 1;
-        else if (last < 0)
+        if (last < 0)
             last += len;
-        ok = kl_value_type(v) == KL_ARRAY && s->step > 0
-            && (first == last || (first >= 0 && first < len && last <= len && first < last));
-        for (int64_t k = first; ok && k < last; k += s->step)
+        bool inside = first >= 0 && first < len;
+        if (s->single)
+            last = inside ? first + 1 : len + 1;
+        ok = kl_value_type(v) == KL_ARRAY;
+        more = first != last; /* none of this list: client-go looks at no other */
+        ok = ok && (!more || (s->step > 0 && inside && last <= len && first < last));
+        for (int64_t k = first; ok && k < last; k = s->step < last - k ? k + s->step : last)
             ok = put(&next, kl_value_item(v, (size_t)k));
     }
-    become(f, next);
+    if (ok)
+        become(f, next);
+    else
+        found_fini(&next);
     return ok;
 }
 
@@ -212,6 +220,7 @@ static bool passes(found *made, const kl_value *item, const char *p, const char 
     size_t n = strspn(op, "!<>="), which = 0;
     found left = {0}, right = {0};
     compared is;
+    size_t before = made ? made->n : 0;
     if (op + n == end && n > 1)
         n--; /* the right side has at least one character */
     bool exists = op == p || op + n >= end;
@@ -221,7 +230,7 @@ static bool passes(found *made, const kl_value *item, const char *p, const char 
         which < N_OPERATORS && (strlen(operators[which].sign) != n || strncmp(operators[which].sign, op, n)))
         which++;
     if (exists) {
-        *pass = ok && left.n;
+        *pass = left.n; /* also after an error */
         ok = ok || item;
     } else if (ok && (left.n || !item)) {
         ok = left.n <= 1 && (!item || put(&right, item)) && evaluate(made, op + n, end, &right)
@@ -231,6 +240,8 @@ static bool passes(found *made, const kl_value *item, const char *p, const char 
             *pass = ok && (operators[which].passes & is);
         }
     }
+    while (made && made->n > before)
+        kl_value_unref(made->v[--made->n]);
     found_fini(&left);
     found_fini(&right);
     return ok;
@@ -239,7 +250,7 @@ static bool passes(found *made, const kl_value *item, const char *p, const char 
 static bool filter(found *made, found *f, const char *p, const char *end)
 {
     found next = {0};
-    bool pass, ok = passes(made, NULL, p, end, &pass);
+    bool pass, ok = passes(NULL, NULL, p, end, &pass);
     for (size_t i = 0; i < f->n && ok; i++) {
         ok = kl_value_type(f->v[i]) == KL_ARRAY;
         for (size_t k = 0; k < kl_value_len(f->v[i]) && ok; k++) {
@@ -247,7 +258,10 @@ static bool filter(found *made, found *f, const char *p, const char *end)
             ok = passes(made, item, p, end, &pass) && (!pass || put(&next, item));
         }
     }
-    become(f, next);
+    if (ok)
+        become(f, next);
+    else
+        found_fini(&next);
     return ok;
 }
 
@@ -294,6 +308,7 @@ static bool unite(found *made, const char *p, const char *end, found *f)
     while (ok && p <= end) {
         const char *comma = memchr(p, ',', (size_t)(end - p)), *stop = comma ? comma : end, *last = stop;
         found some = {0};
+        ok = (all.work += f->n) < WORK_MAX;
         for (size_t i = 0; i < f->n && ok; i++)
             ok = put(&some, f->v[i]);
         while (p < last && *p == ' ')
@@ -306,7 +321,10 @@ static bool unite(found *made, const char *p, const char *end, found *f)
         found_fini(&some);
         p = stop + 1;
     }
-    become(f, all);
+    if (ok)
+        become(f, all);
+    else
+        found_fini(&all);
     return ok;
 }
 
@@ -341,45 +359,67 @@ static bool bracket(found *made, const char **p, const char *end, found *f)
                                                     : element(made, from, stop, f);
 }
 
-/* A literal is a step, too: it takes the place of each value. */
-static bool literal(found *made, const kl_value *v, found *f)
+/* A literal is a step, too: it takes the place of each value, and a text that of all. Takes v. Without `made`
+ * the path is only read. */
+static bool literal(found *made, const kl_value *v, bool text, found *f)
 {
-    bool ok = put(made, v);
-    for (size_t i = 0; i < f->n; i++)
-        f->v[i] = v;
+    bool ok = made && put(made, v);
     if (!ok)
         kl_value_unref(v);
+    if (!made)
+        return true;
+    if (text)
+        f->n = 0;
+    if (text && ok)
+        ok = put(f, v);
+    for (size_t i = 0; i < f->n; i++)
+        f->v[i] = v;
     return ok;
+}
+
+/* What follows a backslash in a text, or -1. */
+static int escaped(char c)
+{
+    static const char from[] = "abfnrtv\\'\"", to[] = "\a\b\f\n\r\t\v\\'\"";
+    const char *at = c ? strchr(from, c) : NULL;
+    return at ? to[at - from] : -1;
 }
 
 static bool quoted(found *made, const char **p, const char *end, found *f)
 {
-    const char *stop = memchr(*p + 1, **p, (size_t)(end - *p - 1));
-    if (!stop)
-        return false;
-    const kl_value *v = kl_value_of_strn(*p + 1, (size_t)(stop - *p - 1));
-    *p = stop + 1;
-    return literal(made, v, f);
+    char quote = *(*p)++, *text = kl_alloc((size_t)(end - *p) + 1);
+    size_t n = 0;
+    bool ok = true;
+    for (; ok && *p < end && **p != quote; ++*p) {
+        bool backslash = **p == '\\' && *p + 1 < end;
+        int c = backslash ? escaped(*++*p) : **p;
+        text[n++] = (char)c;
+        ok = !backslash || c >= 0;
+    }
+    ok = ok && *p < end && literal(made, kl_value_of_strn(text, n), true, f);
+    ++*p;
+    kl_free(text);
+    return ok;
 }
 
 static bool digits(found *made, const char **p, const char *end, found *f)
 {
-    const char *from = *p, *at = from + 1;
+    const char *from = *p + (**p == '+'), *at = *p + 1;
     while (at < end && (isdigit((unsigned char)*at) || *at == '.'))
         at++;
     *p = at;
     char *text = kl_strndup(from, (size_t)(at - from)), *stop;
     int64_t whole;
     const char *begin = text;
-    const kl_value *v = NULL;
+    bool ok = true;
     if (number(&begin, text + strlen(text), &whole) && !*begin)
-        v = kl_value_of_int(whole);
+        ok = literal(made, kl_value_of_int(whole), false, f);
     else {
         double d = strtod(text, &stop);
-        v = stop != text && !*stop ? kl_value_of_double(d) : NULL;
+        ok = stop != text && !*stop && isfinite(d) && literal(made, kl_value_of_double(d), false, f);
     }
     kl_free(text);
-    return v && literal(made, v, f);
+    return ok;
 }
 
 /* true and false are values; any other word can be read, but not evaluated. */
@@ -390,31 +430,38 @@ static bool word(found *made, const char **p, const char *end, found *f)
         ++*p;
     size_t n = (size_t)(*p - from);
     bool yes = n == 4 && !strncmp(from, "true", 4), no = n == 5 && !strncmp(from, "false", 5);
-    return yes || no ? literal(made, kl_value_of_bool(yes), f) : !f->n;
+    return yes || no ? literal(made, kl_value_of_bool(yes), false, f) : !f->n;
 }
 
 static bool evaluate(found *made, const char *p, const char *end, found *f)
 {
-    bool ok = true;
-    while (ok && p < end)
-        if (*p == '@' || *p == '$' || *p == ' ')
+    bool ok = true, recursive = false; /* recursive: after "..", which may not come twice in a row */
+    while (ok && p < end) {
+        bool twice = *p == '.' && p + 1 < end && p[1] == '.', again = twice && recursive;
+        if (*p == '@' || *p == '$' || *p == ' ') {
             p++;
-        else if (*p == '[')
-            ok = bracket(made, &p, end, f);
-        else if (*p == '.' && p + 1 < end && p[1] == '.') {
+            continue;
+        }
+        recursive = twice;
+        if (twice) {
             p += 2;
-            ok = everything(f);
-            if (ok && p < end && (isalnum((unsigned char)*p) || *p == '_'))
+            ok = !again && everything(f);
+            if (ok && p < end && (isalnum((unsigned char)*p) || *p == '_')) {
+                recursive = false;
                 ok = name(&p, end, f);
+            }
         } else if (*p == '.') {
             p++;
             ok = name(&p, end, f);
-        } else if (*p == '"' || *p == '\'')
+        } else if (*p == '[')
+            ok = bracket(made, &p, end, f);
+        else if (*p == '"' || *p == '\'')
             ok = quoted(made, &p, end, f);
         else if (isdigit((unsigned char)*p) || *p == '-' || *p == '+')
             ok = digits(made, &p, end, f);
         else
             ok = (isalpha((unsigned char)*p) || *p == '_') && word(made, &p, end, f);
+    }
     return ok;
 }
 
@@ -427,10 +474,9 @@ static void unref_all(found *made)
 
 bool kl_jsonpath_reads(const char *path)
 {
-    found made = {0}, none = {0};
-    bool ok = evaluate(&made, path, path + strlen(path), &none);
+    found none = {0};
+    bool ok = evaluate(NULL, path, path + strlen(path), &none);
     found_fini(&none);
-    unref_all(&made);
     return ok;
 }
 

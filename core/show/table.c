@@ -546,7 +546,8 @@ static void put_custom(const kl_value *column, const kl_value *o, kl_time now, k
     if (v && type && !strcmp(type, "string"))
         put_text(v, out);
     else if (type && !strcmp(type, "date") && t == KL_STRING)
-        put_age(kl_value_str(v), now, *kl_value_str(v) ? "<invalid>" : "<unknown>", out);
+        put_age(kl_value_str(v), now,
+            *kl_value_str(v) && strcmp(kl_value_str(v), "null") ? "<invalid>" : "<unknown>", out);
     else if (type && !strcmp(type, "integer") && number)
         put_integer(v, out);
     else if (type && ((!strcmp(type, "number") && number) || (!strcmp(type, "boolean") && t == KL_BOOL)))

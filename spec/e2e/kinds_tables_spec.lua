@@ -239,6 +239,10 @@ local PATHS = {
   ".spec.a.b", ".spec.l.0", ".spec['a']", ".spec['none','f']", ".spec['deep.m']", ".spec", ".",
   ".spec.c[?(@.n>0)][0]", ".spec.c[?(@.n>-1)].type", ".spec.c[?(@.n!=1)].type",
   ".spec.c[?(@.none==1)].type", ".spec..", ".spec...a", ".spec.c..type", ".metadata.name",
+  ".spec.z[*].n[*]", ".spec.c[?(@.l[0])].type", ".spec.c[?(@.d[0])].type", ".spec.c[?(@['n',0])].type",
+  '.spec.c[?(@.q=="say \\"hi\\"")].type', '.spec.c[?(@.q=="a\\tb")].type', ".spec.l..[0]", ".spec.a..",
+  '.spec.none"n/a"', '.spec.missing"n/a"', ".spec.c[?(@.n==+2)].type", ".spec.c[?(@.n>-1.5)].type",
+  ".spec.l[9223372036854775807]", ".spec.l[1::9223372036854775807]", '.spec.c[?(@.q!="\\x")].type',
 }
 -- A column that cannot be read is missing with all after it, and some that one would not expect can be read.
 local ODD = {
@@ -247,6 +251,7 @@ local ODD = {
   ".spec.l[99999999999999999999]", ".spec.c[?(@.n==)]", ".spec.c[?(@.n==1 2)]", ".spec.c[?(@.n)",
   ".spec.a,.spec.f", ".spec.c[?(@.type==\"Ready)]", ".spec.l[0,]", ".spec.c[?(==1)]", ".spec.l[ 0 ]",
   ".spec.l[0, 1]", ". spec.a",
+  ".spec....a", ".spec.a\tb", ".spec.a\n", ".spec.l[0]" .. ("9"):rep(320), '.spec.a"x"[0]', '.spec.l[?(@=="x)]',
 }
 for i, path in ipairs(PATHS) do
   COLUMNS[#COLUMNS + 1] = { "path " .. i, "string", path }
@@ -282,7 +287,9 @@ both.describe("tables of custom resources", function(ns)
   local rows = {
     { "one with all", "POST", path, thing("all", { a = "x", deep = { m = 3, h = "<&>" }, l = { "one", "two" },
       yes = true, c = { { type = "Other", status = "No", n = 1 },
-        { type = "Ready", status = "True", n = 2, ok = true, d = { e = "x" } } },
+        { type = "Ready", status = "True", n = 2, ok = true, d = { e = "x" }, q = 'say "hi"',
+          l = { "one" } } },
+      z = { { n = both.NONE }, { n = { "n1" } } },
       since = LONG_AGO, f = 1.5, big = 1e300, mil = 1234567.5, small = 0.00001, none = both.NULL,
       neg = -2.7, text = "7", e = "" }), 201 },
     { "as a table", "TABLE", path .. "/all", nil, 200 },

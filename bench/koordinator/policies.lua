@@ -192,7 +192,10 @@ local function lownodeload(c)
     result = balance.pass { nodes = c.nodes, pods_on = c.pods_on, metrics = metrics, now = NOW,
       expiration = 180, node_fit = true,
       evictable = function(p, fact) return not gate.refused(p, fact) end,
-      move = function(move) gate.note(move.pod) end,
+      move = function(move)
+        gate.note(move.pod)
+        return true
+      end,
       detectors = { node = {}, prod = {} },
       pool = { lowThresholds = { cpu = 40, memory = 50 }, highThresholds = { cpu = 60, memory = 80 } } }
   end

@@ -125,9 +125,10 @@ function M.prepare(node, plan)
   local given, resets, ratio = plan.resources or NOTHING, plan.resets or NOTHING, M.ratio(plan)
   local resources = {}
   for i = 1, #LENT do resources[LENT[i]] = amount(plan, LENT[i], ratio) end
-  -- A device resource that the plan does not mention stays.
-  for name in next, given do
-    if resources[name] == nil then resources[name] = amount(plan, name, ratio) end
+  -- A device resource that the plan does not mention stays, and a Device may have resources of any name.
+  for i = 1, #devices.NAMES do
+    local name = devices.NAMES[i]
+    if given[name] ~= nil then resources[name] = amount(plan, name, ratio) end
   end
   if next(resets) ~= nil and has_devices(node) then
     for name in next, resets do resources[name] = false end

@@ -33,9 +33,12 @@ return descheduling.controller {
     settings.target = function(pod) return victims.chosen(pod, { podSelectors = settings.podSelectors }) end
     local ranked, skipped = binpack.rank(settings)
     if settings.strategy == "EvictDirectly" then
-      local most = settings.maxPodsToEvict > 0 and settings.maxPodsToEvict or #ranked
-      for i = 1, math.min(most, #ranked) do
-        cluster.move { pod = ranked[i].pod, node = ranked[i].node, reason = "scale-down binpack" }
+      local left = settings.maxPodsToEvict > 0 and settings.maxPodsToEvict or #ranked
+      for _, one in ipairs(ranked) do
+        if left == 0 then break end
+        if cluster.move { pod = one.pod, node = one.node, reason = "scale-down binpack" } then
+          left = left - 1
+        end
       end
       return
     end

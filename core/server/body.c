@@ -37,8 +37,13 @@ typedef struct strict {
     const char *what; /* begins each sentence */
 } strict;
 
+/* Bytes after which no more mistakes are told. */
+#define SAID_MAX ((size_t)64 << 10)
+
 static void say(const strict *s, const char *word, const char *field)
 {
+    if (s->c->validation == KL_FIELDS_STRICT && s->c->repeated->len > SAID_MAX)
+        return;
     if (s->c->validation == KL_FIELDS_STRICT)
         kl_buf_printf(
             s->c->repeated, "%s%s%s field \"%s\"", s->c->repeated->len ? ", " : "", s->what, word, field);

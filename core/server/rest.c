@@ -117,7 +117,7 @@ static kl_status check_segment(const char *name, kl_err *err)
     if (!name || (strcmp(name, ".") && strcmp(name, "..") && !strchr(name, '%')))
         return KL_OK;
     return kl__fail_bad_request(err, "Name parameter invalid: \"%s\": may not %s '%s'", name,
-        *name == '.' ? "be" : "contain", *name == '.' ? name : "%");
+        strchr(name, '%') ? "contain" : "be", strchr(name, '%') ? "%" : name);
 }
 
 /* Whether any method is served at a path of this form: of one object, of one namespace, of all. */

@@ -206,11 +206,16 @@ char *kl__json_mistake(const char *text, size_t n)
 
 /* ------------------------------------------------------------------ repeated keys */
 
+/* Go tells of each path once, and of no more. */
+#define TOLD_MAX 100
+
 typedef struct walk {
     reader r;
     kl_buf path;
     void (*each)(void *arg, const char *path);
     void *arg;
+    kl_map *told; /* the paths */
+    size_t n_told;
 } walk;
 
 static void skip(reader *r, const char *any)
@@ -241,8 +246,11 @@ static void walk_member(walk *w, kl_map *seen)
     if (!name)
         name = "";
     kl_buf_printf(&w->path, "%s%s", len ? "." : "", name);
-    if (kl_map_has(seen, name))
+    if (w->n_told < TOLD_MAX && kl_map_has(seen, name) && !kl_map_has(w->told, kl_buf_str(&w->path))) {
+        kl_map_set(w->told, kl_buf_str(&w->path), w);
+        w->n_told++;
         w->each(w->arg, kl_buf_str(&w->path));
+    }
     kl_map_set(seen, name, seen);
     kl_value_unref(key);
     skip(&w->r, " \t\r\n:");
@@ -286,7 +294,9 @@ void kl__json_repeated(const char *text, size_t n, void (*each)(void *arg, const
     w->r.end = w->r.p + n;
     w->each = each;
     w->arg = arg;
+    w->told = kl_map_new();
     walk_value(w);
+    kl_map_free(w->told, NULL);
     kl_buf_fini(&w->path);
     kl_free(w);
 }

@@ -2,16 +2,31 @@
  * core/devices. */
 #include "verbs/off.h"
 
+#include <string.h>
 #include "builtin/fill.h"
 #include "devices/devices.h"
 
-/* ContainerRestartRules: a regular container has no policy. */
+/* ContainerRestartRules: a container has no rules, and no policy but that of a sidecar. */
 static void container(const kl_value **c)
 {
-    static const char *const off[] = {"restartPolicy", NULL};
+    static const char *const off[] = {"restartPolicy", "restartPolicyRules", NULL};
     kl__cut(c, off);
 }
-static void pod_spec(const kl_value **spec) { kl__each_inside(spec, "containers", container); }
+static void init_container(const kl_value **c)
+{
+    static const char *const rules[] = {"restartPolicyRules", NULL};
+    const char *policy = kl_value_str_at(*c, "restartPolicy", NULL);
+    if (policy && !strcmp(policy, "Always"))
+        kl__cut(c, rules);
+    else
+        container(c);
+}
+static void pod_spec(const kl_value **spec)
+{
+    kl__each_inside(spec, "containers", container);
+    kl__each_inside(spec, "initContainers", init_container);
+    kl__each_inside(spec, "ephemeralContainers", container);
+}
 static void template(const kl_value **t) { kl__inside(t, "spec", pod_spec); }
 static void workload(const kl_value **spec) { kl__inside(spec, "template", template); }
 static void job_template(const kl_value **t) { kl__inside(t, "spec", workload); }

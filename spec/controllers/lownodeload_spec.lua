@@ -309,7 +309,7 @@ describe("over random clusters", function()
   local function pass(c)
     return balance.pass { pool = POOL, nodes = c.nodes, pods_on = c.pods_on, metrics = metrics(c), now = 0,
       node_fit = true,
-      detectors = { node = {}, prod = {} }, move = function() end,
+      detectors = { node = {}, prod = {} }, move = function() return true end,
       evictable = function(p) return (victims.evictable(p)) end }
   end
 

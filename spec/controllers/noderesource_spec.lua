@@ -14,6 +14,19 @@ local ORIGIN, RATIO = "node.koordinator.sh/originExtendedAllocatable",
   "node.koordinator.sh/cpu-normalization-ratio"
 local START = kube.time("2026-01-01T00:00:00Z"):unix()
 
+local prepare = require "prepare"
+
+describe("resources of a Device", function()
+  it("are written under the names that policies know, and no others", function()
+    local node = kube.decode '{"status":{"allocatable":{"cpu":"8"},"capacity":{"cpu":"8"}}}'
+    local wanted = prepare.prepare(node, { resources = { ["koordinator.sh/gpu-core"] = kube.qty(100),
+      ["example.com/mlu"] = kube.qty(8), cpu = kube.qty(1) } }).resources
+    assert.truthy(wanted["koordinator.sh/gpu-core"])
+    assert.is_nil(wanted["example.com/mlu"])
+    assert.is_nil(wanted.cpu)
+  end)
+end)
+
 local function view(object) return object and kube.decode(kube.encode(object)) end
 
 local function merge(target, patch)

@@ -251,7 +251,8 @@ local ODD = {
   ".spec.l[99999999999999999999]", ".spec.c[?(@.n==)]", ".spec.c[?(@.n==1 2)]", ".spec.c[?(@.n)",
   ".spec.a,.spec.f", ".spec.c[?(@.type==\"Ready)]", ".spec.l[0,]", ".spec.c[?(==1)]", ".spec.l[ 0 ]",
   ".spec.l[0, 1]", ". spec.a",
-  ".spec....a", ".spec.a\tb", ".spec.a\n", ".spec.l[0]" .. ("9"):rep(320), '.spec.a"x"[0]', '.spec.l[?(@=="x)]',
+  ".spec....a", ".spec.a\tb", ".spec.a\n", ".spec.l[0]" .. ("9"):rep(320), '.spec.a"x"[0]',
+  '.spec.l[?(@=="x)]',
 }
 for i, path in ipairs(PATHS) do
   COLUMNS[#COLUMNS + 1] = { "path " .. i, "string", path }

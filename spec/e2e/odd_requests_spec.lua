@@ -94,11 +94,18 @@ end
 local REPEATED = '{"metadata":{"name":"other","name":"other"},"data":{"a":"1","a":"2"},"kind":"ConfigMap",'
   .. '"kind":"ConfigMap"}'
 post(400, MAPS .. DRY .. "&fieldValidation=Strict", REPEATED)
+post(400, MAPS .. DRY .. "&fieldValidation=Strict",
+  '{"metadata":{"name":"other"},"data":{"a":"1","a":"2","a":"3"},"data":{"a":"1","a":"2"}}')
 post(201, MAPS .. DRY .. "&fieldValidation=Warn", REPEATED)
 post(201, MAPS .. DRY .. "&fieldValidation=Ignore", REPEATED)
 post(201, PODS .. DRY,
   '{"metadata":{"name":"other"},"spec":{"containers":[{"name":"b","name":"c","image":"i",'
   .. '"env":[{"name":"A"},{"name":"B","value":"1","value":"2"}]}]}}')
+-- Fields of a feature that is off are dropped.
+local RULES = '"restartPolicyRules":[{"action":"Restart","exitCodes":{"operator":"In","values":[1]}}]'
+post(201, PODS .. DRY, '{"metadata":{"name":"other"},"spec":{"containers":[{"name":"c","image":"i",'
+  .. '"restartPolicy":"Never",' .. RULES .. '}],"initContainers":[{"name":"i","image":"i",'
+  .. '"restartPolicy":"Never",' .. RULES .. '},{"name":"a","image":"i","restartPolicy":"Always"}]}}')
 post(400, MAPS .. DRY .. "&fieldValidation=Strict", '{"metadata":{"name":"other","nope":1},"foo":1}')
 for _, type in ipairs { MERGE, SMP } do
   patch(200, MAP .. DRY, type, '{"data":{"a":"1","a":"2"},"foo":1}')

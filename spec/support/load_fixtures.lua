@@ -87,6 +87,7 @@ return function(calcs, tools)
           if gate then gate.note(move.pod) end
           names[#names + 1] = pods.key(move.pod)
           moved[#moved + 1] = pods.key(move.pod)
+          return true
         end,
       })
       lines[i] = table.concat(names, " ")
@@ -108,7 +109,7 @@ return function(calcs, tools)
       metrics = by_node_name(input.nodeMetrics), now = 0,
       node_fit = input.nodeFit, budget = input.maxEvictions, detectors = { node = {}, prod = {} },
       evictable = function(pod) return victims.evictable(pod) and victims.chosen(pod, input) end,
-      move = function() end,
+      move = function() return true end,
     }
     local classes = {}
     for _, class in ipairs(CLASSES) do

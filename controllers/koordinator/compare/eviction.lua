@@ -78,6 +78,7 @@ function M.judge(theirs, settings, world)
       world.gate.note(move.pod)
       moved[move.node] = moved[move.node] or {}
       table.insert(moved[move.node], pods.key(move.pod))
+      return true
     end }))
   local only_there, only_here, ours = {}, {}, {}
   for _, move in ipairs(here) do ours[pods.key(move.pod)] = true end

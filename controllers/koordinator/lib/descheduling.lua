@@ -6,6 +6,7 @@
 -- are added.
 --   cluster  { nodes = list, pods_on = { [node name] = pods }, evictable = function(pod, fact),
 --              move = function({ pod, node, reason }) }
+-- move returns whether it made a job (a dry run: would have made one).
 -- evictable returns whether a job may be made for the pod now, and if not, why (podmigrationjob/filter.lua).
 
 local fields = require "fields"
@@ -47,7 +48,7 @@ end
 
 function M.is_under_way(job)
   local phase = job("status.phase")
-  return phase ~= "Succeeded" and phase ~= "Failed"
+  return phase == nil or phase == "" or phase == "Pending" or phase == "Running"
 end
 
 local function under_way(ctx)
@@ -66,10 +67,11 @@ function M.filter(ctx, settings, jobs)
 end
 
 -- The job is named after the pod's uid, so a second pass with the same decision creates no second job.
+-- Returns whether it made one.
 local function migrate(ctx, move, settings, o)
   local meta = move.pod.metadata
   ctx.log:info("pod %s/%s should leave node %s: %s", meta.namespace, meta.name, move.node, move.reason)
-  if settings.dryRun then return end
+  if settings.dryRun then return false end
   local _, why = kube.try(ctx.create, ctx, { kind = JOB, name = o.name .. "-" .. meta.uid,
     annotations = { ["koordinator.sh/evict-reason"] = move.reason,
       ["koordinator.sh/evict-trigger"] = o.plugin },
@@ -77,6 +79,7 @@ local function migrate(ctx, move, settings, o)
       mode = settings.jobMode,
       ttl = settings.jobTTL } })
   if why then ctx.log:warn("no PodMigrationJob for %s/%s: %s", meta.namespace, meta.name, tostring(why)) end
+  return not why
 end
 
 local function cluster_of(ctx, settings, o)
@@ -93,10 +96,11 @@ local function cluster_of(ctx, settings, o)
       local why = gate.refused(move.pod)
       if why then
         ctx.log:debug("pod %s stays: %s", pods.key(move.pod), why)
-        return
+        return false
       end
-      migrate(ctx, move, settings, o)
-      gate.note(move.pod)
+      local made = migrate(ctx, move, settings, o)
+      if made then gate.note(move.pod) end
+      return made or settings.dryRun
     end,
   }
 end

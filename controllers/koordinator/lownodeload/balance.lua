@@ -122,9 +122,10 @@ local function move(sources, loads, available, context, prod)
         local one = { pod = pod, node = load.name,
           reason = reason(load, context.thresholds[prod and "prodHighThresholds" or "highThresholds"],
             prod) }
-        table.insert(context.moves, one)
-        context.move(one)
-        deduct(load, pod, available, prod)
+        if context.move(one) then
+          table.insert(context.moves, one)
+          deduct(load, pod, available, prod)
+        end
       end
     end
   end

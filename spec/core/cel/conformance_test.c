@@ -130,8 +130,8 @@ static bool same(const outcome *want, const outcome *got)
     if (!alike(want->fails, got->fails))
         return false;
     return want->fails
-        || (kl_value_equal(want->value, got->value) && alike(want->type, got->type)
-            && want->cost <= got->cost && got->cost <= want->most);
+        || (kl_value_equal(want->value, got->value) && alike(want->type, got->type) && want->cost <= got->cost
+            && got->cost <= want->most);
 }
 
 /* Whether the difference is explained. */

@@ -15,16 +15,25 @@ return descheduling.controller {
     dryRun = false,
     nodeFit = true,
     evictionOrder = {},   -- { name = "on-demand", nodeSelector = { matchLabels = { price = "high" } } }, ...
-    mode = "BestEffort",  -- or "DrainNode": all pods of a node, or none
+    mode = "BestEffort",  -- or "DrainNode": only nodes all of whose pods have room, until one may not move
     autoCordon = false,
   },
 
   pass = function(ctx, settings, cluster)
     settings.nodes, settings.pods_on, settings.evictable = cluster.nodes, cluster.pods_on, cluster.evictable
     local moves, cordons = priority.pass(settings)
-    for _, node in ipairs(settings.dryRun and {} or cordons) do
-      ctx:patch({ kind = descheduling.NODE, name = node.metadata.name }, { spec = { unschedulable = true } })
+    local cordoned, stopped = {}, {}
+    local function cordon(name, yes)
+      ctx:patch({ kind = descheduling.NODE, name = name }, { spec = { unschedulable = yes } })
+      cordoned[name] = yes
     end
-    for _, move in ipairs(moves) do cluster.move(move) end
+    for _, node in ipairs(settings.dryRun and {} or cordons) do cordon(node.metadata.name, true) end
+    for _, move in ipairs(moves) do
+      local moved = stopped[move.node] or cluster.move(move)
+      if not moved and settings.mode == "DrainNode" then
+        stopped[move.node] = true
+        if cordoned[move.node] then cordon(move.node, false) end
+      end
+    end
   end,
 }

@@ -45,6 +45,16 @@ describe("custompriority", function()
     assert.same({}, t:logs "error")
   end)
 
+  it("drains a node until a pod may not move, and then does not leave it cordoned", function()
+    start({ evictionOrder = order(), mode = "DrainNode", autoCordon = true }, { "p", "q", "r" })
+    assert.equal(2, #t:list(JOB))
+    assert.falsy(t:get(NODE, "dear")("spec.unschedulable"))
+    start({ evictionOrder = order(), mode = "DrainNode", autoCordon = true, maxMigratingPerNode = 3 },
+      { "p", "q", "r" })
+    assert.equal(3, #t:list(JOB))
+    assert.is_true(t:get(NODE, "dear")("spec.unschedulable"))
+  end)
+
   it("makes no more jobs than may be under way on a node, though it decided on more", function()
     start({ evictionOrder = order() }, { "p", "q", "r" })
     assert.equal(2, #t:list(JOB))

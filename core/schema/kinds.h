@@ -24,7 +24,7 @@ typedef struct kl__kind {
     bool custom;                /* from a CRD */
     kl__types *types;           /* CRD: owned */
     const kl__schema *schema;   /* NULL: none known */
-    const kl_value *columns;    /* CRD: additionalPrinterColumns of this version, or NULL */
+    const kl_value *columns;    /* CRD: the additionalPrinterColumns that are shown; NULL: it gives none */
     const kl_value *scale;      /* CRD: subresources.scale, or NULL */
     const kl_value *selectable; /* CRD: selectableFields, or NULL */
     struct kl_cel_rules *rules; /* CRD: x-kubernetes-validations of this version, or NULL; owned */

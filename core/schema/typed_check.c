@@ -62,6 +62,8 @@ static void go_value(kl_buf *b, const kl_value *v, bool syntax)
     }
 }
 
+void kl__go_print(const kl_value *v, kl_buf *out) { go_value(out, v, false); }
+
 /* ------------------------------------------------------------------ problems */
 
 static void problem(check *c, const char *fmt, ...) KL_PRINTF(2, 3);
@@ -80,7 +82,7 @@ static void problem(check *c, const char *fmt, ...)
 static void expected(check *c, const char *what, const kl_value *v)
 {
     kl_buf got = KL_BUF_INIT;
-    go_value(&got, v, false);
+    kl__go_print(v, &got);
     problem(c, "expected %s, got &{%s}", what, kl_buf_str(&got));
     kl_buf_fini(&got);
 }

@@ -395,23 +395,12 @@ static void put_definition(const char *name, const char *type, const char *forma
     kl_value_unref(v);
 }
 
-/* How many columns of a definition are shown: those before the first whose path cannot be read. */
-static size_t n_shown(const kl__kind *k)
-{
-    size_t n = 0;
-    const char *path;
-    while (
-        (path = kl_value_str_at(kl_value_item(k->columns, n), "jsonPath", NULL)) && kl_jsonpath_reads(path))
-        n++;
-    return n;
-}
-
 void kl_show_columns(const kl__kind *k, kl_buf *out)
 {
     kl_buf_puts(out, "\"columnDefinitions\":[");
-    if (k->custom && kl_value_len(k->columns)) {
+    if (k->columns) {
         put_definition("Name", "string", "name", "Name of the object", 0, true, out);
-        for (size_t i = 0, n = n_shown(k); i < n; i++) {
+        for (size_t i = 0; i < kl_value_len(k->columns); i++) {
             const kl_value *c = kl_value_item(k->columns, i);
             const char *name = kl_value_str_at(c, "name", NULL), *type = kl_value_str_at(c, "type", NULL),
                        *format = kl_value_str_at(c, "format", NULL),
@@ -443,46 +432,6 @@ static void put_path(const kl_value *o, const column *c, kl_buf *out)
         kl_buf_puts(out, !strcmp(c->type, "integer") ? "0" : !strcmp(c->type, "boolean") ? "false" : "\"\"");
 }
 
-typedef struct member {
-    const char *key;
-    const kl_value *value;
-} member;
-
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(((const member *)a)->key, ((const member *)b)->key);
-}
-
-/* Compact JSON with sorted keys, as Go writes maps. */
-static void put_sorted(const kl_value *v, kl_buf *out)
-{
-    size_t n = kl_value_len(v);
-    if (kl_value_type(v) == KL_ARRAY) {
-        kl_buf_puts(out, "[");
-        for (size_t i = 0; i < n; i++) {
-            kl_buf_puts(out, i ? "," : "");
-            put_sorted(kl_value_item(v, i), out);
-        }
-        kl_buf_puts(out, "]");
-    } else if (kl_value_type(v) == KL_OBJECT) {
-        member *m = kl_new_array(member, n);
-        size_t len;
-        for (size_t i = 0; i < n; i++)
-            m[i].value = kl_value_member(v, i, &m[i].key, &len);
-        qsort(m, n, sizeof *m, by_key);
-        kl_buf_puts(out, "{");
-        for (size_t i = 0; i < n; i++) {
-            kl_buf_puts(out, i ? "," : "");
-            kl_cell_text(m[i].key, out);
-            kl_buf_puts(out, ":");
-            put_sorted(m[i].value, out);
-        }
-        kl_buf_puts(out, "}");
-        kl_free(m);
-    } else
-        kl_value_encode(v, out);
-}
-
 /* A double as Go's %v prints it: the fewest digits that give it again, with an exponent from 1e+06 on. */
 static void print_double(double x, char *out, size_t n)
 {
@@ -495,11 +444,11 @@ static void print_double(double x, char *out, size_t n)
         snprintf(out, n, "%.*f", digits > exponent ? digits - exponent : 0, x);
 }
 
-/* JSON as Go's encoding/json writes it: these three, which only texts contain, are escaped. */
+/* JSON as Go's encoding/json writes it: these three, which stand only in strings, are escaped. */
 static void put_escaped(const kl_value *v, kl_buf *out)
 {
     kl_buf plain = KL_BUF_INIT;
-    put_sorted(v, &plain);
+    kl_value_encode_sorted(v, &plain);
     for (const char *p = kl_buf_str(&plain); *p; p++)
         if (strchr("<>&", *p))
             kl_buf_printf(out, "\\u%04x", (unsigned)*p);
@@ -573,9 +522,9 @@ void kl_show_row(
     const kl__kind *k, const kl_show_form *form, const kl_value *object, kl_time now, kl_buf *out)
 {
     kl_buf_puts(out, "{\"cells\":[");
-    if (k->custom && kl_value_len(k->columns)) {
+    if (k->columns) {
         kl_cell_text(kl_object_name(object), out);
-        for (size_t i = 0, n = n_shown(k); i < n; i++) {
+        for (size_t i = 0; i < kl_value_len(k->columns); i++) {
             kl_buf_putc(out, ',');
             put_custom(kl_value_item(k->columns, i), object, now, out);
         }

@@ -3,6 +3,7 @@
 #include "value/intern.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/escape.h"
 #include "base/mem.h"
@@ -135,6 +136,41 @@ static kl_status encode(const kl_value *v, kl_buf *out, bool exact)
 }
 
 kl_status kl_value_encode(const kl_value *v, kl_buf *out) { return encode(v, out, false); }
+
+static int by_key(const void *a, const void *b)
+{
+    size_t n, m;
+    const char *x = kl__bytes(((const kl__h *)a)[0], &n), *y = kl__bytes(((const kl__h *)b)[0], &m);
+    int order = memcmp(x, y, n < m ? n : m);
+    return order ? order : (n > m) - (n < m);
+}
+
+kl_status kl_value_encode_sorted(const kl_value *v, kl_buf *out)
+{
+    size_t n = kl_value_len(v);
+    bool object = kl_value_type(v) == KL_OBJECT;
+    if (!n || (!object && kl_value_type(v) != KL_ARRAY))
+        return kl_value_encode(v, out);
+    struct {
+        kl__h key, value;
+    } *m = kl_alloc(n * sizeof *m);
+    const kl__node *node = kl__at(kl__handle(v));
+    for (size_t i = 0; i < n; i++) {
+        m[i].key = object ? kl__shape_of(node)->v[i] : 0;
+        m[i].value = node->v[i];
+    }
+    if (object)
+        qsort(m, n, sizeof *m, by_key);
+    for (size_t i = 0; i < n; i++) {
+        kl_buf_putc(out, i ? ',' : object ? '{' : '[');
+        if (object)
+            put_str(out, m[i].key, ':');
+        kl_value_encode_sorted(KL__VALUE(m[i].value), out);
+    }
+    kl_buf_putc(out, object ? '}' : ']');
+    kl_free(m);
+    return kl_buf_status(out);
+}
 
 static void line(size_t depth, kl_buf *out)
 {

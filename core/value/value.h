@@ -109,6 +109,8 @@ kl_status kl_value_encode(const kl_value *v, kl_buf *out);
 /* doubles that are whole numbers are written as 1.0, so that they are read back as doubles */
 kl_status kl_value_encode_exact(const kl_value *v, kl_buf *out);
 kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out); /* two spaces */
+/* compact, with the keys of each object sorted, as Go writes maps; v is at most KL_VALUE_DEPTH_MAX deep */
+kl_status kl_value_encode_sorted(const kl_value *v, kl_buf *out);
 /* Appends compact JSON to `out` in lines, with two spaces for each level. */
 void kl_json_indent(const char *text, size_t n, kl_buf *out);
 char *kl_value_to_json(const kl_value *v); /* caller kl_free()s */

@@ -13,6 +13,7 @@
 #include "verbs/first.h"
 #include "schema/edit.h"
 #include "schema/structural.h"
+#include "show/jsonpath.h"
 #include "verbs/lifecycle.h"
 
 static const char *text(const kl_value *crd, const char *a, const char *b)
@@ -155,6 +156,24 @@ static const kl_value *conversion_of(const kl_value *crd)
                                                     : NULL;
 }
 
+/* The columns before the first whose path cannot be read; NULL: none are given. A new reference. */
+static const kl_value *columns_of(const kl_value *version)
+{
+    const kl_value *all = kl_value_get(version, "additionalPrinterColumns");
+    if (!kl_value_len(all))
+        return NULL;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(all); i++) {
+        const char *path = kl_value_str(kl_value_get(kl_value_item(all, i), "jsonPath"));
+        if (!path || !kl_jsonpath_reads(path))
+            break;
+        kl_build_value(b, kl_value_item(all, i));
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
 static kl__kind *kind_of_version(
     kl__world *w, const kl_value *crd, const kl_value *version, const char *storage)
 {
@@ -178,7 +197,7 @@ static kl__kind *kind_of_version(
     k->conversion = kl_value_ref(conversion_of(crd));
     if (kl_value_bool(kl_value_get(version, "deprecated"), false))
         k->deprecation = deprecation_of(crd, version);
-    k->columns = kl_value_ref(kl_value_get(version, "additionalPrinterColumns"));
+    k->columns = columns_of(version);
     k->selectable = kl_value_ref(kl_value_get(version, "selectableFields"));
     k->scale = kl_value_ref(kl_value_at(version, "subresources", "scale", NULL));
     if (kl_value_at(version, "subresources", "status", NULL))

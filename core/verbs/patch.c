@@ -2,7 +2,6 @@
  * update; an applied configuration is merged by its fields' owners, and creates the object if need be. */
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "schema/edit.h"
@@ -121,40 +120,6 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     return st;
 }
 
-/* A value as Go prints it: map[a:[1 2] b:<nil>]. */
-static void print_go(const kl_value *v, kl_buf *out)
-{
-    if (kl_value_type(v) == KL_OBJECT) {
-        kl_map *members = kl_map_new();
-        for (size_t i = 0; i < kl_value_len(v); i++) {
-            const char *key;
-            const kl_value *x = kl_value_member(v, i, &key, NULL);
-            kl_map_set(members, key, (void *)(uintptr_t)x);
-        }
-        char **keys = kl_map_sorted_keys(members);
-        kl_buf_puts(out, "map[");
-        for (size_t i = 0; keys[i]; i++) {
-            kl_buf_printf(out, "%s%s:", i ? " " : "", keys[i]);
-            print_go(kl_map_get(members, keys[i]), out);
-        }
-        kl_buf_putc(out, ']');
-        kl_free(keys);
-        kl_map_free(members, NULL);
-    } else if (kl_value_type(v) == KL_ARRAY) {
-        kl_buf_putc(out, '[');
-        for (size_t i = 0; i < kl_value_len(v); i++) {
-            kl_buf_puts(out, i ? " " : "");
-            print_go(kl_value_item(v, i), out);
-        }
-        kl_buf_putc(out, ']');
-    } else if (kl_value_type(v) == KL_NULL)
-        kl_buf_puts(out, "<nil>");
-    else if (kl_value_type(v) == KL_STRING)
-        kl_buf_puts(out, kl_value_str(v));
-    else
-        kl_value_encode(v, out);
-}
-
 /* Fails with the fault of `v`, the patch or its result, as a cause: `why`. go: `v` is shown as Go prints it.
  */
 static kl_status blame(const kl_value *v, bool go, const char *why, kl_err *err)
@@ -162,7 +127,7 @@ static kl_status blame(const kl_value *v, bool go, const char *why, kl_err *err)
     kl_buf shown = KL_BUF_INIT;
     char *said = kl_strdup(why);
     if (go)
-        print_go(v, &shown);
+        kl__go_print(v, &shown);
     else
         kl_value_encode(v, &shown);
     const kl_value *text = kl_value_of_str(kl_buf_str(&shown));

@@ -479,6 +479,22 @@ static void writes_for_people_too(void **state)
     kl_value_unref(v);
 }
 
+static void sorts_keys_at_every_depth(void **state)
+{
+    (void)state;
+    const kl_value *v = decode(
+        "{\"b\":{\"z\":1,\"aa\":[{\"d\":0,\"c\":\"\\\"\"},[]],\"a\":{}},\"\\u00e4\":null,\"a\\n\":2.5}");
+    kl_buf b = KL_BUF_INIT;
+    assert_int_equal(kl_value_encode_sorted(v, &b), KL_OK);
+    assert_string_equal(kl_buf_str(&b),
+        "{\"a\\n\":2.5,\"b\":{\"a\":{},\"aa\":[{\"c\":\"\\\"\",\"d\":0},[]],\"z\":1},\"\xc3\xa4\":null}");
+    kl_buf_fini(&b);
+    kl_buf_init(&b, 8);
+    assert_int_equal(kl_value_encode_sorted(v, &b), KL_ETOOBIG);
+    kl_buf_fini(&b);
+    kl_value_unref(v);
+}
+
 static void random_values_survive_text(void **state)
 {
     (void)state;
@@ -555,6 +571,6 @@ KL_TESTS(CASE(keeps_integers_exact_to_64_bits), CASE(doubles_round_trip),
     CASE(finds_every_key_of_a_wide_object), CASE(compares_by_value_whatever_the_order_of_keys),
     CASE(equal_parts_are_one_node), CASE(a_subtree_outlives_its_root_when_referenced),
     CASE(objects_are_made_with_the_keys_of_another), CASE(updates_share_what_did_not_change),
-    CASE(builds_from_the_outside_in), CASE(writes_for_people_too), CASE(random_values_survive_text),
-    CASE(no_prefix_of_a_document_is_a_document), CASE(cjson_and_we_read_the_same),
-    CASE(threads_may_share_make_and_drop_the_same_nodes))
+    CASE(builds_from_the_outside_in), CASE(writes_for_people_too), CASE(sorts_keys_at_every_depth),
+    CASE(random_values_survive_text), CASE(no_prefix_of_a_document_is_a_document),
+    CASE(cjson_and_we_read_the_same), CASE(threads_may_share_make_and_drop_the_same_nodes))

@@ -62,15 +62,9 @@ static void paths_free(void *ptr)
 
 static const lkl_class paths_class = {.name = "kubelua.paths", .free = paths_free};
 
-static bool ends_with(const char *s, const char *suffix)
-{
-    size_t n = strlen(s), m = strlen(suffix);
-    return n >= m && !strcmp(s + n - m, suffix);
-}
-
 static bool is_manifest(const char *path)
 {
-    return ends_with(path, ".yaml") || ends_with(path, ".yml") || ends_with(path, ".json");
+    return kl_ends_with(path, ".yaml") || kl_ends_with(path, ".yml") || kl_ends_with(path, ".json");
 }
 
 static int visible(const struct dirent *e) { return e->d_name[0] != '.'; }
@@ -83,12 +77,12 @@ static int gather(paths *p, const char *path, const char *suffix)
     struct dirent **names;
     int n = scandir(path, &names, visible, NULL);
     for (int i = 0; i < n; i++) {
-        char *full = kl_sprintf("%s%s%s", path, ends_with(path, "/") ? "" : "/", names[i]->d_name);
+        char *full = kl_sprintf("%s%s%s", path, kl_ends_with(path, "/") ? "" : "/", names[i]->d_name);
         free(names[i]);
         bool directory = !lstat(full, &st) && S_ISDIR(st.st_mode);
         if (directory && suffix)
             (void)gather(p, full, suffix); /* a directory that cannot be read is skipped */
-        if (!directory && (suffix ? ends_with(full, suffix) : is_manifest(full))) {
+        if (!directory && (suffix ? kl_ends_with(full, suffix) : is_manifest(full))) {
             p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
             p->v[p->n++] = full;
         } else {

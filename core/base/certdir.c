@@ -13,7 +13,7 @@
 #define FILE_MAX ((size_t)1 << 20)
 
 struct kl_certdir {
-    char *dir, *cert, *key, *what;
+    char *cert, *key, *what;
     kl_keyring *ring;
     kl_fswatch *watch;
     /* the text of the pair in the keyring; after the start only the watch's thread uses it */
@@ -68,7 +68,6 @@ kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring,
     void (*read)(void *arg, bool good), void *arg, kl_certdir **out, kl_err *err)
 {
     kl_certdir *c = kl_new(kl_certdir);
-    c->dir = kl_strdup(dir);
     c->cert = kl_sprintf("%s/tls.crt", dir);
     c->key = kl_sprintf("%s/tls.key", dir);
     c->what = kl_strdup(what);
@@ -93,7 +92,6 @@ void kl_certdir_stop(kl_certdir *c)
         return;
     kl_fswatch_stop(c->watch);
     kl_free(c->shown);
-    kl_free(c->dir);
     kl_free(c->cert);
     kl_free(c->key);
     kl_free(c->what);

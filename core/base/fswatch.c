@@ -42,9 +42,9 @@ typedef struct fingerprint {
 typedef struct target {
     char *path;
     char *dir;
-    const char *name; /* within dir; NULL: this is the directory itself, where files that end so count */
+    const char *name; /* within dir */
     int wd, real_wd;  /* of dir, and of the directory that links lead to; -1 when inotify has none */
-    fingerprint seen;
+    fingerprint seen, seen_dir;
 } target;
 
 struct kl_fswatch {
@@ -77,19 +77,24 @@ static bool same(const fingerprint *a, const fingerprint *b)
         && same_time(a->mtime, b->mtime) && same_time(a->ctime, b->ctime);
 }
 
+static bool differs(const char *path, fingerprint *seen)
+{
+    fingerprint before = *seen;
+    *seen = look(path);
+    return !same(seen, &before);
+}
+
 /* Takes fresh fingerprints; true when any differs. That of a directory differs when any file comes or goes,
  * so it counts only where there are no events, which have names. */
 static bool refresh(kl_fswatch *w)
 {
-    bool differs = false;
+    bool any = false;
     for (size_t i = 0; i < w->n; i++) {
-        if (!w->targets[i].name && w->targets[i].wd >= 0)
-            continue;
-        fingerprint now = look(w->targets[i].path);
-        differs |= !same(&now, &w->targets[i].seen);
-        w->targets[i].seen = now;
+        target *t = &w->targets[i];
+        any |= differs(t->path, &t->seen);
+        any |= w->suffix && t->wd < 0 && differs(t->dir, &t->seen_dir);
     }
-    return differs;
+    return any;
 }
 
 /* Whether writes by others are announced on this file system. */
@@ -120,24 +125,13 @@ static void attach(kl_fswatch *w)
         t->wd = watch_dir(w, t->dir);
         t->real_wd = -1;
         w->polling |= t->wd < 0;
-        char *real = t->name ? realpath(t->path, NULL) : NULL;
+        char *real = realpath(t->path, NULL);
         if (real) {
             t->real_wd = watch_dir(w, dirname(real));
             w->polling |= t->real_wd < 0;
         }
         free(real);
     }
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && !strcmp(text + n - m, end);
-}
-
-static bool counts(const kl_fswatch *w, const target *t, const char *name)
-{
-    return t->name ? !strcmp(name, t->name) : ends_with(name, w->suffix);
 }
 
 /* Reads all events of inotify; true when one concerns a target by name. *lost: a directory itself went
@@ -155,7 +149,8 @@ static bool drain(kl_fswatch *w, bool *lost)
             ours |= (ev->mask & IN_Q_OVERFLOW) != 0;
             for (size_t i = 0; i < w->n && !ours; i++) {
                 const target *t = &w->targets[i];
-                ours = ev->wd == t->wd && ev->len && !(ev->mask & IN_ISDIR) && counts(w, t, ev->name);
+                ours = ev->wd == t->wd && ev->len && !(ev->mask & IN_ISDIR)
+                    && (!strcmp(ev->name, t->name) || (w->suffix && kl_ends_with(ev->name, w->suffix)));
             }
         }
     return ours;
@@ -216,13 +211,8 @@ static kl_status target_init(target *t, const char *path, kl_err *err)
     if (stat(t->dir, &s) || !S_ISDIR(s.st_mode))
         return kl_fail(err, KL_EIO, "cannot watch %s: directory %s does not exist", path, t->dir);
     t->seen = look(path);
+    t->seen_dir = look(t->dir);
     return KL_OK;
-}
-
-static void target_init_around(target *t, const target *file)
-{
-    *t = (target){.path = kl_strdup(file->dir), .dir = kl_strdup(file->dir), .wd = -1, .real_wd = -1};
-    t->seen = look(t->path);
 }
 
 static void fswatch_free(kl_fswatch *w)
@@ -244,20 +234,17 @@ kl_status kl_fswatch_start(const char *const *files, size_t n, const char *suffi
     void *arg, kl_fswatch **out, kl_err *err)
 {
     kl_fswatch *w = kl_new(kl_fswatch);
-    w->targets = kl_new_array(target, suffix ? 2 * n : n);
-    w->suffix = suffix ? kl_strdup(suffix) : NULL;
+    w->targets = kl_new_array(target, n);
+    w->n = n;
+    w->suffix = kl_strdup(suffix);
     w->changed = changed;
     w->arg = arg;
     w->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     /* fails beyond fs.inotify.max_user_instances */
     w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     kl_status st = w->stop < 0 ? kl_fail(err, KL_EIO, "cannot watch files: %s", strerror(errno)) : KL_OK;
-    for (size_t i = 0; !st && i < n; i++) {
-        target *t = &w->targets[w->n++];
-        st = target_init(t, files[i], err);
-        if (!st && suffix)
-            target_init_around(&w->targets[w->n++], t);
-    }
+    for (size_t i = 0; !st && i < n; i++)
+        st = target_init(&w->targets[i], files[i], err);
     if (st) {
         fswatch_free(w);
         return st;

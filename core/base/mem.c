@@ -74,6 +74,12 @@ void kl_free(void *p) { free(p); }
 
 char *kl_strdup(const char *s) { return s ? kl_strndup(s, strlen(s)) : NULL; }
 
+bool kl_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
 char *kl_strndup(const char *s, size_t n)
 {
     if (!s)

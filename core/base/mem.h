@@ -6,6 +6,7 @@
 #define KL_BASE_MEM_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 void *kl_alloc(size_t n);  /* uninitialised */
@@ -16,6 +17,7 @@ char *kl_strdup(const char *s); /* NULL gives NULL */
 char *kl_strndup(const char *s, size_t n);
 char *kl_sprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *kl_vsprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
+bool kl_ends_with(const char *text, const char *end);
 void *kl_zalloc_array(size_t size, size_t n); /* zeroed; an overflowing product dies in the hook */
 #define kl_new(T) ((T *)kl_zalloc(sizeof(T)))
 #define kl_new_array(T, n) ((T *)kl_zalloc_array(sizeof(T), (n)))

@@ -54,12 +54,6 @@ static void check_backend(kl__causes *c, const kl_value *backend, const kl__plac
         kl__say_invalid_text(c, at, "", "resource or service backend is required");
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), len = strlen(end);
-    return n >= len && !strcmp(text + n - len, end);
-}
-
 static void check_path(kl__causes *c, const kl_value *p, const kl__place *at)
 {
     static const char *const inside[] = {"//", "/./", "/../", "%2f", "%2F"}, *const ends[] = {"/..", "/."};
@@ -79,7 +73,7 @@ static void check_path(kl__causes *c, const kl_value *p, const kl__place *at)
         if (strstr(path, inside[i]))
             kl__say_invalid_text(c, path_at, path, "must not contain '%s'", inside[i]);
     for (size_t i = 0; exact && i < sizeof ends / sizeof *ends; i++)
-        if (ends_with(path, ends[i]))
+        if (kl_ends_with(path, ends[i]))
             kl__say_invalid_text(c, path_at, path, "cannot end with '%s'", ends[i]);
     check_backend(c, kl_value_get(p, "backend"), KL_IN(at, "backend"));
 }

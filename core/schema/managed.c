@@ -52,11 +52,42 @@ static void owner_drop(owners *o, size_t i)
     memmove(e, e + 1, (--o->len - i) * sizeof *e);
 }
 
-/* Whether both entries are one writer's: an applier keeps one over API versions. */
-static bool same_writer(const owner *a, const owner *b)
+/* The head of an entry: who wrote it, and when. Borrowed from an owner, an entry or a writer. */
+typedef struct head {
+    const char *manager, *operation, *api_version, *sub, *time;
+} head;
+
+static head head_of(const owner *e)
 {
-    return same(a->manager, b->manager) && same(a->operation, b->operation) && same(a->sub, b->sub)
-        && (same(a->operation, "Apply") || same(a->api_version, b->api_version));
+    return (head){e->manager, e->operation, e->api_version, e->sub, e->time};
+}
+
+static head head_in(const kl_value *entry)
+{
+    return (head){kl_value_str(kl_value_get(entry, "manager")),
+        kl_value_str(kl_value_get(entry, "operation")), kl_value_str(kl_value_get(entry, "apiVersion")),
+        kl_value_str(kl_value_get(entry, "subresource")), kl_value_str(kl_value_get(entry, "time"))};
+}
+
+/* Whether both are one writer's: an applier keeps one entry over API versions. */
+static bool same_writer(head a, head b)
+{
+    return same(a.manager, b.manager) && same(a.operation, b.operation) && same(a.sub, b.sub)
+        && (same(a.operation, "Apply") || same(a.api_version, b.api_version));
+}
+
+static int older(head a, head b)
+{
+    int c = order(a.operation, b.operation);
+    c = c ? c : order(a.time, b.time);
+    c = c ? c : order(a.manager, b.manager);
+    c = c ? c : order(a.api_version, b.api_version);
+    return c ? c : order(a.sub, b.sub);
+}
+
+bool kl__managed_same_writer(const kl_value *a, const kl_value *b)
+{
+    return same_writer(head_in(a), head_in(b));
 }
 
 /* Of two entries of one writer the last one counts. */
@@ -75,7 +106,7 @@ static owners owners_of(const kl_value *object)
             .time = copy(entry, "time"),
             .set = kl__fieldset_decode(kl_value_get(entry, "fieldsV1"))};
         for (size_t k = o.len - 1; k-- > 0;)
-            if (same_writer(&o.v[k], &o.v[o.len - 1]))
+            if (same_writer(head_of(&o.v[k]), head_of(&o.v[o.len - 1])))
                 owner_drop(&o, k);
     }
     return o;
@@ -88,15 +119,13 @@ static void owners_fini(owners *o)
     kl_free(o->v);
 }
 
-/* The writer's own entry, made when absent; *at is its index. An applier keeps one entry over API
- * versions. */
+/* The index of the writer's own entry, which is made when absent. */
 static size_t own_entry(owners *o, const kl__writer *w, const char *operation)
 {
-    bool applies = !strcmp(operation, "Apply");
+    head mine = {w->manager, operation, w->api_version, w->sub, NULL};
     for (size_t i = 0; i < o->len; i++) {
         owner *e = &o->v[i];
-        if (same(e->manager, w->manager) && same(e->operation, operation) && same(e->sub, w->sub)
-            && (applies || same(e->api_version, w->api_version))) {
+        if (same_writer(head_of(e), mine)) {
             if (!same(e->api_version, w->api_version)) {
                 kl_free(e->api_version);
                 e->api_version = kl_strdup(w->api_version);
@@ -113,29 +142,11 @@ static size_t own_entry(owners *o, const kl__writer *w, const char *operation)
     return o->len - 1;
 }
 
-static int by_age(const void *a, const void *b)
-{
-    const owner *x = a, *y = b;
-    int c = order(x->operation, y->operation);
-    c = c ? c : order(x->time, y->time);
-    c = c ? c : order(x->manager, y->manager);
-    c = c ? c : order(x->api_version, y->api_version);
-    return c ? c : order(x->sub, y->sub);
-}
-
-static const char *text_of(const kl_value *entry, const char *key)
-{
-    return kl_value_str(kl_value_get(entry, key));
-}
+static int by_age(const void *a, const void *b) { return older(head_of(a), head_of(b)); }
 
 static int entries_by_age(const void *a, const void *b)
 {
-    static const char *const keys[] = {"operation", "time", "manager", "apiVersion", "subresource"};
-    int c = 0;
-    for (size_t i = 0; !c && i < sizeof keys / sizeof *keys; i++)
-        c = order(
-            text_of(*(const kl_value *const *)a, keys[i]), text_of(*(const kl_value *const *)b, keys[i]));
-    return c;
+    return older(head_in(*(const kl_value *const *)a), head_in(*(const kl_value *const *)b));
 }
 
 const kl_value *kl__managed_sorted(const kl_value *list)

@@ -37,6 +37,8 @@ void kl__managed_update(
 KL_NODISCARD kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force,
     const kl_value *live, const kl_value *config, const kl_value **out, kl_err *err);
 
+/* Whether two entries of managedFields are one writer's: the later one in the list counts. */
+bool kl__managed_same_writer(const kl_value *a, const kl_value *b);
 /* A list of managedFields in its order. Takes `list`, returns a new reference. */
 const kl_value *kl__managed_sorted(const kl_value *list);
 /* Whether two objects are equal except for the times in managedFields. */

@@ -130,25 +130,12 @@ static bool is_apply(const kl_value *entry)
     return operation && !strcmp(operation, "Apply");
 }
 
-static bool same_at(const kl_value *a, const kl_value *b, const char *key)
-{
-    return kl_value_equal(kl_value_get(a, key), kl_value_get(b, key));
-}
-
-static bool same_writer(const kl_value *a, const kl_value *b)
-{
-    return same_at(a, b, "manager") && same_at(a, b, "operation") && same_at(a, b, "subresource");
-}
-
 /* Whether a later entry of the list is the same writer's: it counts instead. */
 static bool is_replaced(const kl_value *list, size_t i)
 {
-    const kl_value *e = kl_value_item(list, i);
-    for (size_t k = i + 1; k < kl_value_len(list); k++) {
-        const kl_value *x = kl_value_item(list, k);
-        if (same_writer(e, x) && (is_apply(e) || same_at(e, x, "apiVersion")))
+    for (size_t k = i + 1; k < kl_value_len(list); k++)
+        if (kl__managed_same_writer(kl_value_item(list, i), kl_value_item(list, k)))
             return true;
-    }
     return false;
 }
 
@@ -177,7 +164,7 @@ static const kl_value *translated(
 static bool has_applier(const kl_value *list, const kl_value *entry)
 {
     for (size_t i = 0; is_apply(entry) && i < kl_value_len(list); i++)
-        if (same_writer(kl_value_item(list, i), entry))
+        if (kl__managed_same_writer(kl_value_item(list, i), entry))
             return true;
     return false;
 }

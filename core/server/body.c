@@ -37,23 +37,21 @@ typedef struct strict {
     const char *what; /* begins each sentence */
 } strict;
 
-/* Bytes after which no more mistakes are told. */
+/* A strict answer that has reached this length gets no more mistakes. */
 #define SAID_MAX ((size_t)64 << 10)
 
 static void say(const strict *s, const char *word, const char *field)
 {
-    if (s->c->validation == KL_FIELDS_STRICT && s->c->repeated->len > SAID_MAX)
-        return;
-    if (s->c->validation == KL_FIELDS_STRICT)
-        kl_buf_printf(
-            s->c->repeated, "%s%s%s field \"%s\"", s->c->repeated->len ? ", " : "", s->what, word, field);
-    else if (s->c->validation == KL_FIELDS_WARN)
+    kl_buf *all = s->c->repeated;
+    if (s->c->validation == KL_FIELDS_WARN)
         kl__call_warn(s->c, "%s%s field \"%s\"", s->what, word, field);
+    else if (s->c->validation == KL_FIELDS_STRICT && all->len <= SAID_MAX)
+        kl_buf_printf(all, "%s%s%s field \"%s\"", all->len ? ", " : "", s->what, word, field);
 }
 
 static void say_repeated(void *arg, const char *field) { say(arg, "duplicate", field); }
 
-/* Reads JSON as Go does: of a key that is repeated the last one counts, and the call is told. */
+/* Reads JSON as Go does: if an object repeats a key, the last value counts, and the answer says so. */
 static kl_status parse_json(
     const strict *s, const char *text, size_t n, char **why, const kl_value **out, kl_err *err)
 {
@@ -67,8 +65,8 @@ static kl_status parse_json(
     return st;
 }
 
-/* `how`: "yaml", or what begins the sentences about repeated keys of JSON. c NULL: nobody is told of these.
- * `shows`: the message ends with the body. */
+/* `how`: "yaml", or the beginning of each sentence about a repeated key of JSON. c NULL: these are not
+ * reported. `shows`: the error message ends with the body. */
 static kl_status parse_body(const kl__call *c, const char *text, size_t n, const char *how, const char *what,
     bool shows, const kl_value **out, kl_err *err)
 {
@@ -247,7 +245,7 @@ kl_status kl__check_patch_type(const kl__call *c, kl_httpd_request *http, kl_err
         c->kind->custom ? "" : "application/strategic-merge-patch+json, ");
 }
 
-/* What begins the message about a text that is no patch. */
+/* The beginning of the error message about a body that is not a patch. */
 static const char *about_patch(const kl__call *c, kl__patch type)
 {
     return type == KL_PATCH_APPLY ? "error decoding YAML: error converting YAML to JSON: "

@@ -206,7 +206,7 @@ char *kl__json_mistake(const char *text, size_t n)
 
 /* ------------------------------------------------------------------ repeated keys */
 
-/* Go tells of each path once, and of no more. */
+/* Go reports each path once, and at most so many. */
 #define TOLD_MAX 100
 
 typedef struct walk {
@@ -215,7 +215,6 @@ typedef struct walk {
     void (*each)(void *arg, const char *path);
     void *arg;
     kl_map *told; /* the paths */
-    size_t n_told;
 } walk;
 
 static void skip(reader *r, const char *any)
@@ -246,9 +245,9 @@ static void walk_member(walk *w, kl_map *seen)
     if (!name)
         name = "";
     kl_buf_printf(&w->path, "%s%s", len ? "." : "", name);
-    if (w->n_told < TOLD_MAX && kl_map_has(seen, name) && !kl_map_has(w->told, kl_buf_str(&w->path))) {
+    if (kl_map_len(w->told) < TOLD_MAX && kl_map_has(seen, name)
+        && !kl_map_has(w->told, kl_buf_str(&w->path))) {
         kl_map_set(w->told, kl_buf_str(&w->path), w);
-        w->n_told++;
         w->each(w->arg, kl_buf_str(&w->path));
     }
     kl_map_set(seen, name, seen);

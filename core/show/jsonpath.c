@@ -40,10 +40,15 @@ static void found_fini(found *f)
     *f = (found){0};
 }
 
-static void become(found *f, found next)
+/* f becomes next; after an error it stays as it was, which decides about an existence filter. Returns ok. */
+static bool become(found *f, found next, bool ok)
 {
-    kl_free(f->v);
-    *f = next;
+    if (ok) {
+        kl_free(f->v);
+        *f = next;
+    } else
+        kl_free(next.v);
+    return ok;
 }
 
 /* `made`: the literals of one evaluation. Paths nest, but not deep: a filter ends at its first ")". */
@@ -57,16 +62,6 @@ static bool children(const kl_value *v, found *to)
     size_t n = list || kl_value_type(v) == KL_OBJECT ? kl_value_len(v) : 0;
     for (size_t i = 0; i < n && ok; i++)
         ok = put(to, list ? kl_value_item(v, i) : kl_value_member(v, i, NULL, NULL));
-    return ok;
-}
-
-static bool every_child(found *f)
-{
-    found next = {0};
-    bool ok = true;
-    for (size_t i = 0; i < f->n && ok; i++)
-        ok = children(f->v[i], &next);
-    become(f, next);
     return ok;
 }
 
@@ -84,14 +79,14 @@ static bool descend(const kl_value *v, found *to)
     return ok;
 }
 
-static bool everything(found *f)
+/* Replaces each value by what `below` selects in it. */
+static bool each(found *f, bool (*below)(const kl_value *v, found *to))
 {
     found next = {0};
     bool ok = true;
     for (size_t i = 0; i < f->n && ok; i++)
-        ok = descend(f->v[i], &next);
-    become(f, next);
-    return ok;
+        ok = below(f->v[i], &next);
+    return become(f, next, ok);
 }
 
 static void field(found *f, const char *key, size_t n)
@@ -102,7 +97,7 @@ static void field(found *f, const char *key, size_t n)
         if (v)
             (void)put(&next, v); /* no more than there were */
     }
-    become(f, next);
+    (void)become(f, next, true);
 }
 
 /* [first:last:step] */
@@ -111,6 +106,7 @@ typedef struct slice {
     bool has_last, single; /* single: [first] */
 } slice;
 
+/* Reads a whole number with its sign. False: none is there, or it has more than 63 bits. */
 static bool number(const char **p, const char *end, int64_t *out)
 {
     const char *at = *p;
@@ -125,7 +121,7 @@ static bool number(const char **p, const char *end, int64_t *out)
     return stop <= end && !errno;
 }
 
-/* A bound that may be missing; false: it is no number. */
+/* Reads a bound of a slice, which may be missing (*there). False: it is not a number. */
 static bool bound(const char **p, const char *end, int64_t *out, bool *there)
 {
     *there = *p < end && **p != ':';
@@ -146,7 +142,6 @@ static bool read_slice(const char *p, const char *end, slice *s)
     return p == end;
 }
 
-/* After an error f stays as it was, which decides about an existence filter. */
 static bool items(found *f, const slice *s)
 {
     found next = {0};
@@ -169,11 +164,7 @@ static bool items(found *f, const slice *s)
         for (int64_t k = first; ok && k < last; k = s->step < last - k ? k + s->step : last)
             ok = put(&next, kl_value_item(v, (size_t)k));
     }
-    if (ok)
-        become(f, next);
-    else
-        found_fini(&next);
-    return ok;
+    return become(f, next, ok);
 }
 
 /* --- filters ------------------------------------------------------------------------------ */
@@ -258,11 +249,7 @@ static bool filter(found *made, found *f, const char *p, const char *end)
             ok = passes(made, item, p, end, &pass) && (!pass || put(&next, item));
         }
     }
-    if (ok)
-        become(f, next);
-    else
-        found_fini(&next);
-    return ok;
+    return become(f, next, ok);
 }
 
 /* --- reading a path ----------------------------------------------------------------------- */
@@ -279,7 +266,7 @@ static bool name(const char **p, const char *end, found *f)
         key[n++] = **p;
     }
     if (n == 1 && *key == '*')
-        ok = every_child(f);
+        ok = each(f, children);
     else
         field(f, key, n);
     kl_free(key);
@@ -321,11 +308,7 @@ static bool unite(found *made, const char *p, const char *end, found *f)
         found_fini(&some);
         p = stop + 1;
     }
-    if (ok)
-        become(f, all);
-    else
-        found_fini(&all);
-    return ok;
+    return become(f, all, ok);
 }
 
 /* Where a filter ends: at the ")" outside of quotes. NULL: nowhere. */
@@ -445,7 +428,7 @@ static bool evaluate(found *made, const char *p, const char *end, found *f)
         recursive = twice;
         if (twice) {
             p += 2;
-            ok = !again && everything(f);
+            ok = !again && each(f, descend);
             if (ok && p < end && (isalnum((unsigned char)*p) || *p == '_')) {
                 recursive = false;
                 ok = name(&p, end, f);

@@ -75,7 +75,7 @@ void kl_value_memory(size_t *nodes, size_t *bytes);
 static inline uint32_t kl_value_id(const kl_value *v) { return (uint32_t)(uintptr_t)v; }
 
 /* A number for the keys of an object, valid while a reference is held: objects with the same number have the
- * same keys in the same order. 0 for {} and for what is no object. */
+ * same keys in the same order. 0 for {} and for values that are not objects. */
 uint32_t kl_value_shape(const kl_value *v);
 
 /* For code that reads one field again and again: caches the position of the field in objects with the same

@@ -85,7 +85,7 @@ static const char *bare(const char *api_version, const char *want)
     return slash ? slash + 1 : all;
 }
 
-/* Whether there is no built-in kind of this apiVersion and name; a list is one. */
+/* Whether no built-in kind has this apiVersion and name. The list of a kind counts as one. */
 static bool is_unknown(const kl__call *c, const char *api_version, const char *want, const char *kind)
 {
     if (!strcmp(api_version, want) && !strcmp(kind_or(kind, c), c->kind->kind))
@@ -121,9 +121,8 @@ kl_status kl__body_check_type(const kl__call *c, const kl_value *body, kl_err *e
         st = kl__fail_bad_request(err, "Object 'apiVersion' is missing in the body: it must be %s", want);
     else if (!c->kind->custom && is_unknown(c, version && *version ? version : want, want, kind))
         st = kl__fail_bad_request(err,
-            "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" is registered for version \"%s\" "
-            "in "
-            "scheme \"pkg/runtime/scheme.go:110\"",
+            "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" is registered for "
+            "version \"%s\" in scheme \"pkg/runtime/scheme.go:110\"",
             kind_or(kind, c), bare(version, want), c->kind->kind, kind_or(kind, c),
             version && *version ? version : want);
     else if (kind && *kind && strcmp(kind, c->kind->kind))
@@ -574,8 +573,8 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
         st = kl__fail_modified(err, c->kind, name);
     if (!st)
         st = kl__access_grant(c, old, o, err);
-    if (!st && !owned && kl__strategy_owned_as_sent(c)) { /* what plugins, webhooks and rules change is
-                                                             nobody's */
+    /* Nobody owns what plugins, webhooks and rules change after this. */
+    if (!st && !owned && kl__strategy_owned_as_sent(c)) {
         own(c, old, &o);
         owned = true;
     }

@@ -51,12 +51,7 @@ function M.stale(metric, minutes, now, place)
   return expires == nil or now > expires
 end
 
--- A Koordinator ResourceMap: { resources = { cpu, memory, ... } }.
-function M.usage(map)
-  local cpu, memory_used = kube.pick(map, "resources.cpu", "resources.memory")
-  return { cpu = amounts.milli(cpu), memory = amounts.milli(memory_used) }
-end
-
+-- The amounts at two paths, and whether both are there.
 local function usage_at(metric, cpu_path, memory_path)
   local cpu, memory_used = kube.pick(metric, cpu_path, memory_path)
   return { cpu = amounts.milli(cpu), memory = amounts.milli(memory_used) }, cpu ~= nil and memory_used ~= nil
@@ -66,7 +61,7 @@ local function applications(metric, class)
   local used = amounts.new()
   for _, app in ipairs(dig(metric, "status", "hostApplicationMetric") or {}) do
     if (pods.default_priority[app.priority] or 0) > pods.default_priority[class] then
-      amounts.accumulate(used, M.usage(app.usage))
+      amounts.accumulate(used, (usage_at(app, "usage.resources.cpu", "usage.resources.memory")))
     end
   end
   return used

@@ -157,10 +157,9 @@ function M.differs(old, new, threshold)
 end
 
 -- `old` is an allocatable list. In `new`, false stands for a resource that goes, and an absent one stays.
-function M.need_sync(old, new, names, threshold)
-  for i = 1, #names do
-    local want = new[names[i]]
-    if want ~= nil and M.differs(old[names[i]], want or nil, threshold) then return true end
+function M.need_sync(old, new, threshold)
+  for name, n in next, new do
+    if M.differs(old[name], n or nil, threshold) then return true end
   end
   return false
 end
@@ -168,11 +167,8 @@ end
 -- Whether the status needs a write: this process has not written it yet, the last write is too long ago, or a
 -- resource differs. `old` and `new` as above, `last` and `now` in seconds.
 function M.need_sync_status(strategy, old, new, last, now)
-  if last == nil or now - last > strategy.updateTimeThresholdSeconds then return true end
-  for name, n in next, new do
-    if M.differs(old[name], n or nil, strategy.resourceDiffThreshold) then return true end
-  end
-  return false
+  return last == nil or now - last > strategy.updateTimeThresholdSeconds
+    or M.need_sync(old, new, strategy.resourceDiffThreshold)
 end
 
 -- Whether the labels or the ratios need a write. Without a ratio for the processors, theirs stays.

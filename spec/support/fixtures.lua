@@ -203,6 +203,12 @@ end
 
 local PLUGIN_NAMES = { BatchResource = batchresource.NAMES, MidResource = midresource.NAMES }
 
+local function only(list, names)
+  local out = {}
+  for _, name in ipairs(names) do out[name] = list[name] end
+  return out
+end
+
 -- A case prepares one plugin, the policy all of them: the names of the other plugins stay as they are.
 local function prepared(input)
   local names = PLUGIN_NAMES[input.plugin] or error(
@@ -213,9 +219,7 @@ local function prepared(input)
   local plan = fields.copy(input.nodeResource)
   plan.zones = plan.zoneResources
   local desired = prepare.prepare(node, plan)
-  local own = { resources = {}, annotations = desired.annotations }
-  for _, name in ipairs(names) do own.resources[name] = desired.resources[name] end
-  own.labels = {}
+  local own = { resources = only(desired.resources, names), annotations = desired.annotations, labels = {} }
   local status = prepare.status_patch(node, own)
   return kube.copy(kube.merge(node, { status = status }, prepare.meta_patch(node, own)))
 end
@@ -247,7 +251,7 @@ calcs.noderesource_prepare = by_op {
   needSync = function(input, expect)
     needs(input, "plugin", "strategy", "oldNode", "newNode")
     return value("needSync", expect.needSync, prepare.need_sync(input.oldNode.status.allocatable,
-      with_absent(input.newNode.status.allocatable), PLUGIN_NAMES[input.plugin],
+      only(with_absent(input.newNode.status.allocatable), PLUGIN_NAMES[input.plugin]),
       input.strategy.resourceDiffThreshold))
   end,
   needSyncStatus = function(input, expect)

@@ -9,6 +9,7 @@
 -- move returns whether it made a job (a dry run: would have made one).
 -- evictable returns whether a job may be made for the pod now, and if not, why (podmigrationjob/filter.lua).
 
+local arbitrate = require "podmigrationjob.arbitrate"
 local fields = require "fields"
 local filter = require "podmigrationjob.filter"
 local kube = require "kubelua"
@@ -46,10 +47,7 @@ function M.by_node(ctx)
   return out
 end
 
-function M.is_under_way(job)
-  local phase = job("status.phase")
-  return phase == nil or phase == "" or phase == "Pending" or phase == "Running"
-end
+function M.is_under_way(job) return arbitrate.stage(job) ~= "ended" end
 
 local function under_way(ctx)
   local out = {}

@@ -84,7 +84,7 @@ end
 ---@param try fun(p: integer, shape: string): boolean
 function Q:offer(try)
   sort(self)
-  local order, k = { table.unpack(self.order) }, 1
+  local order, k = table.move(self.order, 1, #self.order, 1, {}), 1
   while order[k] do
     local line = order[k]
     local p = line[line.first]

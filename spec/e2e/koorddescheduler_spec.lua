@@ -12,7 +12,7 @@ local servers = require "support.servers"
 local sizes = require "support.sizes"
 local wait = require "support.wait"
 
-local NODE, POD, SET, MAP = "v1/Node", "v1/Pod", "apps/v1/ReplicaSet", "v1/ConfigMap"
+local POD, SET, MAP = "v1/Pod", "apps/v1/ReplicaSet", "v1/ConfigMap"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local SCHEDULING = "scheduling.koordinator.sh/v1alpha1/"
 local JOB, RESERVATION = SCHEDULING .. "PodMigrationJob", SCHEDULING .. "Reservation"
@@ -48,11 +48,7 @@ local DARK = { { name = "x" }, { name = "y" } }
 local function fill(client)
   local cost = 0
   local function add_node(name, ready)
-    local amounts = { cpu = "20", memory = "40Gi", pods = "110" }
-    client:patch_status(client:create { kind = NODE, name = name }, { allocatable = amounts,
-      capacity = amounts, conditions = { { type = "Ready", status = ready } } })
-    -- A real server marks new nodes as not ready until somebody says otherwise.
-    client:patch(client:get(NODE, name), function(n) n.spec.taints = nil end)
+    policies.add_node(client, name, { cpu = "20", memory = "40Gi", pods = "110" }, { ready = ready })
   end
 
   local function owner(name, replicas)

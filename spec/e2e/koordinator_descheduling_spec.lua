@@ -10,7 +10,7 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
-local NODE, POD = "v1/Node", "v1/Pod"
+local POD = "v1/Pod"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 local COST = "controller.kubernetes.io/pod-deletion-cost"
 local SCRIPTS = { "custompriority", "fragmentationaware", "scaledownbinpack" }
@@ -36,11 +36,8 @@ servers.each(function(name, start)
     local server, client, run
 
     local function add_node(node, price)
-      local amounts = { cpu = "10", memory = "10Gi", pods = "110" }
-      client:patch_status(client:create { kind = NODE, name = node, labels = { price = price } },
-        { allocatable = amounts, capacity = amounts })
-      -- A real server marks new nodes as not ready until somebody says otherwise.
-      client:patch(client:get(NODE, node), function(n) n.spec.taints = nil end)
+      policies.add_node(client, node, { cpu = "10", memory = "10Gi", pods = "110" },
+        { labels = { price = price } })
     end
 
     local function add_pod(pod, on, cpu, memory)

@@ -31,11 +31,7 @@ local COST = "controller.kubernetes.io/pod-deletion-cost"
 local function now() return os.date "!%Y-%m-%dT%H:%M:%SZ" end
 
 local function add_node(client, name, cpu, labels)
-  local amounts = { cpu = cpu, memory = "64Gi", pods = "110" }
-  client:patch_status(client:create { kind = NODE, name = name, labels = labels },
-    { allocatable = amounts, capacity = amounts })
-  -- A real server marks new nodes as not ready until somebody says otherwise.
-  client:patch(client:get(NODE, name), function(n) n.spec.taints = nil end)
+  policies.add_node(client, name, { cpu = cpu, memory = "64Gi", pods = "110" }, { labels = labels })
 end
 
 local function add_pod(client, name, o)

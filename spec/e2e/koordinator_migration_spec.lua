@@ -12,7 +12,7 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
-local NODE, POD, SET = "v1/Node", "v1/Pod", "apps/v1/ReplicaSet"
+local POD, SET = "v1/Pod", "apps/v1/ReplicaSet"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
@@ -59,11 +59,7 @@ servers.each(function(name, start)
       client = controller.client(server)
       dir = copy()
       for _, node in ipairs { "busy", "idle" } do
-        local amounts = { cpu = "10", memory = "10Gi", pods = "110" }
-        client:patch_status(client:create { kind = NODE, name = node },
-          { allocatable = amounts, capacity = amounts })
-        -- A real server marks new nodes as not ready until somebody says otherwise.
-        client:patch(client:get(NODE, node), function(n) n.spec.taints = nil end)
+        policies.add_node(client, node, { cpu = "10", memory = "10Gi", pods = "110" })
       end
       set = client:create { kind = SET, namespace = "default", name = "web", spec = { replicas = 3,
         selector = { matchLabels = { app = "web" } }, template = { metadata = { labels = { app = "web" } },

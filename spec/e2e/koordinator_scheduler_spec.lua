@@ -37,12 +37,8 @@ servers.each(function(name, start)
       server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       for i, node in ipairs { "n1", "n2" } do
-        local amounts = { cpu = "4", memory = "8Gi", pods = "110" }
-        client:patch_status(client:create { kind = NODE, name = node,
-          labels = { ["kubernetes.io/hostname"] = node } },
-          { allocatable = amounts, capacity = amounts })
-        -- A real server marks new nodes as not ready until somebody says otherwise.
-        client:patch(client:get(NODE, node), function(n) n.spec.taints = nil end)
+        policies.add_node(client, node, { cpu = "4", memory = "8Gi", pods = "110" },
+          { labels = { ["kubernetes.io/hostname"] = node } })
         client:patch_status(client:create { kind = METRIC, name = node, spec = {} },
           { updateTime = os.date("!%Y-%m-%dT%H:%M:%SZ", os.time() + 3600),
             nodeMetric = { nodeUsage = { resources = { cpu = i == 1 and "1" or "0", memory = "1Gi" } } } })

@@ -47,16 +47,11 @@ local function fill(client)
   client:create { kind = "v1/Namespace", name = NS }
   client:create { kind = MAP, namespace = NS, name = "slo-controller-config", data = CONFIG }
   for i, name in ipairs(NODES) do
-    local amounts = { cpu = "32", memory = "64Gi", pods = "110" }
     local own = { ["node.koordinator.sh/colocation-strategy"] = '{ "memoryReclaimThresholdPercent": 50 }',
       ["node.koordinator.sh/network-bandwidth"] = "25G",
       ["node.koordinator.sh/reservation"] = '{ "resources": { "cpu": "2" } }' }
-    client:create { kind = NODE, name = name, labels = { pool = i > 2 and "b" or "a" },
-      annotations = i == 4 and own or nil }
-    client:patch_status(client:get(NODE, name), { allocatable = amounts, capacity = amounts,
-      conditions = { { type = "Ready", status = "True" } } })
-    -- A real server marks new nodes as not ready until somebody says otherwise.
-    client:patch(client:get(NODE, name), function(n) n.spec.taints = nil end)
+    policies.add_node(client, name, { cpu = "32", memory = "64Gi", pods = "110" }, {
+      labels = { pool = i > 2 and "b" or "a" }, annotations = i == 4 and own or nil, ready = "True" })
   end
   client:create { kind = PROFILE, namespace = NS, name = "pool", spec = { quotaName = "pool-root",
     resourceRatio = "0.9", nodeSelector = { matchLabels = { pool = "a" } } } }

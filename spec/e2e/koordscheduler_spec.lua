@@ -10,7 +10,7 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
-local NODE, POD, MAP = "v1/Node", "v1/Pod", "v1/ConfigMap"
+local POD, MAP = "v1/Pod", "v1/ConfigMap"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local LABEL = "quota.scheduling.koordinator.sh/"
@@ -60,12 +60,8 @@ if not PROGRAM then return end
 local function add_nodes(client)
   for i = 1, NODES do
     local name, cpu = "n" .. i, i % 2 == 0 and 32 or 16
-    local amounts = { cpu = tostring(cpu), memory = cpu * 2 .. "Gi", pods = "110" }
-    client:create { kind = NODE, name = name, labels = { pool = i > 3 and "b" or "a" } }
-    client:patch_status(client:get(NODE, name), { allocatable = amounts, capacity = amounts,
-      conditions = { { type = "Ready", status = "True" } } })
-    -- A real server marks new nodes as not ready until somebody says otherwise.
-    client:patch(client:get(NODE, name), function(n) n.spec.taints = nil end)
+    policies.add_node(client, name, { cpu = tostring(cpu), memory = cpu * 2 .. "Gi", pods = "110" },
+      { labels = { pool = i > 3 and "b" or "a" }, ready = "True" })
     local used = i == NODES and cpu - 2 or i
     client:create { kind = METRIC, name = name, spec = { metricCollectPolicy = {
       aggregateDurationSeconds = 300, reportIntervalSeconds = 60 } } }

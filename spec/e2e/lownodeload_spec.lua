@@ -11,7 +11,7 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
-local NODE, POD = "v1/Node", "v1/Pod"
+local POD = "v1/Pod"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 local PATIENCE = 60
@@ -25,12 +25,6 @@ end
 servers.each(function(name, start)
   describe("LowNodeLoad on " .. name, function()
     local server, client, path, run
-
-    local function add_node(node)
-      client:patch_status(client:create { kind = NODE, name = node },
-        { allocatable = { cpu = "10", memory = "10Gi",
-        pods = "110" }, capacity = { cpu = "10", memory = "10Gi", pods = "110" } })
-    end
 
     local function add_pod(pod)
       client:create { apiVersion = "v1", kind = "Pod",
@@ -56,14 +50,12 @@ servers.each(function(name, start)
       server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
       path = copy()
-      for _, node in ipairs { "busy", "idle" } do add_node(node) end
+      for _, node in ipairs { "busy", "idle" } do
+        policies.add_node(client, node, { cpu = "10", memory = "10Gi", pods = "110" })
+      end
       for _, pod in ipairs { "a", "b", "c" } do add_pod(pod) end
       report("busy", "a", "b", "c")
       report "idle"
-      -- A real server marks new nodes as not ready until somebody says otherwise.
-      for _, node in ipairs { "busy", "idle" } do
-        client:patch(client:get(NODE, node), function(n) n.spec.taints = nil end)
-      end
       client:create { kind = "v1/Namespace", name = "koordinator-system" }
     end)
     lazy_teardown(function() if server then server:stop() end end)

@@ -11,6 +11,17 @@ local M = {}
 
 M.PATIENCE = 60
 M.NAMESPACE = "koordinator-system"
+local NODE = "v1/Node"
+
+--- Creates a node that pods can be placed on. `o`: labels and annotations; ready: its condition of that name.
+function M.add_node(client, name, amounts, o)
+  o = o or {}
+  client:patch_status(client:create { kind = NODE, name = name, labels = o.labels,
+    annotations = o.annotations }, { allocatable = amounts, capacity = amounts,
+    conditions = o.ready and { { type = "Ready", status = o.ready } } or nil })
+  -- A real server marks new nodes as not ready until somebody says otherwise.
+  client:patch(client:get(NODE, name), function(n) n.spec.taints = nil end)
+end
 
 --- A copy of the policies that a spec may change.
 function M.copy()

@@ -250,6 +250,19 @@ describe("joint allocation", function()
       pods = { using "rdma 3" } }))
     assert.equal("gpu 0 rdma 0", jointly(1, "1", { scope = "SamePCIe", types = { "rdma", "gpu" } }))
   end)
+
+  it("refuses a node, as upstream, if the cards by number would be behind one switch", function()
+    local a, b = place(0, "a"), place(0, "b")
+    local devices = { gpu(0, a), gpu(1, b), card(0, a), card(1, a), card(2, b), card(3, b) }
+    local function after(...)
+      return jointly(2, "1", { scope = "SamePCIe", devices = devices, pods = { ... } })
+    end
+    assert.equal("gpu 0 1 rdma 0 2", after())
+    assert.equal("gpu 0 1 rdma 0 2", after(using "rdma 3"))
+    assert.equal("node(s) Device Joint-Allocate rules violation", after(using "rdma 2"))
+    assert.equal("gpu 0 1 rdma 0 3", after(using "rdma 2 50"), "by score, if it has room by number")
+    assert.equal("gpu 0 1 rdma 1 3", after(using("rdma 0", "rdma 2")))
+  end)
 end)
 
 describe("partitions of GPUs", function()

@@ -135,6 +135,31 @@ describe("a pod prefers", function()
     assert.is_nil(cycle.scores(choose(pod("p", {}), node "a")).a.by.NodeAffinity)
   end)
 
+  it("nodes that it leaves balanced, among those with the same free part", function()
+    local all, BALANCED = { node "a", node "b", node "c" }, "NodeResourcesBalancedAllocation"
+    all[3].status.allocatable.memory = nil
+    local state = { now = NOW, pods_on = { a = { pod("q", { cpu = "4", memory = "0" }) },
+      b = { pod("q", { cpu = "2", memory = "2Gi" }) } } }
+    local function scores(asked)
+      local result, out = cycle.run(pod("p", asked), all, state), {}
+      for i, name in ipairs { "a", "b", "c" } do
+        local one = cycle.scores(result)[name]
+        out[i] = one and one.by[BALANCED] or false
+      end
+      return out, result
+    end
+    local got, result = scores { cpu = "1", memory = "1Gi" }
+    assert.same({ 80, 100, false }, got)
+    assert.equal("b", result.node.metadata.name)
+    assert.same({ 70, 90, 100 }, (scores { cpu = "2" }), "a resource that the node lacks does not count")
+    assert.same({ 95, 85, false }, (scores { memory = "3Gi" }))
+    assert.same({ 79, 99, 100 }, (scores { cpu = "1m" }), "rounded down")
+    assert.same({ false, false, false }, (scores { ["kubernetes.io/batch-cpu"] = "0" }))
+    -- A node that pods exceed counts as full.
+    state = { now = NOW, pods_on = { a = { pod("q", { cpu = "30", memory = "1Gi" }) } } }
+    assert.same({ 60, 95, false }, (scores { memory = "1Gi" }))
+  end)
+
   it("nodes without PreferNoSchedule taints", function()
     local soft = { { key = "old", effect = "PreferNoSchedule" } }
     local result = choose(pod("p", {}), named("a", {}, soft), named("b", {}))

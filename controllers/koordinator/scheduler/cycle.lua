@@ -46,9 +46,10 @@ local M = {}
 
 -- In the order of their calls; the first one that refuses a node gives the reason.
 M.PLUGINS = { quota, fit.unschedulable, fit.taints, fit.affinity, ports, volumes, volumelimits, reservation,
-  fit.resources, spread, affinity, numa, deviceshare, loadaware }
-M.WEIGHTS = { NodeResourcesFit = 1, LoadAwareScheduling = 1, NodeNUMAResource = 1, DeviceShare = 1,
-  Reservation = 5000, InterPodAffinity = 2, PodTopologySpread = 2, TaintToleration = 3, NodeAffinity = 2 }
+  fit.resources, fit.balanced, spread, affinity, numa, deviceshare, loadaware }
+M.WEIGHTS = { NodeResourcesFit = 1, NodeResourcesBalancedAllocation = 1, LoadAwareScheduling = 1,
+  NodeNUMAResource = 1, DeviceShare = 1, Reservation = 5000, InterPodAffinity = 2, PodTopologySpread = 2,
+  TaintToleration = 3, NodeAffinity = 2 }
 
 -- Kubernetes stops after enough nodes that fit: of more than 100 nodes a percentage, which falls with the
 -- number of nodes.

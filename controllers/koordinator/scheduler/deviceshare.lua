@@ -54,10 +54,10 @@ local function on(info, cycle, mask)
     joint = cycle.joint, strategy = cycle.args.deviceshare, mask = mask }
 end
 
--- The devices for a Reservation that takes over these pods; it must get all of theirs.
-local function decide_for(owners, info, cycle, mask)
+-- The devices for a Reservation that takes over these pods; it must get all of theirs. there: see `on`.
+local function decide_for(owners, there)
   local theirs = inventory.of_pods(owners)
-  local out, missing = allocate.devices({ theirs = theirs }, on(info, cycle, mask))
+  local out, missing = allocate.devices({ theirs = theirs }, there)
   for type, by_minor in pairs(out and theirs or {}) do
     local got = {}
     for _, one in ipairs(out[type] or {}) do got[one.minor] = true end
@@ -70,18 +70,20 @@ end
 
 local function is_aligned(cycle) return not cycle.args.deviceshare.disableDeviceNUMATopologyAlignment end
 
-local function decide(pod, info, cycle)
-  local mask = is_aligned(cycle) and cycle.on[info.name].numa_nodes or nil
+local function decide(pod, info, cycle, there)
   local owners = reservation.owners(pod, info, cycle)
-  if #owners > 0 then return decide_for(owners, info, cycle, mask) end
-  return allocate.devices({ room = reservation.nominate(pod, info, cycle) }, on(info, cycle, mask))
+  if #owners > 0 then return decide_for(owners, there) end
+  return allocate.devices({ room = reservation.nominate(pod, info, cycle) }, there)
 end
 
 -- The pod's devices on the node, by type; or nil and the reasons.
 function M.allocate(pod, info, cycle)
   if not asks(info, cycle) then return {} end
   local mine = cycle.on[info.name]
-  if not mine.devices then mine.devices = { decide(pod, info, cycle) } end
+  if not mine.devices then
+    local mask = is_aligned(cycle) and mine.numa_nodes or nil
+    mine.devices = { decide(pod, info, cycle, on(info, cycle, mask)) }
+  end
   return mine.devices[1], mine.devices[2]
 end
 
@@ -130,12 +132,26 @@ local function no_sharing(pod, info, args)
   return nil
 end
 
+-- Upstream's filter takes devices by their numbers, and the scheduler takes them by score when the node was
+-- chosen. So devices of types that must share PCIe switches must be found in either order: by number, a card
+-- in use comes before a free one of its switch, and then another switch gets two cards. (The hints of a NUMA
+-- policy have asked by number already.)
+local function found_unscored(pod, info, cycle)
+  local mine = cycle.on[info.name]
+  local joint = cycle.joint and cycle.joint.same_pcie and (not mine.numa_nodes or mine.numa_late)
+  if not joint or not asks(info, cycle) then return true end
+  local there = on(info, cycle)
+  there.strategy = nil
+  return decide(pod, info, cycle, there)
+end
+
 function M.filter(pod, info, cycle)
   local gpu = cycle.devices.gpu
   local why = gpu and gpu.shared and no_sharing(pod, info, cycle.args.deviceshare)
   if why then return { why } end
-  local _, missing = M.allocate(pod, info, cycle)
-  return missing
+  local found, missing = found_unscored(pod, info, cycle)
+  if not found then return missing end
+  return select(2, M.allocate(pod, info, cycle))
 end
 
 function M.hints(_, from, info, cycle)
@@ -147,7 +163,7 @@ function M.hints(_, from, info, cycle)
 end
 
 function M.fits_owners(_, owners, info, cycle)
-  return not asks(info, cycle) or decide_for(owners, info, cycle) ~= nil
+  return not asks(info, cycle) or decide_for(owners, on(info, cycle)) ~= nil
 end
 
 -- A pod fits a room with devices if it can get its devices with that room.

@@ -1,5 +1,6 @@
--- fit.lua - Kubernetes' own plugins NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit.
--- Batch and mid resources, and devices that a node counts as a whole, are ordinary resources here.
+-- fit.lua - Kubernetes' own plugins NodeUnschedulable, TaintToleration, NodeAffinity, NodeResourcesFit and
+-- NodeResourcesBalancedAllocation. Batch and mid resources, and devices that a node counts as a whole, are
+-- ordinary resources here.
 
 local fields = require "fields"
 local lists = require "lib.lists"
@@ -111,6 +112,26 @@ function M.resources.score(pod, info, cycle)
     end
   end
   return n > 0 and sum // n or 0
+end
+
+M.balanced = { name = "NodeResourcesBalancedAllocation" }
+
+-- A pod that requests neither cpu nor memory would leave each node as balanced as it is.
+function M.balanced.silent(_, cycle)
+  local asked = cycle.request
+  return (asked.cpu or 0) == 0 and (asked.memory or 0) == 0
+end
+
+-- 100 minus the standard deviation, in percent, of the parts of cpu and memory that are requested with the
+-- pod: of two numbers, half of their difference. A resource that the node lacks does not count.
+function M.balanced.score(pod, info, cycle)
+  local has, asked, taken = info.allocatable, cycle.request, reservation.taken(pod, info, cycle)
+  local cpus, bytes = has.cpu or 0, has.memory or 0
+  if cpus == 0 or bytes == 0 then return MAX end
+  local cpu = ((taken.cpu or 0) + (asked.cpu or 0)) / cpus
+  local memory = ((taken.memory or 0) + (asked.memory or 0)) / bytes
+  local apart = (cpu < 1 and cpu or 1) - (memory < 1 and memory or 1)
+  return (1 - (apart < 0 and -apart or apart) / 2) * MAX // 1 | 0
 end
 
 return M

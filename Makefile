@@ -391,7 +391,8 @@ deps: ## install what building, testing and measuring need (apt)
 
 TO = $(DESTDIR)$(PREFIX)
 install: all man ## to PREFIX=/usr/local: binary, manual, completion, library, headers, Lua module
-	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/lib/lua/5.4/kubelua $(TO)/share/lua/5.4 $(TO)/include/kubelua
+	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/lib/lua/5.4/kubelua $(TO)/share/lua/5.4 \
+	  $(TO)/include/kubelua
 	install -m 755 $(BIN) $(TO)/bin/
 	install -m 644 $(LIB) $(TO)/lib/
 	install -m 644 $(MODULE) $(TO)/lib/lua/5.4/kubelua/
@@ -404,7 +405,9 @@ install: all man ## to PREFIX=/usr/local: binary, manual, completion, library, h
 	install -m 644 $(B)/completion/fish $(TO)/share/fish/vendor_completions.d/kubelua.fish
 	cd core && find . -name '*.h' ! -name '*_impl.h' \
 	  -exec install -D -m 644 {} $(abspath $(TO))/include/kubelua/{} \;
-	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; \
+	@{ echo "prefix=$(PREFIX)"; \
+	   echo "Name: kubelua"; \
+	   echo "Description: Kubernetes controllers in C and Lua"; \
 	   echo "Version: $$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)"; \
 	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto zlib"; \
 	   echo "Cflags: -I\$${prefix}/include/kubelua"; \

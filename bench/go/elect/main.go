@@ -1,4 +1,5 @@
-// elect: a replica that campaigns with client-go's defaults, gives the lease back when it is told to end, and says when it leads.
+// elect: a replica that campaigns with client-go's defaults, gives the lease back when it is told to end, and
+// says when it leads.
 package main
 
 import (

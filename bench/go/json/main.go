@@ -1,4 +1,5 @@
-// json encoding/json|codec|unstructured FILE: the Go decoders alone, on a whole list; the best of three passes.
+// json encoding/json|codec|unstructured FILE: the Go decoders alone, on a whole list.
+// Prints the best of three passes.
 package main
 
 import (
@@ -15,7 +16,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-var peers = map[string]string{"encoding/json": "Go encoding/json PodList", "codec": "client-go codec PodList", "unstructured": "client-go unstructured"}
+var peers = map[string]string{
+	"encoding/json": "Go encoding/json PodList",
+	"codec":         "client-go codec PodList",
+	"unstructured":  "client-go unstructured",
+}
 
 func vm(k string) float64 {
 	b, _ := os.ReadFile("/proc/self/status")
@@ -75,5 +80,13 @@ func main() {
 	debug.FreeOSMemory()
 	rss := vm("VmRSS")
 	runtime.KeepAlive(keep)
-	json.NewEncoder(os.Stdout).Encode(map[string]any{"peer": peers[os.Args[1]], "mb": mb, "s": best, "first_s": first, "mb_s": mb / best, "rss_mb_parsed": rss, "hwm_mb": vm("VmHWM")})
+	json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"peer":          peers[os.Args[1]],
+		"mb":            mb,
+		"s":             best,
+		"first_s":       first,
+		"mb_s":          mb / best,
+		"rss_mb_parsed": rss,
+		"hwm_mb":        vm("VmHWM"),
+	})
 }

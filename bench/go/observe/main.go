@@ -1,7 +1,9 @@
-// observe: makes ConfigMaps, watches them, and says when somebody wrote into each: the same eyes for every peer of the section "reconcile".
+// observe: makes ConfigMaps, watches them, and says when somebody wrote into each: the same eyes for every
+// peer of the section "reconcile".
 //
-// --first objects are there before it says "ready"; then a controller is started, and its writes are counted. --then objects more come at --rate a
-// second, each with its time. One line of JSON at the end: writes_per_s, p50_ms and p99_ms from the sending of a create to the news of its write.
+// --first objects are there before it says "ready"; then a controller is started, and its writes are counted.
+// --then objects more come at --rate a second, each with its time. One line of JSON at the end: writes_per_s,
+// and p50_ms and p99_ms from the sending of a create to the news of its write.
 package main
 
 import (
@@ -36,8 +38,13 @@ func must(err error) {
 }
 
 func create(maps typed.ConfigMapInterface, name string) {
-	_, err := maps.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"bench": "reconcile"}},
-		Data: map[string]string{"name": name}}, metav1.CreateOptions{})
+	_, err := maps.Create(context.Background(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   name,
+			Labels: map[string]string{"bench": "reconcile"},
+		},
+		Data: map[string]string{"name": name},
+	}, metav1.CreateOptions{})
 	must(err)
 }
 
@@ -64,7 +71,10 @@ func main() {
 	making.Wait()
 	list, err := maps.List(ctx, metav1.ListOptions{LabelSelector: labels})
 	must(err)
-	watch, err := maps.Watch(ctx, metav1.ListOptions{LabelSelector: labels, ResourceVersion: list.ResourceVersion})
+	watch, err := maps.Watch(ctx, metav1.ListOptions{
+		LabelSelector:   labels,
+		ResourceVersion: list.ResourceVersion,
+	})
 	must(err)
 
 	var mu sync.Mutex
@@ -128,5 +138,9 @@ func main() {
 	}
 	slices.Sort(took)
 	at := func(p float64) float64 { return took[min(len(took)-1, int(p*float64(len(took))))] }
-	must(json.NewEncoder(os.Stdout).Encode(map[string]any{"writes_per_s": float64(*first-1) / most.Sub(least).Seconds(), "p50_ms": at(0.5), "p99_ms": at(0.99)}))
+	must(json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"writes_per_s": float64(*first-1) / most.Sub(least).Seconds(),
+		"p50_ms":       at(0.5),
+		"p99_ms":       at(0.99),
+	}))
 }

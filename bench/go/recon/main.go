@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"context"
 )
 
 func must(err error) {
@@ -34,20 +33,27 @@ func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	must(err)
 	config.QPS = -1
-	m, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{"bench": {}}}})
+	m, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:  scheme.Scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{"bench": {}}},
+	})
 	must(err)
 	c := m.GetClient()
-	must(ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).WithOptions(controller.Options{MaxConcurrentReconciles: *inFlight}).
-		Complete(reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
-			var o corev1.ConfigMap
-			if err := c.Get(ctx, r.NamespacedName, &o); err != nil {
-				return ctrl.Result{}, client.IgnoreNotFound(err)
-			}
-			if o.Labels["bench"] != "reconcile" || o.Data["done"] != "" {
-				return ctrl.Result{}, nil
-			}
-			return ctrl.Result{}, c.Patch(ctx, &o, client.RawPatch(types.MergePatchType, []byte(`{"data":{"done":"1"}}`)), client.FieldOwner("bench"))
-		})))
+	write := func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+		var o corev1.ConfigMap
+		if err := c.Get(ctx, r.NamespacedName, &o); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		if o.Labels["bench"] != "reconcile" || o.Data["done"] != "" {
+			return ctrl.Result{}, nil
+		}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"done":"1"}}`))
+		return ctrl.Result{}, c.Patch(ctx, &o, patch, client.FieldOwner("bench"))
+	}
+	must(ctrl.NewControllerManagedBy(m).
+		For(&corev1.ConfigMap{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: *inFlight}).
+		Complete(reconcile.Func(write)))
 	must(m.Start(ctrl.SetupSignalHandler()))
 }

@@ -90,8 +90,17 @@ func main() {
 		time.Sleep(time.Millisecond)
 	}
 	t2, c2 := time.Now(), cpu()
-	r := func(x float64) float64 { return math.Round(x) }
-	json.NewEncoder(os.Stdout).Encode(map[string]any{"peer": "client-go-" + *kind, "workers": *workers, "concurrent": *conc, "adds": adds, "gets": got.Load(),
-		"adds_per_s": r(float64(adds) / t1.Sub(t0).Seconds()), "getdones_per_s": r(float64(got.Load()) / t2.Sub(t1).Seconds()), "total_wall_s": t2.Sub(t0).Seconds(), "cpu_s": c2 - c0, "ns_cpu_per_key": r((c2 - c0) / float64(*n) * 1e9)})
+	json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"peer":           "client-go-" + *kind,
+		"workers":        *workers,
+		"concurrent":     *conc,
+		"adds":           adds,
+		"gets":           got.Load(),
+		"adds_per_s":     math.Round(float64(adds) / t1.Sub(t0).Seconds()),
+		"getdones_per_s": math.Round(float64(got.Load()) / t2.Sub(t1).Seconds()),
+		"total_wall_s":   t2.Sub(t0).Seconds(),
+		"cpu_s":          c2 - c0,
+		"ns_cpu_per_key": math.Round((c2 - c0) / float64(*n) * 1e9),
+	})
 	os.Exit(0)
 }

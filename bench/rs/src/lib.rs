@@ -5,7 +5,8 @@ pub fn cpu() -> f64 {
     unsafe {
         let mut r: libc::rusage = std::mem::zeroed();
         libc::getrusage(0, &mut r);
-        (r.ru_utime.tv_sec + r.ru_stime.tv_sec) as f64 + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) as f64 / 1e6
+        (r.ru_utime.tv_sec + r.ru_stime.tv_sec) as f64
+            + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) as f64 / 1e6
     }
 }
 

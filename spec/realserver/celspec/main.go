@@ -1,6 +1,6 @@
-// celspec DIR prints the conformance tests of CEL (tests/simple/testdata of the module cel.dev/expr, whose directory
-// is DIR) as lines of JSON, with what Kubernetes' own CEL makes of each: the value and its type, the error, or the
-// messages of the compiler.
+// celspec DIR prints the conformance tests of CEL (tests/simple/testdata of the module cel.dev/expr, whose
+// directory is DIR) as lines of JSON, with what Kubernetes' own CEL makes of each: the value and its type,
+// the error, or the messages of the compiler.
 //
 //	cd spec/realserver && go run ./celspec "$(go list -m -f '{{.Dir}}' cel.dev/expr)"
 package main
@@ -260,7 +260,10 @@ func ask(t *testpb.SimpleTest, l *line) (val ref.Val, err error) {
 		l.Vars = append(l.Vars, v)
 		options = append(options, cel.Variable(name, declared[name]))
 	}
-	set, err := base.Extend(environment.VersionedOptions{IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: options})
+	set, err := base.Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions:        options,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("an environment that Kubernetes refuses")
 	}
@@ -274,7 +277,8 @@ func ask(t *testpb.SimpleTest, l *line) (val ref.Val, err error) {
 	if t.GetCheckOnly() {
 		return types.True, nil
 	}
-	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostTracking(&library.CostEstimator{}))
+	program, err := env.Program(ast,
+		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostTracking(&library.CostEstimator{}))
 	if err != nil {
 		l.Refused = err.Error()
 		return nil, nil

@@ -1,6 +1,6 @@
 // Programs of client-go as people write them, against the server of $KUBECONFIG. Each test has a namespace of
-// its own. What they find is said by the spec (spec/e2e/clients_spec.lua), which runs them against the embedded
-// server and against kube-apiserver.
+// its own. What they find is said by the spec (spec/e2e/clients_spec.lua), which runs them against the
+// embedded server and against kube-apiserver.
 package clients
 
 import (
@@ -79,15 +79,19 @@ func begin(t *testing.T, c *rest.Config) (context.Context, kubernetes.Interface,
 }
 
 func each(t *testing.T, run func(t *testing.T, c *rest.Config)) {
-	for name, media := range map[string]string{"json": "application/json",
-		"protobuf": "application/vnd.kubernetes.protobuf"} {
+	for name, media := range map[string]string{
+		"json":     "application/json",
+		"protobuf": "application/vnd.kubernetes.protobuf",
+	} {
 		t.Run(name, func(t *testing.T) { run(t, config(t, media)) })
 	}
 }
 
 func card(name, text string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"of": "go"}},
-		Data: map[string]string{"text": text}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"of": "go"}},
+		Data:       map[string]string{"text": text},
+	}
 }
 
 func TestTyped(t *testing.T) {
@@ -129,14 +133,14 @@ func TestTyped(t *testing.T) {
 			_, err = maps.Patch(ctx, "a", kind, []byte(patch), metav1.PatchOptions{})
 			must(t, err)
 		}
-		applied, err := maps.Apply(ctx, coreapply.ConfigMap("a", ns).WithData(map[string]string{"apply": "yes"}),
-			metav1.ApplyOptions{FieldManager: "go"})
+		ours := coreapply.ConfigMap("a", ns).WithData(map[string]string{"apply": "yes"})
+		applied, err := maps.Apply(ctx, ours, metav1.ApplyOptions{FieldManager: "go"})
 		must(t, err)
 		if n := len(applied.Data); n != 6 {
 			t.Fatalf("6 keys were wanted, there are %d: %v", n, applied.Data)
 		}
-		_, err = maps.Apply(ctx, coreapply.ConfigMap("a", ns).WithData(map[string]string{"apply": "no"}),
-			metav1.ApplyOptions{FieldManager: "other"})
+		others := coreapply.ConfigMap("a", ns).WithData(map[string]string{"apply": "no"})
+		_, err = maps.Apply(ctx, others, metav1.ApplyOptions{FieldManager: "other"})
 		want(t, "an apply of another's field", errors.IsConflict(err), err)
 
 		for i := range 7 {
@@ -161,8 +165,9 @@ func TestTyped(t *testing.T) {
 		err = maps.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old}})
 		want(t, "a deletion of another uid", errors.IsConflict(err), err)
 		must(t, maps.Delete(ctx, "a", metav1.DeleteOptions{}))
-		must(t, maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "of=go"}))
-		left, err := maps.List(ctx, metav1.ListOptions{LabelSelector: "of=go"})
+		ofGo := metav1.ListOptions{LabelSelector: "of=go"}
+		must(t, maps.DeleteCollection(ctx, metav1.DeleteOptions{}, ofGo))
+		left, err := maps.List(ctx, ofGo)
 		must(t, err)
 		if len(left.Items) != 0 {
 			t.Fatalf("%d are left", len(left.Items))
@@ -177,9 +182,14 @@ func TestSubresources(t *testing.T) {
 		one := int32(1)
 		d, err := k.AppsV1().Deployments(ns).Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "a"},
-			Spec: appsv1.DeploymentSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}},
+			Spec: appsv1.DeploymentSpec{
+				Replicas: &one,
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+				},
+			},
 		}, metav1.CreateOptions{})
 		must(t, err)
 		scale, err := k.AppsV1().Deployments(ns).GetScale(ctx, "a", metav1.GetOptions{})
@@ -208,8 +218,12 @@ func TestDynamic(t *testing.T) {
 	d, err := dynamic.NewForConfig(c)
 	must(t, err)
 	secrets := d.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(ns)
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
-		"metadata": map[string]any{"name": "a"}, "data": map[string]any{"k": "dg=="}}}
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Secret",
+		"metadata":   map[string]any{"name": "a"},
+		"data":       map[string]any{"k": "dg=="},
+	}}
 	made, err := secrets.Apply(ctx, "a", o, metav1.ApplyOptions{FieldManager: "go"})
 	must(t, err)
 	if kind, _, _ := unstructured.NestedString(made.Object, "type"); kind != "Opaque" {
@@ -218,7 +232,8 @@ func TestDynamic(t *testing.T) {
 	w, err := secrets.Watch(ctx, metav1.ListOptions{ResourceVersion: made.GetResourceVersion()})
 	must(t, err)
 	defer w.Stop()
-	_, err = secrets.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"dw=="}}`), metav1.PatchOptions{})
+	patch := []byte(`{"data":{"k":"dw=="}}`)
+	_, err = secrets.Patch(ctx, "a", types.MergePatchType, patch, metav1.PatchOptions{})
 	must(t, err)
 	must(t, secrets.Delete(ctx, "a", metav1.DeleteOptions{}))
 	for _, kind := range []watch.EventType{watch.Modified, watch.Deleted} {
@@ -319,12 +334,19 @@ func TestElection(t *testing.T) {
 	run := func(who string) context.CancelFunc {
 		own, stop := context.WithCancel(ctx)
 		go leaderelection.RunOrDie(own, leaderelection.LeaderElectionConfig{
-			Lock: &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Name: "office", Namespace: ns},
-				Client: k.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: who}},
-			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 50 * time.Millisecond,
+			Lock: &resourcelock.LeaseLock{
+				LeaseMeta:  metav1.ObjectMeta{Name: "office", Namespace: ns},
+				Client:     k.CoordinationV1(),
+				LockConfig: resourcelock.ResourceLockConfig{Identity: who},
+			},
+			LeaseDuration:   15 * time.Second,
+			RenewDeadline:   10 * time.Second,
+			RetryPeriod:     50 * time.Millisecond,
 			ReleaseOnCancel: true,
-			Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { leads <- who },
-				OnStoppedLeading: func() {}},
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(context.Context) { leads <- who },
+				OnStoppedLeading: func() {},
+			},
 		})
 		return stop
 	}
@@ -359,7 +381,9 @@ func TestDiscovery(t *testing.T) {
 			kinds[l.GroupVersion+" "+r.Kind] = true
 		}
 	}
-	for _, kind := range []string{"v1 Pod", "apps/v1 Deployment", "batch/v1 CronJob", "apps/v1 ControllerRevision"} {
+	for _, kind := range []string{
+		"v1 Pod", "apps/v1 Deployment", "batch/v1 CronJob", "apps/v1 ControllerRevision",
+	} {
 		if !kinds[kind] {
 			t.Fatalf("no %s", kind)
 		}
@@ -433,11 +457,13 @@ func TestOrder(t *testing.T) {
 							continue
 						}
 					}
-					if err == nil {
+					switch {
+					case err == nil:
 						mu.Lock()
 						written = append(written, version(o))
 						mu.Unlock()
-					} else if !errors.IsNotFound(err) && !errors.IsConflict(err) && !errors.IsAlreadyExists(err) {
+					case errors.IsNotFound(err), errors.IsConflict(err), errors.IsAlreadyExists(err):
+					default:
 						t.Error(err)
 						return
 					}
@@ -469,7 +495,8 @@ func TestOrder(t *testing.T) {
 					seen = append(seen, now)
 				}
 			case <-ctx.Done():
-				t.Fatalf("%d of %d writes and %d of %d deletions were seen", len(seen), len(written), gone, deleted)
+				t.Fatalf("%d of %d writes and %d of %d deletions were seen",
+					len(seen), len(written), gone, deleted)
 			}
 		}
 		for i := range seen {

@@ -41,7 +41,9 @@ func (c cluster) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-func (c cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c cluster) Get(
+	_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption,
+) error {
 	switch object := into.(type) {
 	case *corev1.Namespace:
 		for i := range c.in.Namespaces {
@@ -75,10 +77,13 @@ func profile(text json.RawMessage) answer {
 		return answer{Error: "input: " + err.Error()}
 	}
 	webhook := &mutating.PodMutatingHandler{Client: cluster{in: in}, Decoder: admission.NewDecoder(scheme)}
-	said := webhook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Namespace: in.Pod.Namespace,
-		Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
-		Object:   runtime.RawExtension{Raw: raw}}})
+	request := admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create,
+		Namespace: in.Pod.Namespace,
+		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+		Object:    runtime.RawExtension{Raw: raw},
+	}
+	said := webhook.Handle(context.Background(), admission.Request{AdmissionRequest: request})
 	if !said.Allowed {
 		return answer{Error: said.Result.Message}
 	}

@@ -93,7 +93,8 @@ func (in *loadInput) args() (*config.LoadAwareSchedulingArgs, error) {
 	}
 	configv1.SetDefaults_LoadAwareSchedulingArgs(given)
 	args := &config.LoadAwareSchedulingArgs{}
-	return args, configv1.Convert_v1_LoadAwareSchedulingArgs_To_config_LoadAwareSchedulingArgs(given, args, nil)
+	convert := configv1.Convert_v1_LoadAwareSchedulingArgs_To_config_LoadAwareSchedulingArgs
+	return args, convert(given, args, nil)
 }
 
 func (in *loadInput) handle(info fwktype.NodeInfo) (handle, error) {

@@ -1,6 +1,6 @@
-// koordinator answers calculations with Koordinator's own functions: each line of stdin is {calc, input}, each
-// line of stdout what came out. The inputs are those of spec/fixtures/koordinator; spec/controllers/koordinator_differential_spec.lua
-// holds our policies against it.
+// koordinator answers calculations with Koordinator's own functions: each line of stdin is {calc, input},
+// each line of stdout what came out. The inputs are those of spec/fixtures/koordinator;
+// spec/controllers/koordinator_differential_spec.lua holds our policies against it.
 package main
 
 import (
@@ -74,8 +74,11 @@ type plugin interface {
 
 func setup() error {
 	s := runtime.NewScheme()
-	return (&batchresource.Plugin{}).Setup(&framework.Option{Client: noTopology{}, Scheme: s,
-		Builder: ctrl.NewControllerManagedBy(nil)})
+	return (&batchresource.Plugin{}).Setup(&framework.Option{
+		Client:  noTopology{},
+		Scheme:  s,
+		Builder: ctrl.NewControllerManagedBy(nil),
+	})
 }
 
 func calculate(p plugin, text json.RawMessage) answer {
@@ -117,9 +120,11 @@ type quotaInput struct {
 }
 
 func pod(name, node string, list corev1.ResourceList) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
-		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{
-			{Name: "c", Resources: corev1.ResourceRequirements{Requests: list}}}}}
+	asks := corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: list}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{asks}},
+	}
 }
 
 func texts(list corev1.ResourceList) map[string]string {
@@ -157,7 +162,10 @@ func quotas(text json.RawMessage) answer {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return answer{Error: "input: " + err.Error()}
 	}
-	most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1M"), corev1.ResourceMemory: resource.MustParse("1P")}
+	most := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1M"),
+		corev1.ResourceMemory: resource.MustParse("1P"),
+	}
 	tree := core.NewGroupQuotaManager("", in.ScaleMinQuotaEnabled, most, most)
 	tree.UpdateClusterTotalResource(in.TotalResource)
 	for i := range in.Quotas {
@@ -181,8 +189,12 @@ func quotas(text json.RawMessage) answer {
 		name := in.Quotas[i].Name
 		s, _ := tree.GetQuotaSummary(name, false)
 		out.Quotas[name] = map[string]map[string]string{
-			"runtime": texts(s.Runtime), "request": texts(s.Request), "childRequest": texts(s.ChildRequest),
-			"used": texts(s.Used), "autoScaleMin": texts(s.AutoScaleMin)}
+			"runtime":      texts(s.Runtime),
+			"request":      texts(s.Request),
+			"childRequest": texts(s.ChildRequest),
+			"used":         texts(s.Used),
+			"autoScaleMin": texts(s.AutoScaleMin),
+		}
 	}
 	return out
 }

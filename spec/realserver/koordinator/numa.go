@@ -38,8 +38,8 @@ type topologyInformers struct {
 
 func (topologyInformers) Start(<-chan struct{}) {}
 
-// numaHandle is the scheduler of one plugin and one node. What both embedded types have is said here, and what a
-// plugin may ask a whole scheduler for.
+// numaHandle is the scheduler of one plugin and one node. What both embedded types have is said here, and
+// what a plugin may ask a whole scheduler for.
 type numaHandle struct {
 	frameworkext.FrameworkExtender
 	handle
@@ -112,7 +112,8 @@ func (in *numaInput) start() (*numaHandle, error) {
 	}
 	given, args := &configv1.NodeNUMAResourceArgs{}, &config.NodeNUMAResourceArgs{}
 	configv1.SetDefaults_NodeNUMAResourceArgs(given)
-	if err := configv1.Convert_v1_NodeNUMAResourceArgs_To_config_NodeNUMAResourceArgs(given, args, nil); err != nil {
+	convert := configv1.Convert_v1_NodeNUMAResourceArgs_To_config_NodeNUMAResourceArgs
+	if err := convert(given, args, nil); err != nil {
 		return nil, err
 	}
 	made, err := nodenumaresource.New(context.Background(), args, h)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -31,7 +32,12 @@ func number(r *http.Request, key string) int64 {
 
 func optionsOf(r *http.Request) logOptions {
 	q := r.URL.Query()
-	o := logOptions{follow: q.Get("follow") == "true", timestamps: q.Get("timestamps") == "true", tail: number(r, "tailLines"), limit: number(r, "limitBytes")}
+	o := logOptions{
+		follow:     q.Get("follow") == "true",
+		timestamps: q.Get("timestamps") == "true",
+		tail:       number(r, "tailLines"),
+		limit:      number(r, "limitBytes"),
+	}
 	if s := number(r, "sinceSeconds"); s >= 0 {
 		o.since = time.Now().Add(-time.Duration(s) * time.Second)
 	}
@@ -64,7 +70,9 @@ func (n *node) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	file, err := os.Open(n.path(name, ending))
 	if err != nil {
-		http.Error(w, "previous terminated container \""+r.PathValue("container")+"\" in pod \""+r.PathValue("pod")+"\" not found", http.StatusBadRequest)
+		text := fmt.Sprintf(`previous terminated container "%s" in pod "%s" not found`,
+			r.PathValue("container"), r.PathValue("pod"))
+		http.Error(w, text, http.StatusBadRequest)
 		return
 	}
 	defer file.Close()
@@ -112,7 +120,8 @@ func (n *node) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readLines hands on every whole line, its newline included, and returns the piece of one that is not whole yet.
+// readLines hands on every whole line, its newline included, and returns the piece of one that is not whole
+// yet.
 func readLines(from *bufio.Reader, rest []byte, each func([]byte)) []byte {
 	for {
 		piece, err := from.ReadBytes('\n')

@@ -1,11 +1,13 @@
-// The kubelet stand-in: what a kube-apiserver needs of a node for logs, exec, attach and port-forward, without containers.
+// The kubelet stand-in: what a kube-apiserver needs of a node for logs, exec, attach and port-forward,
+// without containers.
 //
-// The streams are served by the kubelet's own library (k8s.io/kubelet/pkg/cri/streaming), so what a client meets behind a
-// real kube-apiserver is the real thing, SPDY behind the translation of v5 WebSockets included. A "container" is a name: its
-// commands are processes of this machine, its ports are ports of 127.0.0.1, and its logs are files:
+// The streams are served by the kubelet's own library (k8s.io/kubelet/pkg/cri/streaming), so what a client
+// meets behind a real kube-apiserver is the real thing, SPDY behind the translation of v5 WebSockets
+// included. A "container" is a name: its commands are processes of this machine, its ports are ports of
+// 127.0.0.1, and its logs are files:
 //
-//	LOGS/NAMESPACE_POD_CONTAINER.log           lines of "RFC3339-TIME text"; .previous.log for the one before
-//	LOGS/NAMESPACE_POD_CONTAINER.done          the container has ended: a follower may go
+//	LOGS/NAMESPACE_POD_CONTAINER.log     lines of "RFC3339-TIME text"; .previous.log for the one before
+//	LOGS/NAMESPACE_POD_CONTAINER.done    the container has ended: a follower may go
 //
 // A container without a .log file is not known. Attaching talks to a process that repeats what it reads.
 package main
@@ -53,9 +55,11 @@ func main() {
 
 // container answers 404, as a kubelet does, for one that this node does not run.
 func (n *node) container(w http.ResponseWriter, r *http.Request) (string, bool) {
-	name := strings.Join([]string{r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container")}, "_")
+	pod, container := r.PathValue("pod"), r.PathValue("container")
+	name := strings.Join([]string{r.PathValue("namespace"), pod, container}, "_")
 	if _, err := os.Stat(n.path(name, ".log")); err != nil {
-		http.Error(w, fmt.Sprintf("container %q not found in pod %q", r.PathValue("container"), r.PathValue("pod")), http.StatusNotFound)
+		text := fmt.Sprintf("container %q not found in pod %q", container, pod)
+		http.Error(w, text, http.StatusNotFound)
 		return "", false
 	}
 	return name, true
@@ -71,7 +75,8 @@ func (n *node) serveExec(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeExec(w, r, n, r.PathValue("pod"), "", name, r.URL.Query()["command"], opts, idleTimeout, creationTimeout, protocols)
+	pod, words := r.PathValue("pod"), r.URL.Query()["command"]
+	remotecommand.ServeExec(w, r, n, pod, "", name, words, opts, idleTimeout, creationTimeout, protocols)
 }
 
 func (n *node) serveAttach(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +89,8 @@ func (n *node) serveAttach(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeAttach(w, r, n, r.PathValue("pod"), "", name, opts, idleTimeout, creationTimeout, protocols)
+	pod := r.PathValue("pod")
+	remotecommand.ServeAttach(w, r, n, pod, "", name, opts, idleTimeout, creationTimeout, protocols)
 }
 
 func (n *node) servePortForward(w http.ResponseWriter, r *http.Request) {
@@ -93,5 +99,6 @@ func (n *node) servePortForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, n, r.PathValue("pod"), "", opts, idleTimeout, creationTimeout, portforward.SupportedProtocols)
+	pod, supported := r.PathValue("pod"), portforward.SupportedProtocols
+	portforward.ServePortForward(w, r, n, pod, "", opts, idleTimeout, creationTimeout, supported)
 }

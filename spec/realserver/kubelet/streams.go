@@ -22,7 +22,11 @@ import (
 type node struct{ logs string }
 
 // ExecInContainer runs a process of this machine.
-func (n *node) ExecInContainer(_ context.Context, _ string, _ types.UID, _ string, words []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (n *node) ExecInContainer(
+	_ context.Context, _ string, _ types.UID, _ string, words []string,
+	in io.Reader, out, errOut io.WriteCloser,
+	tty bool, resize <-chan remotecommand.TerminalSize, _ time.Duration,
+) error {
 	if len(words) == 0 {
 		return errors.New("no command")
 	}
@@ -96,7 +100,8 @@ func runTTY(cmd *exec.Cmd, in io.Reader, out io.Writer, resize <-chan remotecomm
 	}
 	go func() {
 		for size := range resize {
-			_ = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Height, Col: size.Width})
+			window := &unix.Winsize{Row: size.Height, Col: size.Width}
+			_ = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, window)
 		}
 	}()
 	if in != nil {
@@ -107,7 +112,11 @@ func runTTY(cmd *exec.Cmd, in io.Reader, out io.Writer, resize <-chan remotecomm
 }
 
 // AttachContainer is a container's first process that repeats its input and tells of window sizes.
-func (n *node) AttachContainer(_ context.Context, _ string, _ types.UID, name string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+func (n *node) AttachContainer(
+	_ context.Context, _ string, _ types.UID, name string,
+	in io.Reader, out, errOut io.WriteCloser,
+	tty bool, resize <-chan remotecommand.TerminalSize,
+) error {
 	if out != nil {
 		fmt.Fprintf(out, "attached to %s\n", name)
 	}
@@ -128,7 +137,9 @@ func (n *node) AttachContainer(_ context.Context, _ string, _ types.UID, name st
 }
 
 // PortForward connects to a port of this machine. The pod's end of the conversation is what ends it.
-func (n *node) PortForward(_ context.Context, _ string, _ types.UID, port int32, stream io.ReadWriteCloser) error {
+func (n *node) PortForward(
+	_ context.Context, _ string, _ types.UID, port int32, stream io.ReadWriteCloser,
+) error {
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return err

@@ -25,7 +25,12 @@ func main() {
 	var rows []row
 	n := 0
 	base, _ := url.Parse("https://h:6443")
-	gvs := []struct{ g, v, r, ns string }{{"", "v1", "pods", "ns"}, {"", "v1", "nodes", ""}, {"apps", "v1", "deployments", ""}, {"batch", "v1", "jobs", "a"}}
+	gvs := []struct{ g, v, r, ns string }{
+		{"", "v1", "pods", "ns"},
+		{"", "v1", "nodes", ""},
+		{"apps", "v1", "deployments", ""},
+		{"batch", "v1", "jobs", "a"},
+	}
 	options := []map[string]any{
 		{},
 		{"labelSelector": "a in (b,c),!d"},
@@ -37,7 +42,10 @@ func main() {
 		{"resourceVersion": "123", "resourceVersionMatch": "Exact", "limit": 10},
 		{"resourceVersion": "123", "resourceVersionMatch": "NotOlderThan"},
 		{"watch": true, "allowWatchBookmarks": true, "resourceVersion": "55", "timeoutSeconds": 345},
-		{"watch": true, "allowWatchBookmarks": true, "sendInitialEvents": true, "resourceVersionMatch": "NotOlderThan"},
+		{
+			"watch": true, "allowWatchBookmarks": true, "sendInitialEvents": true,
+			"resourceVersionMatch": "NotOlderThan",
+		},
 		{"watch": true},
 		{"labelSelector": "x/y=z w"},
 		{"labelSelector": "é"},
@@ -62,7 +70,9 @@ func main() {
 			if gv.g != "" {
 				path = "/apis"
 			}
-			c, err := rest.NewRESTClient(base, path+"/"+schema.GroupVersion{Group: gv.g, Version: gv.v}.String(), rest.ClientContentConfig{GroupVersion: schema.GroupVersion{Group: gv.g, Version: gv.v}}, nil, nil)
+			group := schema.GroupVersion{Group: gv.g, Version: gv.v}
+			content := rest.ClientContentConfig{GroupVersion: group}
+			c, err := rest.NewRESTClient(base, path+"/"+group.String(), content, nil, nil)
 			if err != nil {
 				panic(err)
 			}
@@ -73,11 +83,22 @@ func main() {
 			if err := r.Error(); err != nil {
 				panic(err)
 			}
-			i := map[string]any{"base": "https://h:6443", "group": gv.g, "version": gv.v, "resource": gv.r, "listOptions": o}
+			i := map[string]any{
+				"base":        "https://h:6443",
+				"group":       gv.g,
+				"version":     gv.v,
+				"resource":    gv.r,
+				"listOptions": o,
+			}
 			if gv.ns != "" {
 				i["namespace"] = gv.ns
 			}
-			rows = append(rows, row{Name: fmt.Sprintf("list_params-s%04d %s", n, text), Op: "list_params", In: i, Want: map[string]any{"url": r.URL().String()}})
+			rows = append(rows, row{
+				Name: fmt.Sprintf("list_params-s%04d %s", n, text),
+				Op:   "list_params",
+				In:   i,
+				Want: map[string]any{"url": r.URL().String()},
+			})
 		}
 	}
 	fmt.Println("[")

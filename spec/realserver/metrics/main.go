@@ -59,12 +59,14 @@ func must(err error) {
 func reconcileOnce() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran, ended := make(chan struct{}, 1), make(chan error)
-	c, err := controller.NewUnmanaged("one", controller.Options{Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+	run := func(context.Context, reconcile.Request) (reconcile.Result, error) {
 		ran <- struct{}{}
 		return reconcile.Result{}, nil
-	})})
+	}
+	c, err := controller.NewUnmanaged("one", controller.Options{Reconciler: reconcile.Func(run)})
 	must(err)
-	must(c.Watch(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	must(c.Watch(source.Func(func(_ context.Context, q queue) error {
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}})
 		return nil
 	})))
@@ -75,7 +77,8 @@ func reconcileOnce() {
 }
 
 func makeRequests() {
-	metrics.RegisterRESTClientMetrics(metrics.MetricRequestLatency, metrics.MetricDNSResolutionLatency, metrics.MetricRequestSize,
+	metrics.RegisterRESTClientMetrics(
+		metrics.MetricRequestLatency, metrics.MetricDNSResolutionLatency, metrics.MetricRequestSize,
 		metrics.MetricResponseSize, metrics.MetricRateLimiterLatency, metrics.MetricRequestRetry)
 	ctx, u := context.Background(), url.URL{Host: "server"}
 	clientmetrics.RequestResult.Increment(ctx, "200", "GET", u.Host)
@@ -89,7 +92,8 @@ func makeRequests() {
 
 func admit() {
 	s := webhook.NewServer(webhook.Options{})
-	s.Register("/one", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	allow := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+	s.Register("/one", http.HandlerFunc(allow))
 	s.WebhookMux().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/one", nil))
 }
 
@@ -111,7 +115,8 @@ func readCertificate() {
 	must(err)
 }
 
-// elect takes a lease and renews it; the first renewal meets a conflict, so that it is not client-go's fast path.
+// elect takes a lease and renews it; the first renewal meets a conflict, so that it is not client-go's fast
+// path.
 func elect() {
 	ctx, cancel := context.WithCancel(context.Background())
 	client, updates := fake.NewClientset(), 0
@@ -122,11 +127,22 @@ func elect() {
 		cancel()
 		return false, nil, nil
 	})
-	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Client: client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: "me"}}
-	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{Lock: lock, Name: "one", LeaseDuration: 15 * time.Second,
-		RenewDeadline: 10 * time.Second, RetryPeriod: 10 * time.Millisecond, Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}}})
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: "one"},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: "me"},
+	}
+	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:          lock,
+		Name:          "one",
+		LeaseDuration: 15 * time.Second,
+		RenewDeadline: 10 * time.Second,
+		RetryPeriod:   10 * time.Millisecond,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {},
+			OnStoppedLeading: func() {},
+		},
+	})
 	must(err)
 	e.Run(ctx)
 }
@@ -149,9 +165,22 @@ func show(out *bytes.Buffer, families []*dto.MetricFamily, wanted func(name stri
 			labels = append(labels, l.GetName())
 		}
 		slices.Sort(labels)
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ","), buckets(f.GetMetric()[0]), strings.TrimPrefix(f.GetHelp(), "[ALPHA] "))
+		columns := []string{
+			f.GetName(),
+			strings.ToLower(f.GetType().String()),
+			strings.Join(labels, ","),
+			buckets(f.GetMetric()[0]),
+			strings.TrimPrefix(f.GetHelp(), "[ALPHA] "),
+		}
+		fmt.Fprintln(out, strings.Join(columns, "\t"))
 	}
 }
+
+const head = `# Metrics of sigs.k8s.io/controller-runtime and k8s.io/client-go, ` +
+	`Copyright The Kubernetes Authors, Apache License 2.0; process_*:
+# github.com/prometheus/client_golang, Copyright The Prometheus Authors, Apache License 2.0. ` +
+	`Written by spec/realserver/metrics.
+`
 
 func main() {
 	reconcileOnce()
@@ -159,8 +188,7 @@ func main() {
 	admit()
 	readCertificate()
 	elect()
-	fmt.Println("# Metrics of sigs.k8s.io/controller-runtime and k8s.io/client-go, Copyright The Kubernetes Authors, Apache License 2.0; process_*:")
-	fmt.Println("# github.com/prometheus/client_golang, Copyright The Prometheus Authors, Apache License 2.0. Written by spec/realserver/metrics.")
+	fmt.Print(head)
 	var out bytes.Buffer
 	families, err := metrics.Registry.Gather()
 	must(err)

@@ -23,14 +23,17 @@ type kind struct {
 	t reflect.Type
 }
 
-// kinds are the kinds that a server answers with, and the options that a client sends with a delete, in the order of apiVersion
-// and kind. Options are the same in every group, so "v1" stands for all. Lists need no tables: all have metadata as field 1 and
-// items as field 2, which is checked here.
+// kinds are the kinds that a server answers with, and the options that a client sends with a delete, in the
+// order of apiVersion and kind. Options are the same in every group, so "v1" stands for all. Lists need no
+// tables: all have metadata as field 1 and items as field 2, which is checked here.
 func kinds() []kind {
 	all := scheme.Scheme.AllKnownTypes()
 	var out []kind
 	for gvk, t := range all {
-		if gvk.Version == "__internal" || strings.HasSuffix(gvk.Kind, "Options") && gvk.Kind != "DeleteOptions" || strings.HasSuffix(gvk.Kind, "List") {
+		if gvk.Version == "__internal" || strings.HasSuffix(gvk.Kind, "List") {
+			continue
+		}
+		if strings.HasSuffix(gvk.Kind, "Options") && gvk.Kind != "DeleteOptions" {
 			continue
 		}
 		if gvk.Kind == "DeleteOptions" && gvk.GroupVersion().String() == "v1" {
@@ -49,7 +52,8 @@ func kinds() []kind {
 		out = append(out, kind{gvk, t})
 	}
 	meta := schema.GroupVersion{Group: "meta.k8s.io", Version: "v1"}
-	out = append(out, kind{meta.WithKind("PartialObjectMetadata"), reflect.TypeOf(metav1.PartialObjectMetadata{})})
+	partial := reflect.TypeOf(metav1.PartialObjectMetadata{})
+	out = append(out, kind{meta.WithKind("PartialObjectMetadata"), partial})
 	checkList(reflect.TypeOf(metav1.PartialObjectMetadataList{}))
 	sort.Slice(out, func(i, k int) bool {
 		a, b := out[i].GroupVersion().String(), out[k].GroupVersion().String()
@@ -59,9 +63,10 @@ func kinds() []kind {
 }
 
 func checkList(t reflect.Type) {
-	m, _ := t.FieldByName("ListMeta")
-	items, _ := t.FieldByName("Items")
-	if !strings.HasPrefix(m.Tag.Get("protobuf"), "bytes,1,") || !strings.HasPrefix(items.Tag.Get("protobuf"), "bytes,2,rep,") {
-		panic(t.String() + " is a list of another build")
+	for field, start := range map[string]string{"ListMeta": "bytes,1,", "Items": "bytes,2,rep,"} {
+		f, _ := t.FieldByName(field)
+		if !strings.HasPrefix(f.Tag.Get("protobuf"), start) {
+			panic(t.String() + " is a list of another build")
+		}
 	}
 }

@@ -1,6 +1,8 @@
-// proto writes core/wire/proto_data.c (`proto tables`): how each message of the built-in kinds becomes JSON, out of the struct
-// tags of k8s.io/api. The .proto files would not do: they know neither what is inlined nor what is left out when empty.
-// And it writes spec/fixtures/proto.txt (`proto objects`): filled objects as Go's own serializers write them, both ways.
+// proto writes core/wire/proto_data.c (`proto tables`): how each message of the built-in kinds becomes JSON,
+// out of the struct tags of k8s.io/api. The .proto files would not do: they know neither what is inlined nor
+// what is left out when empty.
+// And it writes spec/fixtures/proto/objects.txt (`proto objects`): filled objects as Go's own serializers
+// write them, both ways.
 // `proto omitted` lists the fields that core/schema/builtin.lua marks so.
 // `make generate` runs it.
 package main

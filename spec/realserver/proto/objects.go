@@ -20,8 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// A filler sets each member of each type once, wherever it comes first, so that all of them are seen and the text stays
-// short; after that it sets some, or with chance 0 none. Messages that are the same in several versions count as one.
+// A filler sets each member of each type once, wherever it comes first, so that all of them are seen and the
+// text stays short; after that it sets some, or with chance 0 none. Messages that are the same in several
+// versions count as one.
 type filler struct {
 	w      *writer
 	r      *rand.Rand
@@ -29,7 +30,10 @@ type filler struct {
 	chance float64
 }
 
-var words = []string{"a", "web", "ünï-cødé ✓", "<b>&\"quoted\"\\", "line\nbreak\ttab", "\u2028", "a longer text that is not the same as others", "true"}
+var words = []string{
+	"a", "web", "ünï-cødé ✓", "<b>&\"quoted\"\\", "line\nbreak\ttab", "\u2028",
+	"a longer text that is not the same as others", "true",
+}
 var quantities = []string{"0", "1500m", "100Ki", "2Gi", "1e3", "0.5", "-3", "12345678901234567890"}
 
 func (f *filler) fill(v reflect.Value) {
@@ -58,7 +62,8 @@ func (f *filler) fill(v reflect.Value) {
 		}
 		return
 	case reflect.TypeOf(metav1.FieldsV1{}):
-		v.Set(reflect.ValueOf(metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`)}))
+		fields := []byte(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`)
+		v.Set(reflect.ValueOf(metav1.FieldsV1{Raw: fields}))
 		return
 	case reflect.TypeOf(runtime.RawExtension{}):
 		v.Set(reflect.ValueOf(runtime.RawExtension{Raw: []byte(`{"kind":"Any","n":[1,2.5,"x",null,true]}`)}))
@@ -137,12 +142,17 @@ func setClaims(v reflect.Value, root bool) {
 	}
 }
 
+const objectsHead = `# Objects of the built-in kinds as Go's serializers of k8s.io/apimachinery v0.34.3 ` +
+	`write them: protobuf in base64, a space, and JSON.
+# Written by spec/realserver/proto out of the types of k8s.io/api, Copyright The Kubernetes Authors, ` +
+	`Apache License 2.0; do not edit.
+`
+
 func objects(out io.Writer) {
-	fmt.Fprint(out, `# Objects of the built-in kinds as Go's serializers of k8s.io/apimachinery v0.34.3 write them: protobuf in base64, a space, and JSON.
-# Written by spec/realserver/proto out of the types of k8s.io/api, Copyright The Kubernetes Authors, Apache License 2.0; do not edit.
-`)
-	w := &writer{keys: map[string]int{}, same: map[string]int{}, seen: map[reflect.Type]int{}, nested: map[reflect.Type]int{}}
-	toJSON := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{})
+	fmt.Fprint(out, objectsHead)
+	w := newWriter()
+	all := scheme.Scheme
+	toJSON := json.NewSerializerWithOptions(json.DefaultMetaFactory, all, all, json.SerializerOptions{})
 	toProto := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 	f := &filler{w: w, r: rand.New(rand.NewSource(1)), full: map[int]bool{}}
 	for _, f.chance = range []float64{0.08, 0} {
@@ -159,7 +169,8 @@ func objects(out io.Writer) {
 			if err != nil {
 				panic(err)
 			}
-			read := reflect.New(k.t) // what a server has that read it from its storage: nothing where there was an empty list
+			// What a server has that read it from its storage: nothing where there was an empty list.
+			read := reflect.New(k.t)
 			obj := read.Interface().(message)
 			if err := obj.Unmarshal(raw); err != nil {
 				panic(err)
@@ -173,7 +184,8 @@ func objects(out io.Writer) {
 			if err := toProto.Encode(obj, &bin); err != nil {
 				panic(err)
 			}
-			fmt.Fprintln(out, base64.StdEncoding.EncodeToString(bin.Bytes()), strings.TrimSpace(text.String()))
+			packed := base64.StdEncoding.EncodeToString(bin.Bytes())
+			fmt.Fprintln(out, packed, strings.TrimSpace(text.String()))
 		}
 	}
 }

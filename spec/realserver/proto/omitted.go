@@ -20,7 +20,8 @@ func definition(t reflect.Type) string {
 	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
 }
 
-// textType is the name of a text's type in Go, also of one that is pointed to or listed, or "" of a plain string.
+// textType is the name of a text's type in Go, also of one that is pointed to or listed, or "" of a plain
+// string.
 func textType(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -38,7 +39,8 @@ func leftOut(f reflect.StructField, options string) bool {
 		strings.Contains(options, ",omitempty,") && f.Type.Kind() != reflect.Struct
 }
 
-// written is what JSON has for the zero value of the type: "null", "zero", or "" for a struct, which is its fields.
+// written is what JSON has for the zero value of the type: "null", "zero", or "" for a struct, which is its
+// fields.
 func written(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -54,9 +56,10 @@ func written(t reflect.Type) string {
 	return "zero"
 }
 
-// omitted writes what OpenAPI does not say of fields: a line "DEFINITION FIELD" for each text, number and boolean
-// that JSON leaves out at its zero value, a line "DEFINITION FIELD TYPE" for each text whose type has a name, and
-// a line "DEFINITION FIELD =zero" or "... =null" for each field whose zero value JSON always has: that of its type, or null.
+// omitted writes what OpenAPI does not say of fields: a line "DEFINITION FIELD" for each text, number and
+// boolean that JSON leaves out at its zero value, a line "DEFINITION FIELD TYPE" for each text whose type has
+// a name, and a line "DEFINITION FIELD =zero" or "... =null" for each field whose zero value JSON always has:
+// that of its type, or null.
 func omitted(out io.Writer) {
 	found := map[string]bool{}
 	seen := map[reflect.Type]bool{}
@@ -93,7 +96,8 @@ func omitted(out io.Writer) {
 		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 			t = t.Elem()
 		}
-		if t.Kind() != reflect.Struct || special[t] != "" || t == reflect.TypeOf(runtime.Unknown{}) || seen[t] {
+		unknown := t == reflect.TypeOf(runtime.Unknown{})
+		if t.Kind() != reflect.Struct || special[t] != "" || unknown || seen[t] {
 			return
 		}
 		seen[t] = true

@@ -34,9 +34,18 @@ type writer struct {
 	keys   map[string]int
 	names  []string
 	msgs   []msg
-	same   map[string]int       // a message's text to its number: kinds of several versions share most of theirs
+	same   map[string]int       // a message's text to its number: the versions of a kind share most
 	seen   map[reflect.Type]int // -1: being made
 	nested map[reflect.Type]int
+}
+
+func newWriter() *writer {
+	return &writer{
+		keys:   map[string]int{},
+		same:   map[string]int{},
+		seen:   map[reflect.Type]int{},
+		nested: map[reflect.Type]int{},
+	}
 }
 
 var special = map[reflect.Type]string{
@@ -63,6 +72,8 @@ func implements[T any](t reflect.Type) bool {
 	return ok
 }
 
+type unmarshaler interface{ Unmarshal([]byte) error }
+
 // one is a value that stands alone: an item, a map's value, or a field's.
 func (w *writer) one(t reflect.Type, where string) (string, int) {
 	if s, ok := special[t]; ok {
@@ -82,7 +93,7 @@ func (w *writer) one(t reflect.Type, where string) (string, int) {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return "BYTES", 0
 		}
-		if t.Elem().Kind() == reflect.String && implements[interface{ Unmarshal([]byte) error }](t) {
+		if t.Elem().Kind() == reflect.String && implements[unmarshaler](t) {
 			return "STRINGS", 0 // a message that only holds the list, so that an empty one is not none
 		}
 	case reflect.Struct:
@@ -108,7 +119,7 @@ func (w *writer) slot(f reflect.StructField, name string, omit bool, where strin
 		}
 		s.flags = append(s.flags, "MAP")
 		t = t.Elem()
-	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !implements[interface{ Unmarshal([]byte) error }](t):
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !implements[unmarshaler](t):
 		s.flags = append(s.flags, "REPEATED")
 		t = t.Elem()
 		if t.Kind() == reflect.Pointer {
@@ -151,7 +162,8 @@ func (w *writer) message(t reflect.Type, root bool) int {
 		for _, word := range strings.Split(rest, ",") {
 			switch word {
 			case "omitempty":
-				omit = omit || f.Type.Kind() != reflect.Struct // encoding/json has it mean nothing for structs
+				// encoding/json has it mean nothing for structs.
+				omit = omit || f.Type.Kind() != reflect.Struct
 			case "omitzero":
 				if special[f.Type] != "TIME" {
 					panic(where + ": omitzero of " + f.Type.String())
@@ -167,9 +179,11 @@ func (w *writer) message(t reflect.Type, root bool) int {
 		}
 		tag := strings.Split(f.Tag.Get("protobuf"), ",")
 		if f.Type == typeMeta {
-			// Of a root it stands in the envelope. The server puts it into one kind of nested object, which has it in JSON alone.
+			// Of a root it stands in the envelope. The server puts it into one kind of nested object, which
+			// has it in JSON alone.
 			if !root && t == reflect.TypeOf(corev1.PersistentVolumeClaim{}) {
-				m.slots = append(m.slots, slot{key: "kind", kind: "CONST", msg: w.key("PersistentVolumeClaim")},
+				m.slots = append(m.slots,
+					slot{key: "kind", kind: "CONST", msg: w.key("PersistentVolumeClaim")},
 					slot{key: "apiVersion", kind: "CONST", msg: w.key("v1")})
 			}
 			continue
@@ -223,18 +237,40 @@ func lines(out io.Writer, items []string) {
 	}
 }
 
-const head = `/* proto_data.c - how the messages of the built-in kinds of Kubernetes 1.34 become JSON. Written by spec/realserver/proto; do not edit.
+const head = `/* proto_data.c - how the messages of the built-in kinds of Kubernetes 1.34 become JSON. ` +
+	`Written by spec/realserver/proto; do not edit.
  *
- * Derived from the struct tags of k8s.io/api and k8s.io/apimachinery v0.34.3, Copyright The Kubernetes Authors, Apache License 2.0.
+ * Derived from the struct tags of k8s.io/api and k8s.io/apimachinery v0.34.3, ` +
+	`Copyright The Kubernetes Authors, Apache License 2.0.
  * proto_table.h says what the tables mean. */
 #include "wire/proto_table.h"
 
+#define STRING KL__PROTO_STRING
+#define BOOL KL__PROTO_BOOL
+#define INT KL__PROTO_INT
+#define BYTES KL__PROTO_BYTES
+#define STRINGS KL__PROTO_STRINGS
+#define MESSAGE KL__PROTO_MESSAGE
+#define TIME KL__PROTO_TIME
+#define MICROTIME KL__PROTO_MICROTIME
+#define DURATION KL__PROTO_DURATION
+#define QUANTITY KL__PROTO_QUANTITY
+#define INTORSTR KL__PROTO_INTORSTR
+#define RAW KL__PROTO_RAW
+#define CONST KL__PROTO_CONST
+#define OMIT KL__PROTO_OMIT
+#define POINTER KL__PROTO_POINTER
+#define REPEATED KL__PROTO_REPEATED
+#define MAP KL__PROTO_MAP
+
 `
 
+const counts = "const kl__proto_counts kl__proto_count = " +
+	"{ .names = %d, .kinds = %d, .list_meta = %d };\n\n"
+
 func tables(out io.Writer) {
-	w := &writer{keys: map[string]int{}, same: map[string]int{}, seen: map[reflect.Type]int{}, nested: map[reflect.Type]int{}}
+	w := newWriter()
 	listMeta := w.message(reflect.TypeOf(metav1.ListMeta{}), false)
-	var names []string
 	type row struct {
 		gv, kind string
 		msg      int
@@ -244,12 +280,10 @@ func tables(out io.Writer) {
 		rows = append(rows, row{k.GroupVersion().String(), k.Kind, w.message(k.t, true)})
 	}
 	sort.SliceStable(rows, func(i, k int) bool { return rows[i].gv < rows[k].gv })
-	for _, s := range w.names {
-		names = append(names, strconv.Quote(s))
-	}
 	var msgs, slots, wire, inlines []string
 	for _, m := range w.msgs {
-		msgs = append(msgs, fmt.Sprintf("{%d,%d,%d,%d,%d}", len(slots), len(wire), len(inlines), len(m.slots), len(m.wire)))
+		msgs = append(msgs, fmt.Sprintf("{%d,%d,%d,%d,%d}",
+			len(slots), len(wire), len(inlines), len(m.slots), len(m.wire)))
 		for _, s := range m.slots {
 			flags := "0"
 			if len(s.flags) > 0 {
@@ -264,16 +298,12 @@ func tables(out io.Writer) {
 			inlines = append(inlines, fmt.Sprintf("{%d,%d}", in.msg, in.base))
 		}
 	}
-	names = nil
+	var names []string
 	for _, s := range w.names {
 		names = append(names, strconv.Quote(s))
 	}
 	fmt.Fprint(out, head)
-	fmt.Fprintln(out, "#define STRING KL__PROTO_STRING\n#define BOOL KL__PROTO_BOOL\n#define INT KL__PROTO_INT\n#define BYTES KL__PROTO_BYTES\n"+
-		"#define STRINGS KL__PROTO_STRINGS\n#define MESSAGE KL__PROTO_MESSAGE\n#define TIME KL__PROTO_TIME\n#define MICROTIME KL__PROTO_MICROTIME\n"+
-		"#define DURATION KL__PROTO_DURATION\n#define QUANTITY KL__PROTO_QUANTITY\n#define INTORSTR KL__PROTO_INTORSTR\n#define RAW KL__PROTO_RAW\n#define CONST KL__PROTO_CONST\n"+
-		"#define OMIT KL__PROTO_OMIT\n#define POINTER KL__PROTO_POINTER\n#define REPEATED KL__PROTO_REPEATED\n#define MAP KL__PROTO_MAP\n")
-	fmt.Fprintf(out, "const kl__proto_counts kl__proto_count = { .names = %d, .kinds = %d, .list_meta = %d };\n\n", len(names), len(rows), listMeta)
+	fmt.Fprintf(out, counts, len(names), len(rows), listMeta)
 	fmt.Fprintln(out, "const char *const kl__proto_names[] = {")
 	lines(out, names)
 	fmt.Fprintln(out, "};\n\nconst kl__proto_kind kl__proto_kinds[] = {")

@@ -1,8 +1,14 @@
 //! What bench/calls.c measures, with kube-rs's typed Api.
 use bench_rs::cpu;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, Config, api::{Patch, PatchParams}, config::{KubeConfigOptions, Kubeconfig}};
-use std::{sync::{Arc, atomic::{AtomicU64, Ordering}}, time::{Duration, Instant}};
+use kube::{
+    Api, Client, Config,
+    api::{Patch, PatchParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const OBJECTS: u64 = 100;
 
@@ -19,13 +25,19 @@ fn connections() -> usize {
         .filter_map(|p| Some(p.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_string()))
         .collect();
     let text = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
-    text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>()).filter(|f| f.len() > 9 && f[3] == "01" && mine.iter().any(|m| m == f[9])).count()
+    text.lines()
+        .map(|l| l.split_whitespace().collect::<Vec<_>>())
+        .filter(|f| f.len() > 9 && f[3] == "01" && mine.iter().any(|m| m == f[9]))
+        .count()
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let (mode, in_flight, requests) = (arg("--mode", "get"), arg("--in-flight", "1").parse::<usize>()?, arg("--requests", "1000").parse::<u64>()?);
-    let config = Config::from_custom_kubeconfig(Kubeconfig::read_from(arg("--kubeconfig", ""))?, &KubeConfigOptions::default()).await?;
+    let mode = arg("--mode", "get");
+    let in_flight = arg("--in-flight", "1").parse::<usize>()?;
+    let requests = arg("--requests", "1000").parse::<u64>()?;
+    let kubeconfig = Kubeconfig::read_from(arg("--kubeconfig", ""))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config)?, "bench");
     if mode == "rotate" {
         let seconds = arg("--seconds", "60").parse::<f64>()?;
@@ -40,7 +52,13 @@ async fn main() -> anyhow::Result<()> {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        println!("{}", serde_json::json!({"peer": "kube-rs", "mode": mode, "failures": failures, "longest_gap_ms": gap.max(good.elapsed()).as_secs_f64() * 1e3}));
+        let figures = serde_json::json!({
+            "peer": "kube-rs",
+            "mode": mode,
+            "failures": failures,
+            "longest_gap_ms": gap.max(good.elapsed()).as_secs_f64() * 1e3,
+        });
+        println!("{figures}");
         return Ok(());
     }
     maps.get("c-0").await?; // the connection is there, as in ours after discovery
@@ -70,9 +88,14 @@ async fn main() -> anyhow::Result<()> {
         t.await??;
     }
     let (wall, used) = (t0.elapsed().as_secs_f64(), cpu() - c0);
-    println!(
-        "{}",
-        serde_json::json!({"peer": "kube-rs", "mode": mode, "in_flight": in_flight, "requests_per_s": requests as f64 / wall, "cpu_us": used / requests as f64 * 1e6, "connections": connections()})
-    );
+    let figures = serde_json::json!({
+        "peer": "kube-rs",
+        "mode": mode,
+        "in_flight": in_flight,
+        "requests_per_s": requests as f64 / wall,
+        "cpu_us": used / requests as f64 * 1e6,
+        "connections": connections(),
+    });
+    println!("{figures}");
     Ok(())
 }

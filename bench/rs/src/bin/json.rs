@@ -20,7 +20,16 @@ fn report<T>(peer: &str, mb: f64, decode: impl Fn() -> T) {
         best = best.min(s);
         drop(kept);
     }
-    println!("{}", serde_json::json!({"peer": peer, "mb": mb, "s": best, "first_s": first, "mb_s": mb / best, "rss_mb_parsed": rss, "hwm_mb": vm("VmHWM:")}));
+    let figures = serde_json::json!({
+        "peer": peer,
+        "mb": mb,
+        "s": best,
+        "first_s": first,
+        "mb_s": mb / best,
+        "rss_mb_parsed": rss,
+        "hwm_mb": vm("VmHWM:"),
+    });
+    println!("{figures}");
 }
 
 fn main() {
@@ -28,8 +37,12 @@ fn main() {
     let text = std::fs::read(&a[2]).expect("the list");
     let mb = text.len() as f64 / 1e6;
     match a[1].as_str() {
-        "pod" => report("serde_json List<Pod>", mb, || serde_json::from_slice::<List<Pod>>(&text).expect("a list of pods")),
-        "value" => report("serde_json Value", mb, || serde_json::from_slice::<serde_json::Value>(&text).expect("JSON")),
+        "pod" => report("serde_json List<Pod>", mb, || {
+            serde_json::from_slice::<List<Pod>>(&text).expect("a list of pods")
+        }),
+        "value" => report("serde_json Value", mb, || {
+            serde_json::from_slice::<serde_json::Value>(&text).expect("JSON")
+        }),
         x => panic!("pod or value, not {x}"),
     }
 }

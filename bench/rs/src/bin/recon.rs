@@ -5,7 +5,11 @@ use kube::{
     Api, Client, Config, ResourceExt,
     api::{Patch, PatchParams},
     config::{KubeConfigOptions, Kubeconfig},
-    runtime::{Controller, controller::{self, Action}, watcher},
+    runtime::{
+        Controller,
+        controller::{self, Action},
+        watcher,
+    },
 };
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +20,8 @@ fn arg(name: &str, otherwise: &str) -> String {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let in_flight = arg("--in-flight", "1").parse::<u16>()?;
-    let config = Config::from_custom_kubeconfig(Kubeconfig::read_from(arg("--kubeconfig", ""))?, &KubeConfigOptions::default()).await?;
+    let kubeconfig = Kubeconfig::read_from(arg("--kubeconfig", ""))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config)?, "bench");
     Controller::new(maps.clone(), watcher::Config::default())
         .with_config(controller::Config::default().concurrency(in_flight))

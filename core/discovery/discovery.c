@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "discovery/discovery.h"
 
 /* ------------------------------------------------------------------ pieces */
@@ -60,22 +62,6 @@ static bool first_of_group(const kl_discovery *s, size_t i)
         if (!strcmp(kl__kinds_at(s->kinds, j)->group, group))
             return false;
     return *group != 0;
-}
-
-/* Fills the answer, and frees the builder. */
-static void reply(kl_discovery_answer *out, const char *type, kl_builder *b)
-{
-    const kl_value *v = kl_builder_done(b);
-    kl_value_encode(v, &out->body);
-    kl_value_unref(v);
-    out->type = kl_strdup(type);
-}
-
-/* The same, with an ETag: a client may cache the answer. */
-static void reply_tagged(kl_discovery_answer *out, const char *type, kl_builder *b)
-{
-    reply(out, type, b);
-    out->tagged = true;
 }
 
 /* ------------------------------------------------------------------ groups that other servers serve */
@@ -178,6 +164,37 @@ static void remote_group(kl_builder *b, const remote *r)
     kl_free(gv);
 }
 
+/* The version at which objects of a kind are stored, as "group/version/kind". Caller frees. */
+static char *storage_of(const kl__kind *k)
+{
+    /* kube-apiserver stores objects of these in another version than the newest one */
+    static const char *const others[][2] = {{"events.k8s.io/events", "/v1"},
+        {"autoscaling/horizontalpodautoscalers", "autoscaling/v2"},
+        {"apiextensions.k8s.io/customresourcedefinitions", "apiextensions.k8s.io/v1beta1"},
+        {"storage.k8s.io/volumeattributesclasses", "storage.k8s.io/v1beta1"},
+        {"resource.k8s.io/resourceclaims resource.k8s.io/resourceclaimtemplates "
+         "resource.k8s.io/resourceslices resource.k8s.io/deviceclasses",
+            "resource.k8s.io/v1beta2"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others && !k->custom; i++)
+        if (kl__kind_among(k, others[i][0]))
+            return kl_sprintf("%s/%s", others[i][1], k->kind);
+    return kl_sprintf("%s/%s/%s", k->group, k->custom ? k->storage : k->version, k->kind);
+}
+
+/* A short hash of that, by which clients see that stored objects change their version. */
+static void storage_hash(kl_builder *b, const kl__kind *k)
+{
+    if (!kl__kind_has_verb(k, "update")) /* its objects are not stored */
+        return;
+    unsigned char digest[32];
+    char *storage = storage_of(k);
+    kl_sha256(storage, strlen(storage), digest);
+    char *text = kl_base64_encode(digest, 8);
+    kl_build_kstr(b, "storageVersionHash", text);
+    kl_free(text);
+    kl_free(storage);
+}
+
 static void legacy_resource(kl_builder *b, const kl__kind *k)
 {
     kl_build_object(b);
@@ -189,6 +206,7 @@ static void legacy_resource(kl_builder *b, const kl__kind *k)
     words(b, "verbs", k->verbs, true);
     words(b, "shortNames", k->short_names, false);
     words(b, "categories", k->categories, false);
+    storage_hash(b, k);
     kl_build_end(b);
     for (size_t i = 0; i < k->nsubs; i++) {
         const kl__sub *sub = &k->subs[i];
@@ -207,8 +225,7 @@ static void legacy_resource(kl_builder *b, const kl__kind *k)
     }
 }
 
-static void legacy_resources(
-    const kl_discovery *s, const char *group, const char *version, kl_discovery_answer *out)
+static const kl_value *legacy_resources(const kl_discovery *s, const char *group, const char *version)
 {
     char *gv = *group ? kl_sprintf("%s/%s", group, version) : kl_strdup(version);
     kl_builder *b = kl_builder_new();
@@ -226,7 +243,7 @@ static void legacy_resources(
     kl_build_end(b);
     kl_build_end(b);
     kl_free(gv);
-    reply(out, "application/json", b);
+    return kl_builder_done(b);
 }
 
 /* ------------------------------------------------------------------ aggregated */
@@ -245,7 +262,8 @@ static void aggregated_resource(kl_builder *b, const kl__kind *k)
 {
     kl_build_object(b);
     kl_build_kstr(b, "resource", k->plural);
-    response_kind(b, k->group, k->version, k->kind);
+    /* kube-apiserver names the version of its own kinds only where it is another one */
+    response_kind(b, k->custom ? k->group : "", k->custom ? k->version : "", k->kind);
     kl_build_kstr(b, "scope", k->namespaced ? "Namespaced" : "Cluster");
     kl_build_kstr(b, "singularResource", k->singular);
     words(b, "verbs", k->verbs, true);
@@ -258,8 +276,8 @@ static void aggregated_resource(kl_builder *b, const kl__kind *k)
             const kl__sub *sub = &k->subs[i];
             kl_build_object(b);
             kl_build_kstr(b, "subresource", sub->name);
-            response_kind(b, *sub->version ? sub->group : k->group, *sub->version ? sub->version : k->version,
-                sub->kind);
+            bool own = k->custom && !*sub->version;
+            response_kind(b, own ? k->group : sub->group, own ? k->version : sub->version, sub->kind);
             words(b, "verbs", sub->verbs, true);
             kl_build_end(b);
         }
@@ -299,11 +317,10 @@ static void aggregated_group(const kl_discovery *s, kl_builder *b, const char *g
     kl_free(v);
 }
 
-static void aggregated(const kl_discovery *s, bool core, const char *version, kl_discovery_answer *out)
+static const kl_value *aggregated(const kl_discovery *s, bool core, const char *version)
 {
     kl_builder *b = kl_builder_new();
-    char *api = kl_sprintf("apidiscovery.k8s.io/%s", version),
-         *type = kl_sprintf("application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList", version);
+    char *api = kl_sprintf("apidiscovery.k8s.io/%s", version);
     kl_build_object(b);
     kl_build_kstr(b, "kind", "APIGroupDiscoveryList");
     kl_build_kstr(b, "apiVersion", api);
@@ -324,22 +341,13 @@ static void aggregated(const kl_discovery *s, bool core, const char *version, kl
             aggregated_group(s, b, r.group);
     kl_build_end(b);
     kl_build_end(b);
-    reply_tagged(out, type, b);
     kl_free(api);
-    kl_free(type);
-}
-
-/* "v2" or "v2beta1" when the client takes aggregated discovery, else NULL. */
-static const char *wants_aggregated(const char *accept)
-{
-    if (!accept || !strstr(accept, "as=APIGroupDiscoveryList"))
-        return NULL;
-    return strstr(accept, "v=v2;") || !strstr(accept, "v=v2beta1") ? "v2" : "v2beta1";
+    return kl_builder_done(b);
 }
 
 /* ------------------------------------------------------------------ paths */
 
-static void api_versions(const kl_discovery *s, kl_discovery_answer *out)
+static const kl_value *api_versions(const kl_discovery *s)
 {
     static char *const v1[] = {"v1", NULL};
     kl_builder *b = kl_builder_new();
@@ -354,10 +362,10 @@ static void api_versions(const kl_discovery *s, kl_discovery_answer *out)
     kl_build_end(b);
     kl_build_end(b);
     kl_build_end(b);
-    reply(out, "application/json", b);
+    return kl_builder_done(b);
 }
 
-static void api_groups(const kl_discovery *s, kl_discovery_answer *out)
+static const kl_value *api_groups(const kl_discovery *s)
 {
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
@@ -374,7 +382,7 @@ static void api_groups(const kl_discovery *s, kl_discovery_answer *out)
             remote_group(b, &r);
     kl_build_end(b);
     kl_build_end(b);
-    reply(out, "application/json", b);
+    return kl_builder_done(b);
 }
 
 /* Up to the first slash, in place. */
@@ -382,6 +390,16 @@ static const char *first_word(char *path)
 {
     path[strcspn(path, "/")] = 0;
     return path;
+}
+
+static bool is_builtin(const kl_discovery *s, const char *group, const char *version)
+{
+    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->kinds, i);
+        if (!strcmp(k->group, group) && !strcmp(k->version, version))
+            return !k->custom;
+    }
+    return false;
 }
 
 static bool below_apis(const kl_discovery *s, const char *rest, kl_discovery_answer *out)
@@ -395,15 +413,15 @@ static bool below_apis(const kl_discovery *s, const char *rest, kl_discovery_ans
     if (*group && !*version && kl__kinds_has_group(s->kinds, group, NULL)) {
         kl_builder *b = kl_builder_new();
         legacy_group(s, b, group, true);
-        reply(out, "application/json", b);
+        out->page = kl_builder_done(b);
         ours = true;
     } else if (*group && !strchr(version, '/') && kl__kinds_has_group(s->kinds, group, version)) {
-        legacy_resources(s, group, version, out);
+        out->page = legacy_resources(s, group, version);
+        out->routed = is_builtin(s, group, version);
         ours = true;
     } else if (*group && is_remote(s, group, first_word(version))) {
         out->code = 503;
-        out->type = kl_strdup("text/plain; charset=utf-8");
-        kl_buf_puts(&out->body, "service unavailable\n");
+        out->text = "service unavailable\n";
         ours = true;
     }
     kl_free(group);
@@ -411,48 +429,41 @@ static bool below_apis(const kl_discovery *s, const char *rest, kl_discovery_ans
     return ours;
 }
 
-static const char version_text[] =
-    "{\"major\":\"1\",\"minor\":\"34\",\"emulationMajor\":\"1\",\"emulationMinor\":\"34\","
-    "\"minCompatibilityMajor\":\"1\",\"minCompatibilityMinor\":\"33\",\"gitVersion\":\"v1.34.3-kubelua\","
-    "\"gitCommit\":\"\",\"gitTreeState\":\"\",\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"\","
-    "\"compiler\":\"gcc\",\"platform\":\"linux/amd64\"}";
+const char kl_discovery_version[] = "{\n"
+                                    "  \"major\": \"1\",\n"
+                                    "  \"minor\": \"34\",\n"
+                                    "  \"emulationMajor\": \"1\",\n"
+                                    "  \"emulationMinor\": \"34\",\n"
+                                    "  \"minCompatibilityMajor\": \"1\",\n"
+                                    "  \"minCompatibilityMinor\": \"33\",\n"
+                                    "  \"gitVersion\": \"v1.34.3-kubelua\",\n"
+                                    "  \"gitCommit\": \"\",\n"
+                                    "  \"gitTreeState\": \"\",\n"
+                                    "  \"buildDate\": \"1970-01-01T00:00:00Z\",\n"
+                                    "  \"goVersion\": \"\",\n"
+                                    "  \"compiler\": \"gcc\",\n"
+                                    "  \"platform\": \"linux/amd64\"\n"
+                                    "}";
 
-/* Slashes behind a page lead to it, but only one behind "/apis". */
-static bool is_page(const char *path, const char *page)
+bool kl_discovery_is(const char *path, const char *page)
 {
     size_t n = strlen(page);
     return !strncmp(path, page, n) && !path[n + strspn(path + n, "/")];
 }
 
-bool kl_discovery_page(const kl_discovery *s, const char *path, const char *accept, kl_discovery_answer *out)
+/* Slashes behind a page lead to it, but only one behind "/apis". */
+bool kl_discovery_page(const kl_discovery *s, const char *path, const char *version, kl_discovery_answer *out)
 {
-    bool core = is_page(path, "/api");
-    *out = (kl_discovery_answer){.code = 200};
+    bool core = kl_discovery_is(path, "/api");
+    *out = (kl_discovery_answer){.code = 200, .routed = core};
     if (core || !strcmp(path, "/apis") || !strcmp(path, "/apis/")) {
-        const char *version = wants_aggregated(accept);
-        if (version)
-            aggregated(s, core, version, out);
-        else if (core)
-            api_versions(s, out);
-        else
-            api_groups(s, out);
+        out->page = version ? aggregated(s, core, version) : core ? api_versions(s) : api_groups(s);
         return true;
     }
-    if (is_page(path, "/version")) {
-        out->type = kl_strdup("application/json");
-        kl_json_indent(version_text, sizeof version_text - 1, &out->body);
-        out->lines = true;
-        return true;
-    }
-    if (is_page(path, "/api/v1")) {
-        legacy_resources(s, "", "v1", out);
+    if (kl_discovery_is(path, "/api/v1")) {
+        out->page = legacy_resources(s, "", "v1");
+        out->routed = true;
         return true;
     }
     return !strncmp(path, "/apis/", 6) && below_apis(s, path + 6, out);
-}
-
-void kl_discovery_answer_fini(kl_discovery_answer *a)
-{
-    kl_free(a->type);
-    kl_buf_fini(&a->body);
 }

@@ -3,7 +3,6 @@
 #ifndef KL_DISCOVERY_DISCOVERY_H
 #define KL_DISCOVERY_DISCOVERY_H
 
-#include "base/buf.h"
 #include "schema/kinds.h"
 #include "store/store.h"
 
@@ -15,15 +14,19 @@ typedef struct kl_discovery {
 
 typedef struct kl_discovery_answer {
     int code;
-    char *type; /* of the body */
-    kl_buf body;
-    bool tagged; /* the answer gets an ETag, so that clients may cache it */
-    bool lines;  /* the body is indented already, and is sent unchanged */
+    const kl_value *page; /* the document; NULL: `text` is the answer */
+    const char *text;
+    bool routed; /* kube-apiserver reads the Accept header of its route first, see show/accept.h */
 } kl_discovery_answer;
 
-/* The document at a path; `accept` is the request's header, or NULL. False: there is no such document. Else
- * *out is kl_discovery_answer_fini()ed. */
-bool kl_discovery_page(const kl_discovery *d, const char *path, const char *accept, kl_discovery_answer *out);
-void kl_discovery_answer_fini(kl_discovery_answer *a);
+/* The document at a path. `aggregated` is the version of the aggregated form ("v2", "v2beta1") that the
+ * client accepts, or NULL; only /api and /apis have that form. False: there is no such document. The caller
+ * owns *out's page. */
+bool kl_discovery_page(
+    const kl_discovery *d, const char *path, const char *aggregated, kl_discovery_answer *out);
+/* The text of /version, indented. */
+extern const char kl_discovery_version[];
+/* Whether slashes alone follow `page` in a path. */
+bool kl_discovery_is(const char *path, const char *page);
 
 #endif

@@ -54,15 +54,6 @@ static void parameter(kl_builder *b, kl__dialect dialect, const kl__option *o)
     kl_build_end(b);
 }
 
-/* Writes the options of an operation: those that the whole path shares, or the others. */
-static void parameters(
-    kl_builder *b, kl__dialect dialect, const kl__path *p, const kl__operation *o, bool of_path)
-{
-    for (size_t i = 0; i < o->noptions; i++)
-        if (in_all(p, o->options[i]) == of_path)
-            parameter(b, dialect, o->options[i]);
-}
-
 /* ------------------------------------------------------------------ bodies and answers */
 
 static void schema_of(kl_builder *b, kl__dialect dialect, const char *name)
@@ -163,6 +154,26 @@ static void works_on(kl_builder *b, const kl__operation *o)
     kl_build_end(b);
 }
 
+/* Writes the options of an operation: those that the whole path shares, or the others, with the body in v2.
+ */
+static void parameters(
+    kl_builder *b, kl__dialect dialect, const kl__path *p, const kl__operation *o, bool of_path)
+{
+    size_t n = !of_path && o->sends && dialect == KL_OPENAPI_V2;
+    for (size_t i = 0; i < o->noptions; i++)
+        n += in_all(p, o->options[i]) == of_path;
+    if (!n)
+        return;
+    kl_build_key(b, "parameters");
+    kl_build_array(b);
+    if (!of_path && o->sends && dialect == KL_OPENAPI_V2)
+        body(b, dialect, o);
+    for (size_t i = 0; i < o->noptions; i++)
+        if (in_all(p, o->options[i]) == of_path)
+            parameter(b, dialect, o->options[i]);
+    kl_build_end(b);
+}
+
 static void operation(kl_builder *b, kl__dialect dialect, const kl__path *p, const kl__operation *o)
 {
     static const char *const https[] = {"https", NULL};
@@ -178,12 +189,7 @@ static void operation(kl_builder *b, kl__dialect dialect, const kl__path *p, con
         words(b, "produces", o->produces);
         words(b, "schemes", https);
     }
-    kl_build_key(b, "parameters");
-    kl_build_array(b);
-    if (o->sends && dialect == KL_OPENAPI_V2)
-        body(b, dialect, o);
     parameters(b, dialect, p, o, false);
-    kl_build_end(b);
     if (o->sends && dialect == KL_OPENAPI_V3)
         body(b, dialect, o);
     answers(b, dialect, o);
@@ -205,10 +211,7 @@ void kl__openapi_path(kl_builder *b, kl__definitions *d, kl__dialect dialect, kl
         kl_build_object(b);
         for (size_t i = 0; i < p->n; i++)
             operation(b, dialect, p, &p->operations[i]);
-        kl_build_key(b, "parameters");
-        kl_build_array(b);
         parameters(b, dialect, p, &p->operations[0], true);
-        kl_build_end(b);
         kl_build_end(b);
     }
     for (size_t i = 0; i < p->n; i++) {

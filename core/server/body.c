@@ -44,7 +44,7 @@ static void say(const strict *s, const char *word, const char *field)
 {
     kl_buf *all = s->c->repeated;
     if (s->c->validation == KL_FIELDS_WARN)
-        kl__call_warn(s->c, "%s%s field \"%s\"", s->what, word, field);
+        kl__call_warn_later(s->c, "%s%s field \"%s\"", s->what, word, field);
     else if (s->c->validation == KL_FIELDS_STRICT && all->len <= SAID_MAX)
         kl_buf_printf(all, "%s%s%s field \"%s\"", all->len ? ", " : "", s->what, word, field);
 }
@@ -65,6 +65,33 @@ static kl_status parse_json(
     return st;
 }
 
+/* Tells the call which keys of YAML are repeated: `lines` in Go's words, each behind a line feed. */
+static void say_lines(const kl__call *c, char *lines)
+{
+    if (c->validation == KL_FIELDS_STRICT)
+        kl_buf_printf(c->repeated, "yaml: unmarshal errors:%s", lines);
+    char *save;
+    for (char *line = strtok_r(lines, "\n", &save); line && c->validation == KL_FIELDS_WARN;
+         line = strtok_r(NULL, "\n", &save))
+        kl__call_warn_later(c, "%s", line + strspn(line, " "));
+}
+
+/* Reads YAML as Go does. */
+static kl_status parse_yaml(
+    const kl__call *c, const char *text, size_t n, char **why, const kl_value **out, kl_err *err)
+{
+    kl_buf repeated = KL_BUF_INIT;
+    kl_status st = kl_yaml_decode_first(text, n, &repeated, out, err);
+    if (st)
+        *why = kl_yaml_mistake(text, n);
+    bool any = repeated.len;
+    char *lines = kl_buf_take(&repeated);
+    if (!st && c && any)
+        say_lines(c, lines);
+    kl_free(lines);
+    return st;
+}
+
 /* `how`: "yaml", or the beginning of each sentence about a repeated key of JSON. c NULL: these are not
  * reported. `shows`: the error message ends with the body. */
 static kl_status parse_body(const kl__call *c, const char *text, size_t n, const char *how, const char *what,
@@ -75,12 +102,10 @@ static kl_status parse_body(const kl__call *c, const char *text, size_t n, const
         return st;
     bool yaml = !strcmp(how, "yaml");
     char *why = NULL;
-    st = yaml ? kl_yaml_decode("the request body", text, n, out, err)
+    st = yaml ? parse_yaml(c, text, n, &why, out, err)
               : parse_json(&(strict){c, how}, text, n, &why, out, err);
     if (st) {
         char *start = shows ? shown(text, n) : NULL;
-        if (yaml)
-            why = kl_yaml_mistake(text, n);
         if (!why)
             why = kl_strdup(kl_err_message(err));
         st = kl__fail_bad_request(
@@ -172,16 +197,20 @@ static kl_status read_body(const kl__call *c, kl_httpd_request *http, const char
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json, application/yaml, " KL_PROTO_TYPE);
-    kl_status st = parse_body(c, text, n, yaml ? "yaml" : "", what, shows, out, err);
-    return st || !json || !typed ? st : check_head(what, shows ? text : NULL, n, out, err);
+    static const char parse[] = "couldn't get version/kind; json parse error: ";
+    char *unread = kl_sprintf("%s%s", what, yaml ? "" : parse);
+    kl_status st = parse_body(c, text, n, yaml ? "yaml" : "", unread, shows, out, err);
+    kl_free(unread);
+    unread = kl_sprintf("%s%s", what, parse);
+    if (!st && typed)
+        st = check_head(unread, shows ? text : NULL, n, out, err);
+    kl_free(unread);
+    return st;
 }
 
 kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    const char *type = kl_httpd_header(http, "Content-Type");
-    bool json = !media_is(type, "application/yaml") && !media_is(type, KL_PROTO_TYPE);
-    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): %s", c->kind->kind,
-        json ? "couldn't get version/kind; json parse error: " : "");
+    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): ", c->kind->kind);
     kl_status st = read_body(c, http, what, !c->kind->custom, !c->kind->custom, true, out, err);
     kl_free(what);
     if (!st && !c->kind->custom && kl_value_type(*out) == KL_NULL) /* Go reads null as an empty struct */
@@ -191,8 +220,7 @@ kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_va
 
 kl_status kl__read_options_body(kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    return read_body(
-        NULL, http, "couldn't get version/kind; json parse error: ", true, true, false, out, err);
+    return read_body(NULL, http, "", true, true, false, out, err);
 }
 
 static const struct {

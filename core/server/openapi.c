@@ -13,6 +13,7 @@
 #include "openapi/document.h"
 #include "server/reply.h"
 #include "server/rest.h"
+#include "show/answer.h"
 #include "schema/schema.h"
 #include "schema/status.h"
 
@@ -29,28 +30,68 @@ static void refuse_method(kl_httpd_request *http)
     kl_err_fini(&err);
 }
 
+static void reply_page(kl_httpd_request *http, const kl_value *page, kl_show_media media, const char *version)
+{
+    kl_buf body = KL_BUF_INIT;
+    const char *plain = kl_show_media_type(kl_show_value(page, media, &body), false);
+    char *type = version
+        ? kl_sprintf("%s;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList", plain, version)
+        : kl_strdup(plain);
+    if (media == KL_MEDIA_JSON)
+        kl__finish_json(http, &body);
+    if (version)
+        kl__reply_tagged(http, type, "Vary: Accept\r\nCache-Control: public\r\n", &body);
+    else
+        kl__reply_take(http, 200, type, NULL, &body);
+    kl_free(type);
+    kl_buf_fini(&body);
+}
+
+static bool version_page(kl_httpd_request *http)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_show_media media;
+    if (strcmp(kl_httpd_method(http), "GET"))
+        refuse_method(http);
+    else if (kl_show_negotiate_page(KL_ROUTE_JSON, kl_httpd_header(http, "Accept"), &media, &err))
+        kl__reply_error(http, NULL, &err);
+    else
+        kl_httpd_reply(
+            http, 200, "application/json", NULL, kl_discovery_version, strlen(kl_discovery_version));
+    kl_err_fini(&err);
+    return true;
+}
+
 bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
 {
+    if (kl_discovery_is(path, "/version"))
+        return version_page(http);
+    if (strncmp(path, "/api", 4) != 0)
+        return false;
     const kl_discovery d = {.kinds = s->world.kinds,
         .services = kl__store_bucket(s->world.store, "apiregistration.k8s.io", "apiservices"),
         .address = kl_httpd_address(s->httpd)};
+    const char *accept = kl_httpd_header(http, "Accept");
+    kl_show_media media;
+    kl_err err = KL_ERR_INIT;
     kl_discovery_answer a;
-    if (!kl_discovery_page(&d, path, kl_httpd_header(http, "Accept"), &a))
+    bool root = kl_discovery_is(path, "/api") || !strcmp(path, "/apis");
+    const char *version = root ? kl_show_aggregated(accept, &media) : NULL;
+    if (!kl_discovery_page(&d, path, version, &a))
         return false;
     /* groups are served by any method */
     bool groups = !strncmp(path, "/apis", 5) && !strchr(path + 5 + strspn(path + 5, "/"), '/');
-    if (strcmp(kl_httpd_method(http), "GET") && !groups) {
-        kl_discovery_answer_fini(&a);
+    if (strcmp(kl_httpd_method(http), "GET") && !groups)
         refuse_method(http);
-        return true;
-    }
-    if (a.type && !a.lines && !strncmp(a.type, "application/json", sizeof "application/json" - 1))
-        kl__finish_json(http, &a.body);
-    if (a.tagged)
-        kl__reply_tagged(http, a.type, &a.body);
+    else if (a.text)
+        kl_httpd_reply(http, a.code, "text/plain; charset=utf-8", NULL, a.text, strlen(a.text));
+    else if (!version
+        && kl_show_negotiate_page(a.routed ? KL_ROUTE_ALL : KL_ROUTE_NONE, accept, &media, &err))
+        kl__reply_error(http, NULL, &err);
     else
-        kl__reply_take(http, a.code, a.type, NULL, &a.body);
-    kl_discovery_answer_fini(&a);
+        reply_page(http, a.page, media, version);
+    kl_value_unref(a.page);
+    kl_err_fini(&err);
     return true;
 }
 
@@ -64,48 +105,46 @@ static void index_page(kl_server *s, kl_httpd_request *http)
     kl_buf_fini(&body);
 }
 
-/* Clients accept "...spec.v3@v1.0+protobuf" and get "...spec.v3.v1.0+protobuf"; the first available type
- * counts. */
-static bool prefers_protobuf(const char *accept)
+/* Clients accept "...spec.v3@v1.0+protobuf" and get "...spec.v3.v1.0+protobuf". */
+#define V2_ASKED "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+#define V3_ASKED "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+
+/* The place of the type that the client prefers among "application/json" and those in `protobuf`
+ * (NULL-terminated): 0 is JSON, -1: it accepts none of them. */
+static int preferred(kl_httpd_request *http, const char *const *protobuf)
 {
-    const char *protobuf = accept ? strstr(accept, "application/com.github.proto-openapi.spec.v3") : NULL,
-               *json = accept ? strstr(accept, "application/json") : NULL;
-    return protobuf && (!json || protobuf < json);
+    const char *types[4] = {"application/json"};
+    for (size_t i = 0; protobuf[i]; i++)
+        types[i + 1] = protobuf[i];
+    return kl_show_prefers(kl_httpd_header(http, "Accept"), types);
 }
 
-/* Whether the client accepts JSON, as it does without an Accept header. */
-static bool accepts_json(kl_httpd_request *http)
+static void not_acceptable(kl_httpd_request *http, const char *headers)
 {
-    const char *accept = kl_httpd_header(http, "Accept");
-    return !accept || strstr(accept, "application/json") || strstr(accept, "*/*")
-        || strstr(accept, "application/*");
-}
-
-static void not_acceptable(kl_httpd_request *http)
-{
-    kl_httpd_reply(http, 406, NULL, "Vary: Accept\r\n", "", 0);
+    kl_httpd_reply(http, 406, NULL, headers, "", 0);
 }
 
 /* Answers with one document of v3, requested with a hash or without. False: there is no such document. */
 static bool v3(kl_server *s, const char *name, const char *path, kl_httpd_request *http)
 {
-    const char *asked = kl_httpd_query(http, "hash"), *known = kl_httpd_header(http, "If-None-Match"),
-               *accept = kl_httpd_header(http, "Accept");
+    static const char *const types[] = {V3_ASKED, V3_PROTOBUF, NULL};
+    const char *asked = kl_httpd_query(http, "hash"), *known = kl_httpd_header(http, "If-None-Match");
     uint64_t is;
     char hash[17], quoted[20];
     if (!kl_openapi_v3_hash(s->world.kinds, name, &is))
         return false;
     snprintf(hash, sizeof hash, "%016" PRIX64, is);
     snprintf(quoted, sizeof quoted, "\"%s\"", hash);
-    bool same = asked && !strcmp(asked, hash), protobuf = prefers_protobuf(accept);
+    int choice = preferred(http, types);
+    bool same = asked && !strcmp(asked, hash), protobuf = choice > 0;
     const char *type = protobuf ? V3_PROTOBUF : "application/json";
     char *headers = same
         ? kl_sprintf("ETag: %s\r\nCache-Control: public, immutable, max-age=31536000\r\n"
                      "Vary: Accept\r\n",
             quoted)
         : kl_sprintf("ETag: %s\r\nCache-Control: no-cache, private\r\nVary: Accept\r\n", quoted);
-    if (!protobuf && !accepts_json(http))
-        not_acceptable(http);
+    if (choice < 0)
+        not_acceptable(http, "Vary: Accept\r\n");
     else if (asked && *asked && !same) {
         char *moved = kl_sprintf("%sLocation: %s?hash=%s\r\n", headers, path, hash);
         kl_httpd_reply(http, 301, type, moved, "", 0);
@@ -122,20 +161,21 @@ static bool v3(kl_server *s, const char *name, const char *path, kl_httpd_reques
     return true;
 }
 
-/* Clients accept "...spec.v2@v1.0+protobuf" and get "...spec.v2.v1.0+protobuf". */
 static void v2(kl_server *s, kl_httpd_request *http)
 {
-    const char *accept = kl_httpd_header(http, "Accept");
-    bool protobuf = accept && strstr(accept, "application/com.github.proto-openapi.spec.v2");
+    static const char *const types[] = {V2_ASKED, V2_PROTOBUF, NULL};
+    static const char vary[] = "Vary: Accept-Encoding\r\nVary: Accept\r\n";
+    int choice = preferred(http, types);
     kl_buf body = KL_BUF_INIT;
-    if (protobuf)
+    if (choice < 0) {
+        not_acceptable(http, vary);
+        return;
+    }
+    if (choice)
         kl_openapi_v2_protobuf(s->world.kinds, &body);
-    else if (accepts_json(http))
-        kl_openapi_v2(s->world.kinds, &body);
-    if (body.len)
-        kl__reply_tagged(http, protobuf ? V2_PROTOBUF : "application/json", &body);
     else
-        not_acceptable(http);
+        kl_openapi_v2(s->world.kinds, &body);
+    kl__reply_tagged(http, choice ? V2_PROTOBUF : "application/json", vary, &body);
     kl_buf_fini(&body);
 }
 
@@ -146,14 +186,13 @@ bool kl__openapi(kl_server *s, const char *path, kl_httpd_request *http)
         v2(s, http);
         return true;
     }
-    if (!strncmp(path, below, sizeof below - 1)
-        && !path[strspn(path + sizeof below - 1, "/") + sizeof below - 1]) {
-        kl_httpd_reply(http, 404, NULL, NULL, "", 0);
-        return true;
-    }
     if (!strcmp(path, "/openapi/v3")) {
         index_page(s, http);
         return true;
     }
-    return !strncmp(path, below, sizeof below - 1) && v3(s, path + sizeof below - 1, path, http);
+    if (strncmp(path, below, sizeof below - 1) != 0)
+        return false;
+    if (!v3(s, path + sizeof below - 1, path, http))
+        kl_httpd_reply(http, 404, NULL, NULL, "", 0);
+    return true;
 }

@@ -33,8 +33,9 @@ void kl__reply_take(kl_httpd_request *http, int code, const char *type, const ch
 {
     kl_buf packed = KL_BUF_INIT;
     if (body->len > GZIP_ABOVE && takes_gzip(http) && !kl_gzip(body->data, body->len, &packed)) {
-        char *more = kl_sprintf(
-            "%sContent-Encoding: gzip\r\nVary: Accept-Encoding\r\n", headers ? headers : "");
+        static const char vary[] = "Vary: Accept-Encoding\r\n";
+        char *more = kl_sprintf("%sContent-Encoding: gzip\r\n%s", headers ? headers : "",
+            headers && strstr(headers, vary) ? "" : vary);
         kl_httpd_reply_take(http, code, type, more, &packed);
         kl_free(more);
     } else
@@ -42,17 +43,21 @@ void kl__reply_take(kl_httpd_request *http, int code, const char *type, const ch
     kl_buf_fini(&packed);
 }
 
-void kl__finish_json(kl_httpd_request *http, kl_buf *body)
+static void indent(kl_buf *body)
 {
-    if (!kl_show_indents(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "pretty"),
-            kl_httpd_header(http, "User-Agent"))) {
-        kl_buf_putc(body, '\n');
-        return;
-    }
     kl_buf lines = KL_BUF_INIT;
     kl_json_indent(kl_buf_str(body), body->len, &lines);
     kl_buf_fini(body);
     *body = lines;
+}
+
+void kl__finish_json(kl_httpd_request *http, kl_buf *body)
+{
+    if (kl_show_indents(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "pretty"),
+            kl_httpd_header(http, "User-Agent")))
+        indent(body);
+    else
+        kl_buf_putc(body, '\n');
 }
 
 void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const char *headers, kl_buf *body)
@@ -74,7 +79,15 @@ void kl__reply_buf(kl_httpd_request *http, int code, const char *type, const cha
 void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v)
 {
     kl_buf body = KL_BUF_INIT;
-    kl_show_media media = kl_show_value(v, kl_show_error_media(kl_httpd_header(http, "Accept")), &body);
+    kl_show_media media;
+    bool accepted = kl_show_error_media(kl_httpd_header(http, "Accept"), &media);
+    media = kl_show_value(v, media, &body);
+    if (!accepted) {
+        indent(&body);
+        kl__reply_take(http, code, kl_show_media_type(media, false), headers, &body);
+        kl_buf_fini(&body);
+        return;
+    }
     kl__reply_buf(http, code, kl_show_media_type(media, false), headers, &body);
 }
 
@@ -104,14 +117,15 @@ void kl__reply_object(
     kl_err_fini(&err);
 }
 
-void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
+void kl__reply_tagged(kl_httpd_request *http, const char *type, const char *headers, kl_buf *body)
 {
-    char etag[32], header[64];
+    char etag[32];
     const char *known = kl_httpd_header(http, "If-None-Match");
     snprintf(etag, sizeof etag, "\"%016" PRIX64 "\"", kl_hash(body->data, body->len));
-    snprintf(header, sizeof header, "ETag: %s\r\n", etag);
+    char *header = kl_sprintf("ETag: %s\r\n%s", etag, headers ? headers : "");
     if (known && !strcmp(known, etag))
         kl_httpd_reply(http, 304, type, header, "", 0);
     else
         kl__reply_take(http, 200, type, header, body);
+    kl_free(header);
 }

@@ -17,7 +17,8 @@ void kl__reply_take(kl_httpd_request *http, int code, const char *type, const ch
 void kl__finish_json(kl_httpd_request *http, kl_buf *body);
 /* in the media type that the request accepts, like failures */
 void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v);
-/* 200 with an ETag of the body, or 304 if the client has that. Moves body's contents. */
-void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body);
+/* 200 with an ETag of the body, or 304 if the client has that. `headers` may be NULL. Moves body's contents.
+ */
+void kl__reply_tagged(kl_httpd_request *http, const char *type, const char *headers, kl_buf *body);
 
 #endif

@@ -353,6 +353,8 @@ static bool serve_objects(kl__request *r)
         replied = !below && run(r, verb, &form, &out, &code, &st, &err);
     }
     bool waits = kl__admission_waits(c->admission);
+    if (!st)
+        kl__call_warned(c);
     if (waits)
         ;
     else if (st)

@@ -142,24 +142,23 @@ static bool has_protobuf(const kl__kind *k)
     return has;
 }
 
-/* Whether the route of a built-in kind lets the request in. */
-static bool named(const range *v, size_t n)
+/* Whether a route that has the first `types` of the media types lets the request in. */
+static bool named(const range *v, size_t n, size_t types)
 {
     for (size_t i = 0; i < n; i++) {
         if (!strcmp(v[i].type, "*/*"))
             return true;
-        for (size_t m = 0; m < KINDS_OF_MEDIA; m++)
+        for (size_t m = 0; m < types; m++)
             if (!strcmp(v[i].type, media_names[m]))
                 return true;
     }
     return false;
 }
 
-static kl_status not_produced(kl_show_what what, kl_err *err)
+static kl_status not_produced(const char *types, const char *more, kl_err *err)
 {
     return kl__api_fail(err, 406, "NotAcceptable", kl_value_empty(KL_OBJECT),
-        "406: Not Acceptable\n\nAvailable representations: %s%s%s", types_text,
-        what == KL_SHOW_ONE ? "" : ", ", what == KL_SHOW_ONE ? "" : streams_text);
+        "406: Not Acceptable\n\nAvailable representations: %s%s%s", types, *more ? ", " : "", more);
 }
 
 static kl_status not_accepted(const char *types, kl_err *err)
@@ -186,8 +185,8 @@ kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, const char *ac
     size_t n = read_ranges(copy, v);
     bool protobuf = has_protobuf(k);
     kl_status st = KL_OK;
-    if (!k->custom && !named(v, n))
-        st = not_produced(what, err);
+    if (!k->custom && !named(v, n, KINDS_OF_MEDIA))
+        st = not_produced(types_text, what == KL_SHOW_ONE ? "" : streams_text, err);
     else if (!choose(v, n, false, protobuf, out))
         st = not_accepted(types_text, err);
     else if (what == KL_SHOW_WATCH && !choose(v, n, true, protobuf, out))
@@ -196,23 +195,93 @@ kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, const char *ac
     return st;
 }
 
-kl_show_media kl_show_error_media(const char *accept)
+/* Whether the media type is one of this range, which may speak of a watch. */
+static bool type_fits(const range *r, kl_show_media media)
+{
+    return type_is(r->type, media)
+        && (!r->stream || !*r->stream || (media != KL_MEDIA_YAML && !strcmp(r->stream, "watch")));
+}
+
+/* The first range without a form, and of it the first of `types` media types. */
+static bool choose_plain(const range *v, size_t n, kl_show_media types, kl_show_media *out)
+{
+    for (size_t i = 0; i < n; i++)
+        for (kl_show_media m = 0; m < types && !v[i].as && !v[i].group && !v[i].version; m++)
+            if (type_fits(&v[i], m)) {
+                *out = m;
+                return true;
+            }
+    return false;
+}
+
+kl_status kl_show_negotiate_page(kl_show_route route, const char *accept, kl_show_media *out, kl_err *err)
 {
     range v[RANGES_MAX];
-    kl_show_media media = KL_MEDIA_JSON;
+    *out = KL_MEDIA_JSON;
     if (!accept || !*accept)
-        return media;
+        return KL_OK;
     char *copy = kl_strdup(accept);
     size_t n = read_ranges(copy, v);
-    bool found = false;
-    for (size_t i = 0; i < n && !found; i++)
-        for (kl_show_media m = 0; m < KINDS_OF_MEDIA && !found; m++)
-            if (type_is(v[i].type, m) && !v[i].as && !v[i].stream) {
-                media = m;
-                found = true;
-            }
+    bool json = route == KL_ROUTE_JSON;
+    kl_status st = KL_OK;
+    if (route && !named(v, n, json ? 1 : KINDS_OF_MEDIA))
+        st = not_produced(json ? media_names[KL_MEDIA_JSON] : types_text, "", err);
+    else if (!json && !choose_plain(v, n, KL_MEDIA_PROTOBUF, out))
+        st = not_accepted(types_text, err);
     kl_free(copy);
-    return media;
+    return st;
+}
+
+const char *kl_show_aggregated(const char *accept, kl_show_media *out)
+{
+    range v[RANGES_MAX];
+    bool found = false;
+    if (!accept || !strstr(accept, "APIGroupDiscoveryList"))
+        return NULL;
+    char *copy = kl_strdup(accept);
+    size_t n = read_ranges(copy, v);
+    for (size_t i = 0; i < n && !found; i++) {
+        if (!v[i].as || strcmp(v[i].as, "APIGroupDiscoveryList") || !v[i].version
+            || strcmp(v[i].version, "v2") || !v[i].group || strcmp(v[i].group, "apidiscovery.k8s.io"))
+            continue;
+        for (kl_show_media m = 0; m < KL_MEDIA_PROTOBUF && !found; m++)
+            if (type_fits(&v[i], m)) {
+                found = true;
+                *out = m;
+            }
+    }
+    kl_free(copy);
+    return found ? "v2" : NULL;
+}
+
+int kl_show_prefers(const char *accept, const char *const *types)
+{
+    range v[RANGES_MAX];
+    int found = -1;
+    if (!accept || !*accept)
+        return 0;
+    char *copy = kl_strdup(accept);
+    size_t n = read_ranges(copy, v);
+    for (size_t i = 0; i < n && found < 0; i++)
+        for (int k = 0; types[k] && found < 0; k++)
+            if (!strcmp(v[i].type, "*/*") || !strcmp(v[i].type, "application/*")
+                || !strcmp(v[i].type, types[k]))
+                found = k;
+    kl_free(copy);
+    return found;
+}
+
+bool kl_show_error_media(const char *accept, kl_show_media *media)
+{
+    range v[RANGES_MAX];
+    *media = KL_MEDIA_JSON;
+    if (!accept || !*accept)
+        return true;
+    char *copy = kl_strdup(accept);
+    size_t n = read_ranges(copy, v);
+    bool found = choose_plain(v, n, KINDS_OF_MEDIA, media);
+    kl_free(copy);
+    return found;
 }
 
 /* Whether the range that JSON is sent for asks for lines. */

@@ -23,8 +23,17 @@ typedef enum kl_show_what { KL_SHOW_ONE, KL_SHOW_LIST, KL_SHOW_WATCH } kl_show_w
  * only in JSON and YAML. */
 KL_NODISCARD kl_status kl_show_negotiate(const kl__kind *k, kl_show_what what, const char *accept,
     const char *include, kl_show_form *out, kl_err *err);
-/* The media type of a failure; JSON when no other is acceptable. */
-kl_show_media kl_show_error_media(const char *accept);
+/* Which media types a route of kube-apiserver lets in before the handler reads the header. */
+typedef enum kl_show_route { KL_ROUTE_NONE, KL_ROUTE_ALL, KL_ROUTE_JSON } kl_show_route;
+/* The media type of a page of discovery, or 406. */
+KL_NODISCARD kl_status kl_show_negotiate_page(
+    kl_show_route route, const char *accept, kl_show_media *out, kl_err *err);
+/* The version of aggregated discovery that the header asks for, and its media type; NULL: it does not. */
+const char *kl_show_aggregated(const char *accept, kl_show_media *out);
+/* Which of `types` (NULL-terminated) the client prefers: its place, or -1. */
+int kl_show_prefers(const char *accept, const char *const *types);
+/* The media type of a failure. False: none is acceptable, so it is JSON, indented. */
+bool kl_show_error_media(const char *accept, kl_show_media *media);
 /* KL_OK; 406 for a single object requested as a list, or the reverse; 400 for a table with an invalid
  * ?includeObject=. */
 KL_NODISCARD kl_status kl_show_fits(const kl__kind *k, const kl_show_form *form, bool list, kl_err *err);

@@ -23,7 +23,7 @@ static kl_status add_yaml(const kl_buf *text, kl_buf *out, kl_err *err)
     const kl_value *v = NULL;
     kl_status st = kl_value_decode(kl_buf_str(text), text->len, &v, err);
     if (!st)
-        st = kl_yaml_encode(v, out);
+        st = kl_yaml_encode_sorted(v, out);
     kl_value_unref(v);
     return st;
 }
@@ -109,7 +109,7 @@ kl_show_media kl_show_value(const kl_value *v, kl_show_media media, kl_buf *out)
     if (media == KL_MEDIA_PROTOBUF && kl_proto_has(version, kind)
         && !kl_proto_write(version, kind, v, out, NULL))
         return media;
-    if (media == KL_MEDIA_YAML && !kl_yaml_encode(v, out))
+    if (media == KL_MEDIA_YAML && !kl_yaml_encode_sorted(v, out))
         return media;
     kl_buf_clear(out);
     kl_value_encode(v, out);

@@ -1,4 +1,4 @@
-/* yaml.c - the only door to libyaml: YAML documents as values.
+/* yaml.c - reads YAML documents as values; with yaml_write.c and yaml_edit.c the only door to libyaml.
  *
  * libyaml's events become values as they come; containers gather on a stack as in the decoder. An alias is
  * one more reference on a value, so "a billion laughs" cost nothing here, but would for whoever walks
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
+#include "base/base64.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "value/intern.h"
@@ -28,7 +29,8 @@ typedef struct reader {
     size_t aliased;
     size_t depth;
     const kl_yaml_source *source; /* NULL: the text is in memory */
-    kl_status read;               /* why the source ended */
+    kl_buf *repeated; /* it reads as Go does, see kl_yaml_decode_first; NULL: repeated keys fail */
+    kl_status read;   /* why the source ended */
     kl_err *err;
 } reader;
 
@@ -36,6 +38,8 @@ static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t 
 
 static kl_status fail_at(reader *r, yaml_mark_t at, const char *what)
 {
+    if (r->repeated)
+        return kl_fail(r->err, KL_ESYNTAX, "yaml: %s", what);
     size_t line = at.line + 1 + (r->source ? r->source->line : 0);
     return kl_fail(r->err, KL_ESYNTAX, "%s:%zu:%zu: %s", r->name, line, at.column + 1, what);
 }
@@ -89,7 +93,15 @@ static kl_status scalar(reader *r, const yaml_event_t *ev, const kl_value **out)
     size_t n = ev->data.scalar.length;
     bool text_only = ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     char what[256];
-    if (ev->data.scalar.tag && !tag && strcmp((const char *)ev->data.scalar.tag, "!")) {
+    if (r->repeated && tag && !strcmp(tag, "binary")) {
+        kl_buf bytes = KL_BUF_INIT;
+        kl_status st = kl_base64_decode(text, n, &bytes, NULL);
+        if (!st)
+            *out = kl_value_of_strn(kl_buf_str(&bytes), bytes.len);
+        kl_buf_fini(&bytes);
+        return st ? fail_at(r, ev->start_mark, "!!binary value contains invalid base64 data") : KL_OK;
+    }
+    if (!r->repeated && ev->data.scalar.tag && !tag && strcmp((const char *)ev->data.scalar.tag, "!")) {
         snprintf(
             what, sizeof what, "the tag %.100s is not supported here", (const char *)ev->data.scalar.tag);
         return fail_at(r, ev->start_mark, what);
@@ -133,7 +145,7 @@ static kl_status enter(reader *r, yaml_mark_t at)
 static kl_status container_tag(reader *r, const yaml_char_t *tag, const char *allowed, yaml_mark_t at)
 {
     const char *core = core_tag(tag);
-    if (!tag || (core && !strcmp(core, allowed)) || !strcmp((const char *)tag, "!"))
+    if (!tag || (core && !strcmp(core, allowed)) || !strcmp((const char *)tag, "!") || r->repeated)
         return KL_OK;
     char what[160];
     snprintf(what, sizeof what, "the tag %.100s is not supported here", (const char *)tag);
@@ -188,45 +200,99 @@ static kl_status key_of(reader *r, const kl_value *v, yaml_mark_t at, const kl_v
     return KL_OK;
 }
 
-/* Adds the members of one merged mapping whose keys are not there yet. */
-static void merge_one(kl__stack *s, kl__seen *seen, const kl_value *from)
+/* The member number `place` gets another value. Takes over v. */
+static void replace(kl__stack *s, size_t place, const kl_value *v)
+{
+    kl_value_unref(s->v[2 * place + 1]);
+    s->v[2 * place + 1] = v;
+}
+
+/* Adds the members of one merged mapping. Keys that are there already keep their values; in Go's reading they
+ * lose them. */
+static void merge_one(const reader *r, kl__stack *s, kl__seen *seen, const kl_value *from)
 {
     for (size_t i = 0; i < kl_value_len(from); i++) {
         const kl_value *key = kl__key(from, i);
-        if (kl__seen_check(seen, 1, s, 0, key) != SIZE_MAX)
-            continue;
-        kl__stack_push(s, kl_value_ref(key));
-        kl__stack_push(s, kl_value_ref(kl__val(from, i)));
+        size_t was = kl__seen_check(seen, 1, s, 0, key);
+        if (was == SIZE_MAX) {
+            kl__stack_push(s, kl_value_ref(key));
+            kl__stack_push(s, kl_value_ref(kl__val(from, i)));
+        } else if (r->repeated)
+            replace(s, was, kl_value_ref(kl__val(from, i)));
     }
 }
 
 static kl_status merge(reader *r, kl__stack *s, kl__seen *seen, const kl_value *merged, yaml_mark_t at)
 {
     bool ok = kl_value_type(merged) == KL_OBJECT || kl_value_type(merged) == KL_ARRAY;
+    size_t n = kl_value_type(merged) == KL_ARRAY ? kl_value_len(merged) : 0;
     if (kl_value_type(merged) == KL_OBJECT)
-        merge_one(s, seen, merged);
-    for (size_t i = 0; kl_value_type(merged) == KL_ARRAY && i < kl_value_len(merged); i++) {
-        ok &= kl_value_type(kl_value_item(merged, i)) == KL_OBJECT;
+        merge_one(r, s, seen, merged);
+    for (size_t i = 0; i < n; i++) { /* the first mapping of a list counts: in Go's reading it comes last */
+        const kl_value *one = kl_value_item(merged, r->repeated ? n - 1 - i : i);
+        ok &= kl_value_type(one) == KL_OBJECT;
         if (ok)
-            merge_one(s, seen, kl_value_item(merged, i));
+            merge_one(r, s, seen, one);
     }
-    return ok ? KL_OK : fail_at(r, at, "<< takes a mapping, or a list of mappings");
+    return ok ? KL_OK
+              : fail_at(r, at,
+                  r->repeated ? "map merge requires map or sequence of maps as the value"
+                              : "<< takes a mapping, or a list of mappings");
 }
 
-/* Reads one key and its value; keeps a merge for the end. */
-static kl_status member(reader *r, yaml_event_t *ev, kl__stack *s, kl__seen *seen, const kl_value **merged,
-    yaml_mark_t *merged_at, size_t *nodes)
+#define REPEATED_MAX ((size_t)64 << 10) /* longer complaints about repeated keys are not continued */
+
+/* Says of a key what Go's strict reader says: `key` is as it was written, text or not. */
+static void say_repeated(reader *r, const kl_value *key, bool text, yaml_mark_t at)
+{
+    if (r->repeated->len > REPEATED_MAX)
+        return;
+    kl_buf_printf(r->repeated, "\n  line %zu: key ", at.line + 1);
+    if (text)
+        kl_value_encode(key, r->repeated);
+    else
+        kl_buf_puts(r->repeated, kl_value_str(key));
+    kl_buf_puts(r->repeated, " already set in map");
+}
+
+/* A mapping whose members are being read. */
+typedef struct members {
+    kl__stack s; /* keys and values */
+    kl__seen seen;
+    const kl_value *merged; /* the value of its merge, which waits for the end */
+    yaml_mark_t merged_at;
+} members;
+
+/* Ends a member whose key began at `at`, and whose value began at `value_at`. Takes over both. */
+static kl_status add_member(reader *r, members *m, const kl_value *key, size_t was, bool text,
+    yaml_mark_t value_at, const kl_value *v)
+{
+    if (was == SIZE_MAX) {
+        kl__stack_push(&m->s, key);
+        kl__stack_push(&m->s, v);
+        return KL_OK;
+    }
+    say_repeated(r, key, text, value_at);
+    replace(&m->s, was, v);
+    kl_value_unref(key);
+    return KL_OK;
+}
+
+/* Reads one key and its value. */
+static kl_status member(reader *r, yaml_event_t *ev, members *m, size_t *nodes)
 {
     const kl_value *key = NULL, *v = NULL;
-    yaml_mark_t at = ev->start_mark;
+    yaml_mark_t at = ev->start_mark, value_at = at;
     bool is_merge = ev->type == YAML_SCALAR_EVENT && ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE
         && !ev->data.scalar.tag && ev->data.scalar.length == 2 && !memcmp(ev->data.scalar.value, "<<", 2);
     kl_status st = node(r, ev, &key, nodes);
+    bool text = !st && kl_value_type(key) == KL_STRING;
     if (!st)
         st = key_of(r, key, at, &key);
     if (st)
         return st;
-    if (is_merge ? *merged != NULL : kl__seen_check(seen, 1, s, 0, key) != SIZE_MAX) {
+    size_t was = is_merge ? SIZE_MAX : kl__seen_check(&m->seen, 1, &m->s, 0, key);
+    if (!r->repeated && (is_merge ? m->merged != NULL : was != SIZE_MAX)) {
         char *what = kl_sprintf("duplicate key \"%.80s\"", kl_value_str(key));
         st = fail_at(r, at, what);
         kl_free(what);
@@ -236,28 +302,26 @@ static kl_status member(reader *r, yaml_event_t *ev, kl__stack *s, kl__seen *see
     yaml_event_t value;
     st = next(r, &value);
     if (!st) {
+        value_at = value.start_mark;
         st = node(r, &value, &v, nodes);
         yaml_event_delete(&value);
     }
-    if (!st && !is_merge) {
-        kl__stack_push(s, key);
-        kl__stack_push(s, v);
-        return KL_OK;
-    }
+    if (!st && !is_merge)
+        return add_member(r, m, key, was, text, value_at, v);
     kl_value_unref(key);
-    if (!st) {
-        *merged = v;
-        *merged_at = at;
+    if (!st && r->repeated) {
+        st = merge(r, &m->s, &m->seen, v, at);
+        kl_value_unref(v);
+    } else if (!st) {
+        m->merged = v;
+        m->merged_at = at;
     }
     return st;
 }
 
 static kl_status mapping(reader *r, const yaml_event_t *start, const kl_value **out, size_t *nodes)
 {
-    kl__stack s = {0};
-    kl__seen seen = {0};
-    const kl_value *merged = NULL;
-    yaml_mark_t merged_at = start->start_mark;
+    members m = {.merged_at = start->start_mark};
     kl_status st = container_tag(r, start->data.mapping_start.tag, "map", start->start_mark);
     for (bool done = false; !st && !done;) {
         yaml_event_t ev;
@@ -267,18 +331,18 @@ static kl_status mapping(reader *r, const yaml_event_t *start, const kl_value **
         if (ev.type == YAML_MAPPING_END_EVENT)
             done = true;
         else
-            st = member(r, &ev, &s, &seen, &merged, &merged_at, nodes);
+            st = member(r, &ev, &m, nodes);
         yaml_event_delete(&ev);
     }
-    if (!st && merged)
-        st = merge(r, &s, &seen, merged, merged_at);
+    if (!st && m.merged)
+        st = merge(r, &m.s, &m.seen, m.merged, m.merged_at);
     if (!st) {
-        *out = kl__intern_container(KL_OBJECT, s.v, s.len / 2);
-        s.len = 0;
+        *out = kl__intern_container(KL_OBJECT, m.s.v, m.s.len / 2);
+        m.s.len = 0;
     }
-    kl_value_unref(merged);
-    kl__stack_fini(&s);
-    kl__seen_fini(&seen);
+    kl_value_unref(m.merged);
+    kl__stack_fini(&m.s);
+    kl__seen_fini(&m.seen);
     return st;
 }
 
@@ -288,14 +352,16 @@ static kl_status alias(reader *r, const yaml_event_t *ev, const kl_value **out, 
     const char *name = (const char *)ev->data.alias.anchor;
     const anchor *a = kl_map_get(r->anchors, name);
     if (!a) {
-        snprintf(what, sizeof what, "the alias *%.80s has no anchor before it", name);
+        snprintf(what, sizeof what,
+            r->repeated ? "unknown anchor '%.80s' referenced" : "the alias *%.80s has no anchor before it",
+            name);
         return fail_at(r, ev->start_mark, what);
     }
     r->aliased += a->nodes;
     if (r->aliased > ALIASED_NODES_MAX) {
         snprintf(what, sizeof what, "aliases stand for more than %u values; write the document out",
             ALIASED_NODES_MAX);
-        return fail_at(r, ev->start_mark, what);
+        return fail_at(r, ev->start_mark, r->repeated ? "document contains excessive aliasing" : what);
     }
     *nodes += a->nodes;
     *out = kl_value_ref(a->v);
@@ -350,7 +416,7 @@ static kl_status document(reader *r, doc_fn *doc, void *arg)
         yaml_event_delete(&ev);
     kl_map_free(r->anchors, anchor_free);
     r->anchors = kl_map_new();
-    if (!st && kl_value_type(v) != KL_NULL)
+    if (!st && (r->repeated || kl_value_type(v) != KL_NULL))
         return doc(arg, v, r->err);
     kl_value_unref(v);
     return st;
@@ -369,7 +435,7 @@ static kl_status documents(reader *r, doc_fn *doc, void *arg)
             return KL_OK;
         if (type == YAML_DOCUMENT_START_EVENT) {
             st = document(r, doc, arg);
-            if (st)
+            if (st || r->repeated)
                 return st;
         }
     }
@@ -421,6 +487,26 @@ kl_status kl_yaml_each_from(
 {
     reader r = {.name = name, .source = source, .err = err};
     return read_all(&r, NULL, 0, doc, arg);
+}
+
+static kl_status keep_first(void *arg, const kl_value *v, kl_err *err)
+{
+    (void)err;
+    *(const kl_value **)arg = v;
+    return KL_OK;
+}
+
+kl_status kl_yaml_decode_first(
+    const char *text, size_t n, kl_buf *repeated, const kl_value **out, kl_err *err)
+{
+    const kl_value *v = NULL;
+    reader r = {.name = "", .repeated = repeated, .err = err};
+    if (try_json(text, n, out))
+        return KL_OK;
+    kl_status st = read_all(&r, text, n, keep_first, &v);
+    if (!st)
+        *out = v ? v : kl_value_null();
+    return st;
 }
 
 /* Go counts lines from 0, but those of tokens from 1, and does not name line 0. */
@@ -479,78 +565,4 @@ kl_status kl_yaml_decode(const char *name, const char *text, size_t n, const kl_
     else
         *out = s.v ? s.v : KL__EMPTY_OBJECT;
     return st;
-}
-
-/* --- writing ------------------------------------------------------------------------------ */
-
-static int on_write(void *arg, unsigned char *data, size_t n) { return kl_buf_add(arg, data, n) == KL_OK; }
-
-static bool emit(yaml_emitter_t *e, yaml_event_t *ev, int made) { return made && yaml_emitter_emit(e, ev); }
-
-static bool emit_text(yaml_emitter_t *e, const char *s, size_t n, bool plain, bool quoted)
-{
-    yaml_event_t ev;
-    bool lines = quoted && memchr(s, '\n', n) != NULL;
-    return emit(e, &ev,
-        yaml_scalar_event_initialize(&ev, NULL, NULL, (const yaml_char_t *)s, (int)n, plain, quoted,
-            lines ? YAML_LITERAL_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE));
-}
-
-/* Writes a string. A text that would read as something else must be quoted. */
-static bool emit_string(yaml_emitter_t *e, const kl_value *v)
-{
-    size_t n;
-    const char *s = kl__str_bytes(v, &n);
-    const kl_value *read = kl__scalar_plain(s, n);
-    bool plain = kl_value_type(read) == KL_STRING && strcmp(s, "<<") && strcmp(s, "=");
-    kl_value_unref(read);
-    return emit_text(e, s, n, plain, true);
-}
-
-static bool emit_value(yaml_emitter_t *e, const kl_value *v, size_t depth)
-{
-    yaml_event_t ev;
-    kl_type t = kl_value_type(v);
-    if (t == KL_STRING)
-        return emit_string(e, v);
-    if (t != KL_ARRAY && t != KL_OBJECT) {
-        char *text = kl_value_to_json(v);
-        bool ok = emit_text(e, text, strlen(text), true, false);
-        kl_free(text);
-        return ok;
-    }
-    if (depth > KL_VALUE_DEPTH_MAX)
-        return false;
-    size_t n = kl_value_len(v);
-    if (t == KL_ARRAY) {
-        bool ok = emit(e, &ev,
-            yaml_sequence_start_event_initialize(
-                &ev, NULL, NULL, 1, n ? YAML_BLOCK_SEQUENCE_STYLE : YAML_FLOW_SEQUENCE_STYLE));
-        for (size_t i = 0; ok && i < n; i++)
-            ok = emit_value(e, kl_value_item(v, i), depth + 1);
-        return ok && emit(e, &ev, yaml_sequence_end_event_initialize(&ev));
-    }
-    bool ok = emit(e, &ev,
-        yaml_mapping_start_event_initialize(
-            &ev, NULL, NULL, 1, n ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE));
-    for (size_t i = 0; ok && i < n; i++)
-        ok = emit_string(e, kl__key(v, i)) && emit_value(e, kl__val(v, i), depth + 1);
-    return ok && emit(e, &ev, yaml_mapping_end_event_initialize(&ev));
-}
-
-kl_status kl_yaml_encode(const kl_value *v, kl_buf *out)
-{
-    yaml_emitter_t e;
-    yaml_event_t ev;
-    if (!yaml_emitter_initialize(&e))
-        kl_mem_die("memory (YAML)");
-    yaml_emitter_set_output(&e, on_write, out);
-    yaml_emitter_set_unicode(&e, 1);
-    yaml_emitter_set_width(&e, -1);
-    bool ok = emit(&e, &ev, yaml_stream_start_event_initialize(&ev, YAML_UTF8_ENCODING))
-        && emit(&e, &ev, yaml_document_start_event_initialize(&ev, NULL, NULL, NULL, 1))
-        && emit_value(&e, v, 1) && emit(&e, &ev, yaml_document_end_event_initialize(&ev, 1))
-        && emit(&e, &ev, yaml_stream_end_event_initialize(&ev));
-    yaml_emitter_delete(&e);
-    return ok && !out->failed ? KL_OK : KL_ETOOBIG;
 }

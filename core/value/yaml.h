@@ -23,10 +23,18 @@ KL_NODISCARD kl_status kl_yaml_each_from(const char *name, const kl_yaml_source 
 /* Exactly one document; an empty text gives {}. */
 KL_NODISCARD kl_status kl_yaml_decode(
     const char *name, const char *text, size_t n, const kl_value **out, kl_err *err);
+/* The first document of a text as kube-apiserver reads it; null: it is empty. Of a repeated key the last
+ * value counts, and a merge replaces the keys before it. `repeated` gets what Go's strict reader says of such
+ * keys,
+ * "\n  line 4: key \"a\" already set in map" for each. */
+KL_NODISCARD kl_status kl_yaml_decode_first(
+    const char *text, size_t n, kl_buf *repeated, const kl_value **out, kl_err *err);
 /* What Go's YAML library says of the first mistake in the syntax of the text's first document; the caller
  * frees it. NULL: there is none. */
 char *kl_yaml_mistake(const char *text, size_t n);
 KL_NODISCARD kl_status kl_yaml_encode(const kl_value *v, kl_buf *out); /* block style, no leading --- */
+/* The same with the keys in the order of Go's YAML library. yaml_write.c */
+KL_NODISCARD kl_status kl_yaml_encode_sorted(const kl_value *v, kl_buf *out);
 
 /* The text with one string changed, every other byte as it was, comments included. `path`, NULL-terminated,
  * leads through mappings by key and into a list by "key=value", the first item that has that; the last step

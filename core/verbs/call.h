@@ -56,7 +56,8 @@ typedef struct kl__call {
     struct kl__admission *admission;
     /* answers of conversion webhooks (convert.h); NULL: they cannot be called */
     struct kl_conversions *conversions;
-    kl_buf *repeated; /* what strict decoding says of repeated keys in the body; or NULL */
+    /* What strict decoding says of repeated keys in the body, or the warnings about them; or NULL. */
+    kl_buf *repeated;
     kl_buf *warnings; /* "Warning: ...\r\n" lines, or NULL */
 } kl__call;
 
@@ -75,6 +76,9 @@ KL_NODISCARD kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_
 
 /* Adds a Warning header to the answer, if the call collects them. */
 void kl__call_warn(const kl__call *c, const char *fmt, ...) KL_PRINTF(2, 3);
+/* The same once the body is decoded, which begins with kl__call_warned. */
+void kl__call_warn_later(const kl__call *c, const char *fmt, ...) KL_PRINTF(2, 3);
+void kl__call_warned(const kl__call *c);
 kl_time kl__world_wall(const kl__world *w);
 /* A new uid; a new reference. */
 const kl_value *kl__world_uid(kl__world *w);

@@ -38,7 +38,7 @@ static kl_status check_applied_type(const kl__kind *k, const kl_value *config, k
     char *want = kl__kind_api_version(k);
     bool same = version && kind && !strcmp(version, want) && !strcmp(kind, k->kind);
     kl_free(want);
-    if (same || kl_value_type(config) != KL_OBJECT)
+    if (same)
         return KL_OK;
     bool group = version && strchr(version, '/');
     return kl__fail_bad_request(err, "invalid object type: %s%s, Kind=%s", group ? "" : "/",
@@ -86,8 +86,10 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     kl_status st = stored ? kl__see(c, stored, &live, err) : KL_OK;
     if (!st)
         st = kl__applied_check(c, c->kind, patch, err);
+    kl__call once = *c;
+    once.repeated = NULL; /* repeated keys are refused after conflicts */
     if (!st)
-        st = kl__body_decode(c, patch, false, &config, err);
+        st = kl__body_decode(&once, patch, false, &config, err);
     if (!st)
         st = kl__applied_name(c, live != NULL, &config, err);
     if (!st && !live && (c->sub || kl_object_uid(config)))
@@ -102,6 +104,11 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
         if (!st)
             kl__last_applied_update(w.manager, patch, &merged);
     }
+    if (!st)
+        kl__call_warned(c);
+    if (!st && c->repeated && c->repeated->len)
+        st = kl__fail_bad_request(
+            err, "error strict decoding YAML: error converting YAML to JSON: %s", kl_buf_str(c->repeated));
     if (!st) { /* the merge may have added fields that a struct fills in */
         kl__call quiet = *c;
         quiet.validation = KL_FIELDS_IGNORE;

@@ -39,23 +39,47 @@
 
 kl_time kl__world_wall(const kl__world *w) { return kl_clock_wall(w->clock); }
 
+#define WARNINGS_MAX 4096 /* as in kube-apiserver, for all warnings */
+
+/* Frees the text. */
+static void add_warning(kl_buf *out, char *text)
+{
+    if (out && out->len < WARNINGS_MAX) {
+        kl_buf_puts(out, "Warning: 299 - \"");
+        for (const char *p = text; *p && (out->len < WARNINGS_MAX || (*p & 0xc0) == 0x80); p++) {
+            if (*p == '"' || *p == '\\')
+                kl_buf_putc(out, '\\');
+            if ((unsigned char)*p >= ' ' && *p != 127)
+                kl_buf_putc(out, *p);
+        }
+        kl_buf_puts(out, "\"\r\n");
+    }
+    kl_free(text);
+}
+
 void kl__call_warn(const kl__call *c, const char *fmt, ...)
 {
-    if (!c->warnings || c->warnings->len >= 4096) /* as in kube-apiserver, for all warnings */
-        return;
     va_list ap;
     va_start(ap, fmt);
-    char *text = kl_vsprintf(fmt, ap);
+    add_warning(c->warnings, kl_vsprintf(fmt, ap));
     va_end(ap);
-    kl_buf_puts(c->warnings, "Warning: 299 - \"");
-    for (const char *p = text; *p && (c->warnings->len < 4096 || (*p & 0xc0) == 0x80); p++) {
-        if (*p == '"' || *p == '\\')
-            kl_buf_putc(c->warnings, '\\');
-        if ((unsigned char)*p >= ' ' && *p != 127)
-            kl_buf_putc(c->warnings, *p);
-    }
-    kl_buf_puts(c->warnings, "\"\r\n");
-    kl_free(text);
+}
+
+void kl__call_warn_later(const kl__call *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add_warning(c->repeated, kl_vsprintf(fmt, ap));
+    va_end(ap);
+}
+
+void kl__call_warned(const kl__call *c)
+{
+    if (!c->repeated || c->validation != KL_FIELDS_WARN)
+        return;
+    if (c->warnings && c->warnings->len < WARNINGS_MAX)
+        kl_buf_add(c->warnings, c->repeated->data, c->repeated->len);
+    kl_buf_clear(c->repeated);
 }
 
 char *kl__call_key(const kl__call *c, const char *name)
@@ -166,7 +190,9 @@ kl_status kl__body_decode(
             "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s%s%s", c->kind->kind,
             c->kind->version, c->kind->kind, repeated ? kl_buf_str(c->repeated) : "",
             repeated && unknown.count ? ", " : "", kl_buf_str(&unknown.names));
-    } else if (!st && unknown.count && c->warnings)
+    } else if (!st)
+        kl__call_warned(c);
+    if (!st && unknown.count && c->warnings)
         kl_buf_add(c->warnings, unknown.warnings.data, unknown.warnings.len);
     kl__unknown_fini(&unknown);
     kl_free(version);

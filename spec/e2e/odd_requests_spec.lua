@@ -3,10 +3,7 @@
 -- code, type, words and warnings.
 -- not in tsan: one request after the other
 
-local both = require "support.both"
-local json = require "dkjson"
-local new_api = require "support.api"
-local servers = require "support.servers"
+local requests = require "support.requests"
 
 local NS = "/namespaces/odd-requests"
 local MAPS, PODS = "/api/v1" .. NS .. "/configmaps", "/api/v1" .. NS .. "/pods"
@@ -240,63 +237,17 @@ patch(400, APP .. "/scale" .. DRY, JSON, "{}")
 get(404, APPS .. "/none/scale")
 row(405, "DELETE", APP .. "/scale")
 
--- What is compared of an answer.
-local HEADERS = { "content-type", "cache-control", "warning", "retry-after", "x-content-type-options",
-  "allow" }
-
-local function seen(r)
-  local answer = { code = r.code, body = r.text }
-  -- a patched object, whose keys have an order
-  r.text = r.text:gsub([[\"{\\\"%a.-}\": ]], "OBJECT: ")
-  for _, name in ipairs(HEADERS) do answer[name] = r.headers[name] end
-  if r.text:find "^{.*\n{" then -- frames of a watch
-    answer.body = {}
-    for line in r.text:gmatch "[^\n]+" do answer.body[#answer.body + 1] = json.decode(line, 1, json.null) end
-  elseif type(r.body) == "table" then
-    answer.body = json.decode(r.text, 1, json.null)
+requests.describe("both servers answer", rows, function(api)
+  api:delete("/api/v1" .. NS)
+  assert.equal(201, api:post("/api/v1/namespaces", { metadata = { name = "odd-requests" } }).code)
+  assert.equal(201, api:post(MAPS, MADE).code)
+  assert.equal(201, api:post(PODS, { metadata = { name = "odd" }, spec = { containers = { { name = "c",
+    image = "i" } } } }).code)
+  assert.equal(201, api:post(APPS,
+    '{"metadata":{"name":"odd"},"spec":{"replicas":3,"selector":{"matchLabels":'
+    .. '{"a":"b"}},"template":' .. TEMPLATE .. "}}").code)
+end, function(api)
+  for _, path in ipairs { MAPS, PODS .. "?gracePeriodSeconds=0", APPS, "/api/v1" .. NS } do
+    api:delete(path)
   end
-  return both.scrub(answer, true)
-end
-
-servers.only_real(function(_, real)
-  describe("both servers answer", function()
-    local apis = {}
-
-    lazy_setup(function()
-      for i, s in ipairs { servers.embedded {}, real {} } do
-        local api = new_api(s)
-        apis[i] = api
-        api.server = s
-        api:delete("/api/v1" .. NS)
-        assert.equal(201, api:post("/api/v1/namespaces", { metadata = { name = "odd-requests" } }).code)
-        assert.equal(201, api:post(MAPS, MADE).code)
-        assert.equal(201, api:post(PODS, { metadata = { name = "odd" }, spec = { containers = { { name = "c",
-          image = "i" } } } }).code)
-        assert.equal(201, api:post(APPS,
-          '{"metadata":{"name":"odd"},"spec":{"replicas":3,"selector":{"matchLabels":'
-          .. '{"a":"b"}},"template":' .. TEMPLATE .. "}}").code)
-      end
-    end)
-    lazy_teardown(function()
-      for _, api in ipairs(apis) do
-        for _, path in ipairs { MAPS, PODS .. "?gracePeriodSeconds=0", APPS, "/api/v1" .. NS } do
-          api:delete(path)
-        end
-        api.server:stop()
-      end
-    end)
-
-    for _, r in ipairs(rows) do
-      local name = ("%s %s %s %s"):format(r.method, #r.path > 200 and r.path:sub(1, 200) .. "..." or r.path,
-        table.concat(r.headers or {}, ", "), type(r.body) == "table" and json.encode(r.body) or r.body or "")
-      it(name, function()
-        local answers = {}
-        for i, api in ipairs(apis) do answers[i] = seen(api:request(r.method, r.path, r.body, r.headers)) end
-        assert.equal(r.code, answers[2].code, json.encode(answers[2].body))
-        local found = {}
-        both.differences("", answers[2], answers[1], found)
-        assert.equal("", table.concat(found, "\n"))
-      end)
-    end
-  end)
 end)

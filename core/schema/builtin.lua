@@ -68,7 +68,10 @@ local SCALARS = { ["meta.v1.Time"] = "t", ["meta.v1.MicroTime"] = "m", ["api.res
 
 local wanted, queue = {}, {}
 local function want(name)
-  if not wanted[name] then wanted[name] = true; queue[#queue + 1] = name end
+  if not wanted[name] then
+    wanted[name] = true
+    queue[#queue + 1] = name
+  end
   return name
 end
 
@@ -166,7 +169,10 @@ for _, name in ipairs { "autoscaling.v1.Scale", "policy.v1.Eviction", "meta.v1.D
 end
 
 local i = 1
-while i <= #queue do type_line(queue[i]); i = i + 1 end
+while i <= #queue do
+  type_line(queue[i])
+  i = i + 1
+end
 
 -- ---------------------------------------------------------------- C
 

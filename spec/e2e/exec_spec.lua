@@ -282,7 +282,10 @@ servers.only_real(function(name, start)
         local conf = process.write(process.tmpname ".conf",
           ("Port %d\nListen 127.0.0.1\nAllow 127.0.0.1\nLogLevel Connect\nTimeout 600\n"):format(other))
         local http = process.spawn { "tinyproxy", "-d", "-c", conf }
-        finally(function() socks:stop(); http:stop() end)
+        finally(function()
+          socks:stop()
+          http:stop()
+        end)
         wait.until_true(10, "tinyproxy listens", function()
           local s = socket.connect("127.0.0.1", other)
           return s and s:close()

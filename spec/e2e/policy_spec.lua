@@ -312,7 +312,10 @@ local function spec_of(rest)
     validations = { v "object.metadata.name != 'x'" } }, rest)
 end
 
-local function cut(o, key) o[key] = nil; return o end
+local function cut(o, key)
+  o[key] = nil
+  return o
+end
 
 -- They select no objects of other specs, and are deleted at the end.
 both.describe("policies and bindings as they are written", function(ns)

@@ -26,7 +26,10 @@ describe("the memory of a script", function()
     return t
   end
   after_each(function()
-    for i, t in ipairs(started) do t:stop(); started[i] = nil end
+    for i, t in ipairs(started) do
+      t:stop()
+      started[i] = nil
+    end
   end)
 
   local function said(t)

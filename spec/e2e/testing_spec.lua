@@ -22,7 +22,10 @@ describe("kube.testing", function()
     return t
   end
   after_each(function()
-    for i, t in ipairs(started) do t:stop(); started[i] = nil end
+    for i, t in ipairs(started) do
+      t:stop()
+      started[i] = nil
+    end
   end)
 
   it("has run existing objects when start returns, and consequences of a write when that returns", function()

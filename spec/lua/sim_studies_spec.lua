@@ -125,7 +125,8 @@ describe("fragments of GPUs", function()
       local g = core.gpus "fewest"
       for _ = 1, 2 do g:node(8000, 65536, 2, 1) end
       local part, whole = g:kind(1000, 1024, 1, 500, 0, 0.5), g:kind(1000, 1024, 2, 1000, 0, 0.5)
-      g:put(part, score); g:put(part, score)
+      g:put(part, score)
+      g:put(part, score)
       return g:put(whole, score)
     end
     assert.is_true(filled(first))

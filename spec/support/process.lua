@@ -107,7 +107,10 @@ end
 function Process:wait(seconds)
   local ok = pcall(wait.until_true, seconds, "end of " .. self.name, function() return not self:alive() end)
   if not ok then return nil end
-  if self.pipe then self.pipe:close(); self.pipe = nil end
+  if self.pipe then
+    self.pipe:close()
+    self.pipe = nil
+  end
   return tonumber(M.read(self.rcfile))
 end
 

@@ -9,7 +9,10 @@ return function()
   local handler = base()
   local counter = 0
 
-  local function say(line) io.write(line, "\n"); io.flush() end
+  local function say(line)
+    io.write(line, "\n")
+    io.flush()
+  end
 
   local function comment(text) say("# " .. tostring(text):gsub("\n+$", ""):gsub("\n", "\n# ")) end
 

@@ -138,7 +138,10 @@ local function globals(self)
   function g.list(kind, opts) return items(p:get("/v1/list", query(kind, opts))) end
   function g.each(kind, opts)
     local all, i = g.list(kind, opts), 0
-    return function() i = i + 1; return all[i] end
+    return function()
+      i = i + 1
+      return all[i]
+    end
   end
   function g.why(kind, a, b) why.show(p:get("/v1/why", of("why", "", kind, a, b)), 1) end
   function g.controllers() print_controllers(p:get "/v1/controllers") end

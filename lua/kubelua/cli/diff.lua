@@ -50,7 +50,10 @@ local function members(out, path, a, b, bracket)
   local keys, seen = {}, {}
   for _, side in ipairs { a, b } do
     for key in pairs(side) do
-      if not seen[key] then seen[key] = true; keys[#keys + 1] = key end
+      if not seen[key] then
+        seen[key] = true
+        keys[#keys + 1] = key
+      end
     end
   end
   table.sort(keys, function(x, y)

@@ -150,7 +150,10 @@ end
 local function evict(world, workload)
   local q, line = workload.line.queue, workload.line
   for k, other in ipairs(q.running) do
-    if other == workload then table.remove(q.running, k); break end
+    if other == workload then
+      table.remove(q.running, k)
+      break
+    end
   end
   use(world, q, -line.request)
   workload.ends, world.evictions = nil, world.evictions + 1
@@ -315,7 +318,10 @@ local function leave(world, workload, dirty)
   if workload.ends ~= world.time then return end -- it was preempted, and ends later
   local q = workload.line.queue
   for k, other in ipairs(q.running) do
-    if other == workload then table.remove(q.running, k); break end
+    if other == workload then
+      table.remove(q.running, k)
+      break
+    end
   end
   use(world, q, -workload.line.request)
   workload.ends, q.cohort.version = nil, q.cohort.version + 1

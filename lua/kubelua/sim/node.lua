@@ -9,7 +9,10 @@ local M = {}
 local DAY, HOUR = 86400, 3600
 local TAU = 2 * math.pi
 -- 2026-01-01 was a Thursday: days 2 and 3 of each week from then on are a weekend.
-local function is_weekend(t) local d = t // DAY % 7; return d == 2 or d == 3 end
+local function is_weekend(t)
+  local d = t // DAY % 7
+  return d == 2 or d == 3
+end
 
 --- The share of its request that a pod of an app uses at a moment, before noise: a day's wave about the mean.
 ---@param w kubelua.SimWorld

@@ -311,7 +311,10 @@ end
 function M.raster(title, seconds, names, events, told)
   local rows, at, out = {}, {}, {}
   for _, e in ipairs(events) do
-    if not at[e[2]] then at[e[2]] = true; rows[#rows + 1] = e[2] end
+    if not at[e[2]] then
+      at[e[2]] = true
+      rows[#rows + 1] = e[2]
+    end
   end
   table.sort(rows)
   for k, row in ipairs(rows) do at[row] = k end

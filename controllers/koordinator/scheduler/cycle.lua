@@ -247,7 +247,7 @@ local function stretch(fitting, cycle)
   return out
 end
 
--- The name of the node with the best score; the first of several.
+-- The name of the node with the best score, those of plugins that normalize included; the first of several.
 local function best_of(fitting, cycle, stretched)
   local best, most, others = nil, nil, cycle.scorers.stretched
   local n_others = #others
@@ -278,11 +278,12 @@ function M.scores(result)
   return out
 end
 
--- What was said of the nodes that fit, until there are enough; the next pod begins with the node after the
--- last. What was said of a node that did not change since is still so.
+-- What was said of the nodes that fit, until there are enough; how many nodes have each reason against them;
+-- and the name of the node with the best sum, the first of several. The next pod begins with the node after
+-- the last. What was said of a node that did not change since is still so.
 local function find(pod, all, kin, result)
   local said, fitting, counts, state = said_of(kin, all), kin.fitting, {}, kin.cycle.state
-  local n, n_fitting = #all, 0
+  local n, n_fitting, best, most = #all, 0, nil, nil
   local wanted, from = enough(n, kin.cycle.args.percentage), state.begin_at or 0
   if wanted == n then from = 0 end
   for i = from + 1, from + n do
@@ -292,9 +293,11 @@ local function find(pod, all, kin, result)
       one = look(pod, info, kin, one)
       said[at] = one
     end
-    if one.sum then
+    local sum = one.sum
+    if sum then
       n_fitting = n_fitting + 1
       fitting[n_fitting] = one
+      if not best or sum > most or sum == most and one.name < best then best, most = one.name, sum end
       if n_fitting == wanted then
         state.begin_at = i % n
         break
@@ -305,7 +308,7 @@ local function find(pod, all, kin, result)
     end
   end
   for i = #fitting, n_fitting + 1, -1 do fitting[i] = nil end
-  return fitting, counts
+  return fitting, counts, best
 end
 
 -- nodes: list of Nodes; state: see snapshot.lua. Returns
@@ -330,9 +333,9 @@ function M.run(pod, nodes, state, args)
   end
   local cycle = kin.cycle
   renew(pod, kin, state)
-  local fitting, counts = find(pod, all, kin, result)
+  local fitting, counts, name = find(pod, all, kin, result)
   result.kin, result.fitting, result.stretched = kin, fitting, stretch(fitting, cycle)
-  local name = best_of(fitting, cycle, result.stretched)
+  if #cycle.scorers.stretched > 0 then name = best_of(fitting, cycle, result.stretched) end
   local best = name and state.sums[name]
   if best then
     local room = reservation.nominate(pod, best, cycle)

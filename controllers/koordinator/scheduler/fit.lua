@@ -12,7 +12,6 @@ local M = {}
 
 local CORDON = { key = "node.kubernetes.io/unschedulable", effect = "NoSchedule" }
 local MAX = 100
-local SCORED = { "cpu", "memory" }
 
 local UNKNOWN = { cordoned = true, repelling = true, disliking = true }
 
@@ -100,17 +99,16 @@ function M.resources.filter(pod, info, cycle)
   return #reasons > 0 and reasons or nil
 end
 
--- LeastAllocated over cpu and memory: the part of the node that stays free with the pod, from 0 to 100.
+-- The part of an amount that stays free, from 0 to 100.
+local function free(used, all) return used <= all and (all - used) * MAX // all or 0 end
+
+-- LeastAllocated over cpu and memory: the part of the node that stays free with the pod.
 function M.resources.score(pod, info, cycle)
-  local asked, taken, sum, n = cycle.request, reservation.taken(pod, info, cycle), 0, 0
-  for _, name in ipairs(SCORED) do
-    local all = info.allocatable[name] or 0
-    if all > 0 then
-      local used = (taken[name] or 0) + (asked[name] or 0)
-      sum = sum + (used <= all and (all - used) * MAX // all or 0)
-      n = n + 1
-    end
-  end
+  local has, asked, taken = info.allocatable, cycle.request, reservation.taken(pod, info, cycle)
+  local cpus, bytes = has.cpu or 0, has.memory or 0
+  local sum, n = 0, 0
+  if cpus > 0 then sum, n = free((taken.cpu or 0) + (asked.cpu or 0), cpus), 1 end
+  if bytes > 0 then sum, n = sum + free((taken.memory or 0) + (asked.memory or 0), bytes), n + 1 end
   return n > 0 and sum // n or 0
 end
 

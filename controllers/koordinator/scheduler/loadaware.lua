@@ -162,30 +162,42 @@ local function add_delta(sum, estimate, used)
   end
 end
 
--- { usage, delta, estimated, prod }: the reported usage, the additional estimate of late pods, the estimate
--- of all pods, and the usage and estimate of prod pods.
-local function load_of(info, state, args)
-  local report = reported(info)
-  local load = { usage = report.usage, delta = {}, estimated = {}, prod = {} }
-  if args.prodUsageIncludeSys then load.prod = lists.copy(report.system) end
-  for key, entry in pairs(info.pods) do
-    local known, mine = known_of(entry, args), report.used[key]
-    if mine and next(mine) == nil then mine = nil end
-    local at = known.scheduled or entry.at or state.now
-    load.guessed = load.guessed or at == state.now and not known.scheduled
-    local late = mine == nil or report.updated - report.interval < at
-      or deadline(entry.pod, at, args) > report.updated
-    local estimate, prod = known.estimate, known.prod
-    local counted = prod and report.prod[key] and mine
-    if late then add_delta(load.delta, estimate, mine) end
-    lists.accumulate(load.estimated, estimate)
-    if counted then lists.accumulate(load.prod, mine) end
-    if prod and not counted then
-      add_delta(load.prod, estimate, nil)
-    elseif prod and late then
-      add_delta(load.prod, estimate, mine)
-    end
+-- Adds a pod to the sums of load_of.
+local function add_to(load, entry, report, state, args)
+  local key = pods.key(entry.pod)
+  local known, mine = known_of(entry, args), report.used[key]
+  if mine and next(mine) == nil then mine = nil end
+  local at = known.scheduled or entry.at or state.now
+  load.guessed = load.guessed or at == state.now and not known.scheduled
+  local late = mine == nil or report.updated - report.interval < at
+    or deadline(entry.pod, at, args) > report.updated
+  local estimate, prod = known.estimate, known.prod
+  local counted = prod and report.prod[key] and mine
+  if late then add_delta(load.delta, estimate, mine) end
+  lists.accumulate(load.estimated, estimate)
+  if counted then lists.accumulate(load.prod, mine) end
+  if prod and not counted then
+    add_delta(load.prod, estimate, nil)
+  elseif prod and late then
+    add_delta(load.prod, estimate, mine)
   end
+end
+
+-- { usage, delta, estimated, prod, total }: the reported usage, the additional estimate of late pods, the
+-- estimate of all pods, the usage and estimate of prod pods, and the first two together, once they are
+-- needed. Pods that were added since the last call are added to the sums.
+local function load_of(info, state, args)
+  local load, report, added = info.load, reported(info), info.added
+  if not load then
+    load = { usage = report.usage, delta = {}, estimated = {}, prod = {} }
+    if args.prodUsageIncludeSys then load.prod = lists.copy(report.system) end
+    for _, entry in pairs(info.pods) do add_to(load, entry, report, state, args) end
+    info.load = load
+  elseif added then
+    load.total = nil
+    for i = 1, #added do add_to(load, added[i], report, state, args) end
+  end
+  info.added = nil
   return load
 end
 
@@ -206,9 +218,8 @@ end
 -- The usage of the node, and the estimate of the pod that would add to it. which: "prod", { type, duration }
 -- or nil.
 local function used_on(pod, info, cycle, which)
-  info.load = info.load or load_of(info, cycle.state, cycle.args.loadaware)
+  local load = load_of(info, cycle.state, cycle.args.loadaware)
   cycle.estimate = cycle.estimate or M.estimate(pod, cycle.args.loadaware)
-  local load = info.load
   if which == "prod" then return load.prod, cycle.estimate end
   if which then
     local base = aggregated(info.metric, which.type, which.duration)

@@ -36,12 +36,19 @@ end
 
 -- Clears the plugins' caches of a node, and gives it a new stamp, which outdates the results for it.
 function M.renew(info)
-  info.load, info.devices, info.numa, info.ports, info.volumes = nil, nil, nil, nil, nil
+  info.load, info.added, info.devices, info.numa, info.ports, info.volumes = nil, nil, nil, nil, nil, nil
   info.stamp = {}
 end
 
-local function change(info)
+-- added: the entry that was added, if nothing else changed.
+local function change(info, added)
+  local load, list = info.load, info.added
   M.renew(info)
+  if added and load then
+    list = list or {}
+    list[#list + 1] = added
+    info.load, info.added = load, list
+  end
   info.touched = true
 end
 
@@ -61,8 +68,9 @@ end
 -- Adds an entry to the sums of a node (n = 1), or removes it (n = -1).
 local function count(state, info, entry, n)
   local pod = entry.pod
-  local request = request_of(state, pod)
-  info.pods[pods.key(pod)] = n > 0 and entry or nil
+  local request, key = request_of(state, pod), pods.key(pod)
+  local is_new = n > 0 and info.pods[key] == nil
+  info.pods[key] = n > 0 and entry or nil
   if n > 0 then
     lists.accumulate(info.requested, request)
   else
@@ -71,7 +79,7 @@ local function count(state, info, entry, n)
   info.requested.pods = info.requested.pods + n
   count_minding(state, info, pod, n)
   reserved.count(info, entry.uid, request, n > 0)
-  change(info)
+  change(info, is_new and entry)
 end
 
 local function entry_of(pod, at, got)
@@ -86,6 +94,7 @@ end
 --     rooms                                of its Reservations (reservation.lua)
 --     metric                               the NodeMetric, or nil
 --     load, devices, numa, ports, volumes  what plugins keep here until the node changes
+--     added                                entries that came since `load` was set, which stays
 --     stamp                                another table after each change
 --     touched }                            whether it is not only what was read
 function M.info(state, node)

@@ -143,6 +143,8 @@ static int prod_use(lua_State *L)
 
 /* --- reports ------------------------------------------------------------------------------ */
 
+#define SMALL 2000
+
 typedef struct known { /* of a node's last report */
     const kl_value *meta, *pods;
     lua_Integer *p; /* of each of its pods: the row, and the memory */
@@ -153,6 +155,7 @@ typedef struct known { /* of a node's last report */
 struct lkl__reports {
     const kl_value *amounts, *usage, *pod, *node, *status, *root; /* objects, for their keys */
     const kl_value *version, *kind, *spec;
+    const kl_value *small[SMALL]; /* texts of so many thousandths of cpu; NULL: none yet */
     known *nodes;
     size_t n;
 };
@@ -201,6 +204,8 @@ void lkl__reports_free(lkl__reports *r)
         r->amounts, r->usage, r->pod, r->node, r->status, r->root, r->version, r->kind, r->spec};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         kl_value_unref(all[i]);
+    for (size_t i = 0; i < SMALL; i++)
+        kl_value_unref(r->small[i]);
     for (size_t i = 0; i < r->n; i++)
         known_fini(&r->nodes[i]);
     kl_free(r->nodes);
@@ -221,11 +226,20 @@ static const kl_value *amount(int64_t n, const char *unit)
     return kl_value_of_strn(p, (size_t)(end - p));
 }
 
-/* { resources: { cpu, memory } }; takes over the memory. */
-static const kl_value *usage(const lkl__reports *r, int64_t milli, const kl_value *memory)
+/* The text of an amount of cpu. Small ones recur in each report. */
+static const kl_value *cpu_text(lkl__reports *r, int64_t milli)
 {
-    const kl_value *amounts = kl_value_like(
-        r->amounts, (const kl_value *const[]){amount(milli, "m"), memory});
+    if (milli < 0 || milli >= SMALL)
+        return amount(milli, "m");
+    if (!r->small[milli])
+        r->small[milli] = amount(milli, "m");
+    return kl_value_ref(r->small[milli]);
+}
+
+/* { resources: { cpu, memory } }; takes over both. */
+static const kl_value *usage(const lkl__reports *r, const kl_value *cpu, const kl_value *memory)
+{
+    const kl_value *amounts = kl_value_like(r->amounts, (const kl_value *const[]){cpu, memory});
     return kl_value_like(r->usage, &amounts);
 }
 
@@ -295,7 +309,7 @@ static size_t place_of(const known *k, lua_Integer p, size_t at)
 }
 
 /* The report's pods; what is known of the node's last report becomes that of this one. */
-static const kl_value *pods_of(lua_State *L, const lkl__reports *r, known *k, const kl_sums *sums)
+static const kl_value *pods_of(lua_State *L, lkl__reports *r, known *k, const kl_sums *sums)
 {
     size_t n = lua_rawlen(L, R_PODS), at = 0;
     double count = lua_tonumber(L, R_COUNT);
@@ -308,13 +322,18 @@ static const kl_value *pods_of(lua_State *L, const lkl__reports *r, known *k, co
         const kl_value *last = place < k->n ? kl_value_item(k->pods, place) : NULL, *memory = NULL;
         int64_t bytes = now.bytes[i] = (int64_t)floor(
             is_prod(L, R_CLASS, p) ? held(L, R_HOLDS, R_MEMORY, p) : number_at(L, R_MEMORY, p));
+        const kl_value *cpu = cpu_text(r, (int64_t)floor(kl_sums_get(sums, (size_t)p - 1) / count)), *pod;
         if (last && k->bytes[place] == bytes)
-            memory = kl_value_ref(nth(nth(nth(last, 2), 0), 1));
-        const kl_value *parts[] = {last ? kl_value_ref(nth(last, 0)) : text_at(L, R_NAMESPACES, p),
-            last ? kl_value_ref(nth(last, 1)) : text_at(L, R_NAMES, p),
-            usage(r, (int64_t)floor(kl_sums_get(sums, (size_t)p - 1) / count),
-                memory ? memory : amount(bytes, ""))};
-        const kl_value *pod = kl_value_like(r->pod, parts);
+            memory = nth(nth(nth(last, 2), 0), 1);
+        if (memory && nth(nth(nth(last, 2), 0), 0) == cpu) { /* a job mostly uses what it used */
+            pod = kl_value_ref(last);
+            kl_value_unref(cpu);
+        } else {
+            const kl_value *parts[] = {last ? kl_value_ref(nth(last, 0)) : text_at(L, R_NAMESPACES, p),
+                last ? kl_value_ref(nth(last, 1)) : text_at(L, R_NAMES, p),
+                usage(r, cpu, memory ? kl_value_ref(memory) : amount(bytes, ""))};
+            pod = kl_value_like(r->pod, parts);
+        }
         kl_build_value(b, pod);
         kl_value_unref(pod);
         at = last ? place + 1 : at;
@@ -344,8 +363,8 @@ const kl_value *lkl__report(lua_State *L, lkl__reports *r)
     for (int i = 0; i < 4; i++)
         amounts[i] = (int64_t)floor(number_at(L, R_AMOUNTS, i + 1));
     const kl_value *of_node = kl_value_like(r->node,
-        (const kl_value *const[]){
-            usage(r, amounts[0], amount(amounts[1], "")), usage(r, amounts[2], amount(amounts[3], ""))});
+        (const kl_value *const[]){usage(r, cpu_text(r, amounts[0]), amount(amounts[1], "")),
+            usage(r, cpu_text(r, amounts[2]), amount(amounts[3], ""))});
     const kl_value *status = kl_value_like(
         r->status, (const kl_value *const[]){kl_value_of_str(updated), of_node, pods_of(L, r, k, sums)});
     return kl_value_like(r->root,

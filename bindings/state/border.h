@@ -275,6 +275,7 @@ bool lkl__push_embedded(lua_State *L, const char *name);
 void lkl__open_scalars(lua_State *L);
 void lkl__open_values(lua_State *L);
 void lkl__open_dig(lua_State *L);
+void lkl__open_tally(lua_State *L);
 void lkl__open_codec(lua_State *L);
 void lkl__open_visible(lua_State *L);
 void lkl__open_base64(lua_State *L);

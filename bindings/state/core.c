@@ -18,6 +18,7 @@ void lkl__push_script_core(lua_State *L)
     lkl__open_scalars(L);
     lkl__open_values(L);
     lkl__open_dig(L);
+    lkl__open_tally(L);
     lkl__open_convert(L);
     lkl__open_codec(L);
     lkl__open_base64(L);

@@ -233,6 +233,23 @@ static bool push_thousandths(lua_State *L, const char *text, size_t n)
     return true;
 }
 
+/* Replaces the quantity on top of the stack by its thousandths; nil and null become nil. */
+static void push_as_milli(lua_State *L)
+{
+    if (lua_isnil(L, -1) || lkl__is_null(L, -1)) {
+        lua_pushnil(L);
+    } else {
+        size_t n;
+        const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : NULL;
+        if (!text || !push_thousandths(L, text, n)) {
+            lua_pushcfunction(L, lkl__to_milli);
+            lua_pushvalue(L, -2);
+            lua_call(L, 1, 1);
+        }
+    }
+    lua_replace(L, -2);
+}
+
 /* Pushes the quantity in the i-th item in thousandths, 0 where there is none. */
 static void push_milli(lua_State *L, const column *c, lua_Integer i)
 {
@@ -244,21 +261,38 @@ static void push_milli(lua_State *L, const column *c, lua_Integer i)
             return;
     }
     push_cell(L, c, i);
-    if (lua_isnil(L, -1) || lkl__is_null(L, -1)) {
+    push_as_milli(L);
+    if (lua_isnil(L, -1)) {
         lua_pushinteger(L, 0);
-    } else {
-        const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : NULL;
-        if (!text || !push_thousandths(L, text, n)) {
-            lua_pushcfunction(L, lkl__to_milli);
-            lua_pushvalue(L, -2);
-            lua_call(L, 1, 1);
-        }
+        lua_replace(L, -2);
     }
-    lua_replace(L, -2);
 }
 
 /* core.milli_columns(list, path...): as columns, with quantities in thousandths, and 0 where there is none */
 static int milli_columns(lua_State *L) { return push_columns(L, push_milli); }
+
+/* core.milli_pick(x, path...): as pick, with quantities in thousandths */
+static int milli_pick(lua_State *L)
+{
+    int top = lua_gettop(L);
+    luaL_checkstack(L, top + 8, "too many paths");
+    lkl_border *b = lkl__border(L);
+    const kl_value *v = lkl_view_value(L, 1);
+    for (int idx = 2; idx <= top; idx++) {
+        const kl_value *found = v ? kl_path_find(lkl__path_now(L, b, idx), v) : NULL;
+        size_t n;
+        const char *text = kl_value_type(found) == KL_STRING ? kl_value_strn(found, &n) : NULL;
+        if (text && push_thousandths(L, text, n))
+            continue;
+        if (v && !found && !b->cuts)
+            lua_pushnil(L);
+        else if (!found || !lkl__push_scalar(L, found))
+            push_below(L, idx);
+        push_as_milli(L);
+    }
+    lkl__absent_forget(L);
+    return top - 1;
+}
 
 /* Whether the i-th item has what the table at 3 has there. */
 static bool is_cell(lua_State *L, const column *c, lua_Integer i)
@@ -365,6 +399,7 @@ static int places(lua_State *L)
 void lkl__open_dig(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"dig", dig}, {"pick", pick}, {"columns", columns},
-        {"milli_columns", milli_columns}, {"is_column", is_column}, {"places", places}, {NULL, NULL}};
+        {"milli_columns", milli_columns}, {"milli_pick", milli_pick}, {"is_column", is_column},
+        {"places", places}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -10,6 +10,7 @@ local pods = require "pods"
 local nodemetric = require "metric"
 local reservation = require "reservation"
 local colocation = require "colocation"
+local remembered = require "remembered"
 
 local dig = fields.dig
 
@@ -23,9 +24,18 @@ local DEGRADED = "degrade node resource because of abnormal nodeMetric, reason: 
 
 local function percent_left(strategy, field) return (100 - colocation.setting(strategy, field)) / 100.0 end
 
-local function margin(strategy, capacity)
+local function margin_of(strategy, capacity)
   return amounts.scale(capacity, percent_left(strategy, "cpuReclaimThresholdPercent"),
     percent_left(strategy, "memoryReclaimThresholdPercent"))
+end
+
+-- The same of a node, made once.
+local function margin(input, capacity)
+  local own, strategy = remembered.of_node(input.node), input.strategy
+  if own.margin_by ~= strategy then
+    own.margin_by, own.margin = strategy, margin_of(strategy, capacity)
+  end
+  return own.margin
 end
 
 -- What high-priority pods ask for, use, and the larger of the two, as three sums.
@@ -108,7 +118,10 @@ end
 
 -- Returns the amounts left for batch, and for each a function that returns a line with the sum.
 function M.left(strategy, place)
-  place.system = amounts.max(place.system, place.reserved)
+  local system, reserved = place.system, place.reserved
+  if system.cpu < reserved.cpu or system.memory < reserved.memory then
+    place.system = amounts.max(system, reserved)
+  end
   local of_cpu, of_memory = RESOURCES[1], RESOURCES[2]
   local left = amounts.new(left_of(of_cpu, strategy, place), left_of(of_memory, strategy, place))
   return left, function() return show(of_cpu, strategy, place, left.cpu) end,
@@ -156,9 +169,47 @@ local function most_of_pods(known, reports)
   return sum
 end
 
+-- The classes of pods by which reports are counted: high priority, LSE, and those that count for nothing.
+local HIGH, EXCLUSIVE, LOW = 1, 2, 3
+
+-- Of a list of facts: the class of each active pod by its key, how many are of high priority and how many of
+-- those are LSE, and the processors that LSE pods own.
+local function classes_of(known)
+  if not known.classes then
+    local of, high, exclusive, owned = {}, 0, 0, 0
+    for i = 1, #known do
+      local facts = known[i]
+      local request = facts.request
+      if request and facts.qos == "LSE" then
+        exclusive, owned = exclusive + 1, owned + request.cpu
+      elseif request then
+        high = high + 1
+      end
+      if facts.active then of[facts.key] = request and (facts.qos == "LSE" and EXCLUSIVE or HIGH) or LOW end
+    end
+    known.classes = { of = of, high = high, exclusive = exclusive, owned = owned }
+  end
+  return known.classes
+end
+
+-- The same as used_by_pods, out of sums, if each report belongs to an active pod and each pod of high
+-- priority has one; else nil.
+local function used_by_reports(known, metric, place)
+  local classes = classes_of(known)
+  local counted = nodemetric.count(metric, classes.of, place)
+  if not counted or counted:sum(0) > 0 then return nil end
+  local n, cpu, memory = counted:sum(HIGH)
+  local n_exclusive, _, more = counted:sum(EXCLUSIVE)
+  if n ~= classes.high or n_exclusive ~= classes.exclusive then return nil end
+  return { cpu = cpu + classes.owned, memory = memory + more }
+end
+
 -- The sums for a node, made once for the facts of its pods and a report; `most` only for a policy that asks
 -- for it. No two pods have the same key.
-local function sums_of(known, reports, with_most)
+local function sums_of(known, metric, place, with_most)
+  local used = not with_most and used_by_reports(known, metric, place)
+  if used then return { used = used, asked = known.asked or asked_by_pods(known) } end
+  local reports = nodemetric.reports(metric, place)
   local sum = reports.summed == known and reports.sums or { asked = asked_by_pods(known) }
   local others
   if not sum.used then
@@ -175,17 +226,17 @@ local function sums_of(known, reports, with_most)
   return sum
 end
 
-local function on_node(input, known, reports)
+local function on_node(input, known)
   local strategy = input.strategy
   local reserved, capacity = reservation.of(input.node)
   local with_most = policy_of(RESOURCES[1], strategy)[4] == "most"
     or policy_of(RESOURCES[2], strategy)[4] == "most"
   return M.left(strategy, {
     capacity = capacity,
-    margin = margin(strategy, capacity),
+    margin = margin(input, capacity),
     reserved = reserved,
     system = nodemetric.system_used(input.nodeMetric, "koord-batch", input.place),
-    sum = sums_of(known, reports, with_most),
+    sum = sums_of(known, input.nodeMetric, input.place, with_most),
   })
 end
 
@@ -206,9 +257,10 @@ local function zone_capacities(topology)
 end
 
 -- Nobody measures usage per zone: the system, reservations and pods bound to no zone are spread evenly.
-local function on_zones(input, known, reports)
+local function on_zones(input, known)
   local zones = zone_capacities(input.nodeResourceTopology)
   if not zones then return nil end
+  local reports = nodemetric.reports(input.nodeMetric, input.place)
   local strategy, n = input.strategy, #zones
   local reserved = amounts.share(reservation.of(input.node), n)
   local system = amounts.share(nodemetric.system_used(input.nodeMetric, "koord-batch", input.place), n)
@@ -233,7 +285,7 @@ local function on_zones(input, known, reports)
   local out = {}
   for _, zone in ipairs(zones) do
     local left = M.left(strategy, {
-      capacity = zone.capacity, margin = margin(strategy, zone.capacity), reserved = reserved,
+      capacity = zone.capacity, margin = margin_of(strategy, zone.capacity), reserved = reserved,
       system = system, sum = zone.sum,
     })
     out[zone.name] = { [M.CPU] = left.cpu, [M.MEMORY] = kube.milli(left.memory) }
@@ -259,14 +311,14 @@ function M.calculate(input)
   if strategy == nil or node == nil or list == nil or metric == nil then
     return nil, "batch resources need a strategy, a node, its pods and a NodeMetric"
   end
-  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now, input.place) then
+  if nodemetric.is_stale(input) then
     return M.reset(DEGRADED)
   end
-  local known, reports = input.facts or pods.facts(list), nodemetric.reports(metric, input.place)
-  local left, cpu_message, memory_message = on_node(input, known, reports)
+  local known = input.facts or pods.facts(list)
+  local left, cpu_message, memory_message = on_node(input, known)
   return {
     resources = { [M.CPU] = left.cpu, [M.MEMORY] = amounts.bytes(left.memory) },
-    zones = on_zones(input, known, reports),
+    zones = on_zones(input, known),
     messages = { [M.CPU] = cpu_message, [M.MEMORY] = memory_message },
   }
 end

@@ -5,7 +5,7 @@
 
 local kube = require "kubelua"
 local fields = require "fields"
-local pods = require "pods"
+local remembered = require "remembered"
 
 local M = {}
 
@@ -205,7 +205,6 @@ function M.sync(cache, config_map)
 end
 
 local OWN = "node.koordinator.sh/colocation-strategy"
-local OWN_PATH = ('metadata.annotations["%s"]'):format(OWN)
 local RATIO_LABELS = {
   ["node.koordinator.sh/cpu-reclaim-ratio"] = "cpuReclaimThresholdPercent",
   ["node.koordinator.sh/memory-reclaim-ratio"] = "memoryReclaimThresholdPercent",
@@ -231,18 +230,12 @@ function M.bend(strategy, node)
   return out
 end
 
--- The strategy of a node. As long as neither cfg nor what it reads of the node changes, it is made once.
--- Nobody may change it.
+-- The strategy of a node. As long as neither cfg nor the node changes, it is made once. Nobody may change it.
 function M.strategy(cfg, node)
   if cfg == nil or node == nil then return nil end
-  local name, own, labels = kube.pick(node, "metadata.name", OWN_PATH, "metadata.labels")
-  if not name or not kube.is_view(node) then return M.bend(M.for_node(cfg, node), node) end
-  local known = pods.recall(name)
-  if known.cfg ~= cfg or known.labels ~= labels or known.own ~= own then
-    known.cfg, known.labels, known.own = cfg, labels, own
-    known.strategy = M.bend(M.for_node(cfg, node), node)
-  end
-  return known.strategy
+  local own = remembered.of_node(node)
+  if own.cfg ~= cfg then own.cfg, own.strategy = cfg, M.bend(M.for_node(cfg, node), node) end
+  return own.strategy
 end
 
 -- Whether colocation is on for the node. The cluster's switch is the main one: no node can turn itself on

@@ -3,6 +3,7 @@
 
 local fields = require "fields"
 local colocation = require "colocation"
+local remembered = require "remembered"
 
 local M = {}
 
@@ -70,9 +71,7 @@ local function basic_info(topology)
   return info
 end
 
--- input: cpuNormalization (the configuration), node, nodeResourceTopology (may be absent).
--- Returns { annotations }; nil and why if the ratio is unknown: the old annotation stays then.
-function M.calculate(input)
+local function calculate(input)
   local config, node = input.cpuNormalization, input.node
   if config == nil then return nil, "cpu normalization has no configuration yet" end
   local strategy = colocation.for_node(config, node, M.WHOLE)
@@ -92,6 +91,18 @@ function M.calculate(input)
     return nil, ("cpu normalization ratio %s is not between %s and %s"):format(ratio, LEAST, MOST)
   end
   return { annotations = { [M.ANNOTATION] = ("%.2f"):format(ratio) } }
+end
+
+-- input: cpuNormalization (the configuration), node, nodeResourceTopology (may be absent).
+-- Returns { annotations }; nil and why if the ratio is unknown: the old annotation stays then.
+function M.calculate(input)
+  if input.nodeResourceTopology ~= nil then return calculate(input) end
+  local own = remembered.of_node(input.node)
+  if own.normalized_by ~= input.cpuNormalization or input.cpuNormalization == nil then
+    own.normalized_by = input.cpuNormalization
+    own.normalized, own.not_normalized = calculate(input)
+  end
+  return own.normalized, own.not_normalized
 end
 
 -- The ratio in a text: nil if there is none; nil and why if it is invalid.

@@ -3,6 +3,7 @@
 
 local kube = require "kubelua"
 local fields = require "fields"
+local remembered = require "remembered"
 
 local dig = fields.dig
 
@@ -72,7 +73,9 @@ local function labels_of(device)
 end
 
 local function usable(input)
-  if dig(input.node, "status", "allocatable") ~= nil then return true end
+  local own = remembered.of_node(input.node)
+  if own.usable == nil then own.usable = dig(input.node, "status", "allocatable") ~= nil end
+  if own.usable then return true end
   return nil, "device resources need a node with allocatable resources"
 end
 

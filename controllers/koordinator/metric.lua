@@ -3,37 +3,26 @@
 local kube = require "kubelua"
 local fields = require "fields"
 local amounts = require "amounts"
+local colocation = require "colocation"
 local pods = require "pods"
+local remembered = require "remembered"
 
 local dig = fields.dig
 
 local M = {}
 
 local MINUTE = 60
+local memory = remembered.of_metric
 
--- ---------------------------------------------------------------- once for each report
-
--- What is read of a NodeMetric is remembered under the name of its node until the next report. Tables are
--- read each time: nobody knows whether they changed.
-local last, last_place, last_memory -- several calculations ask for the same
-
-local function memory(metric, place)
-  if place and metric == last and place == last_place then return last_memory end
-  if not place or not kube.is_view(metric) then return {} end
-  local known = pods.recall(place)
-  if known.metric ~= metric then known.metric, known.of_metric = metric, {} end
-  last, last_place, last_memory = metric, place, known.of_metric
-  return last_memory
-end
-
--- ---------------------------------------------------------------- its parts
+local last_text, last_time -- many nodes report at the same time
 
 -- The time of the report in seconds; nil if it was never valid.
 local function updated(metric)
   local text = dig(metric, "status", "updateTime")
   -- An updateTime without a measurement makes Koordinator crash; here it counts as no measurement.
   if text == nil or dig(metric, "status", "nodeMetric") == nil then return nil end
-  return kube.time(text):unix()
+  if text ~= last_text then last_text, last_time = text, kube.time(text):unix() end
+  return last_time
 end
 
 -- When the metric expires, in seconds; nil if it was never valid. At that very second it is still valid:
@@ -51,10 +40,17 @@ function M.stale(metric, minutes, now, place)
   return expires == nil or now > expires
 end
 
+-- The same of the input of a calculation, which may say it: several ask.
+function M.is_stale(input)
+  if input.stale ~= nil then return input.stale end
+  return M.stale(input.nodeMetric, colocation.setting(input.strategy, "degradeTimeMinutes"), input.now,
+    input.place)
+end
+
 -- The amounts at two paths, and whether both are there.
 local function usage_at(metric, cpu_path, memory_path)
-  local cpu, memory_used = kube.pick(metric, cpu_path, memory_path)
-  return { cpu = amounts.milli(cpu), memory = amounts.milli(memory_used) }, cpu ~= nil and memory_used ~= nil
+  local cpu, memory_used = kube.milli_pick(metric, cpu_path, memory_path)
+  return amounts.new(cpu, memory_used), cpu ~= nil and memory_used ~= nil
 end
 
 local function applications(metric, class)
@@ -114,6 +110,17 @@ function M.reports(metric, place)
   local known = memory(metric, place)
   known.reports = known.reports or reports(metric)
   return known.reports
+end
+
+-- The sums of what the reported pods use, by their classes (kube.tally); nil if they have to be read one by
+-- one.
+---@param place string?
+function M.count(metric, classes, place)
+  if not place then return nil end
+  local known = pods.recall(place)
+  known.tally = known.tally or kube.tally { key = { "namespace", "name" },
+    amounts = { "podUsage.resources.cpu", "podUsage.resources.memory" } }
+  return known.tally:count(dig(metric, "status", "podsMetric"), classes) and known.tally or nil
 end
 
 -- The priority class of the i-th of the reported pods, as reported.

@@ -9,8 +9,9 @@ local pods = require "pods"
 local nodemetric = require "metric"
 local reservation = require "reservation"
 local colocation = require "colocation"
+local remembered = require "remembered"
 
-local dig = fields.dig
+local dig, max, min = fields.dig, math.max, math.min
 
 local M = {}
 
@@ -60,24 +61,38 @@ end
 local function terms_of(input, reserved, capacity, known)
   local metric, place = input.nodeMetric, input.place
   local used, reclaimable = nodemetric.idle(metric, place)
-  local kept = amounts.max(nodemetric.system_used(metric, "koord-mid", place), reserved)
-  local asked = prod_requests(known)
+  local system, asked = nodemetric.system_used(metric, "koord-mid", place), prod_requests(known)
   return {
     reclaimable = reclaimable,
     idle = used and amounts.sub(capacity, used) or NOTHING,
-    unallocated = amounts.new(math.max(capacity.cpu - kept.cpu - asked.cpu, 0),
-      math.max(capacity.memory - kept.memory - asked.memory, 0)),
+    unallocated = amounts.new(max(capacity.cpu - max(system.cpu, reserved.cpu) - asked.cpu, 0),
+      max(capacity.memory - max(system.memory, reserved.memory) - asked.memory, 0)),
   }
+end
+
+-- What the strategy says of a node, made once: the most that it may lend, in static mode a fixed part, and
+-- which part of what is not requested.
+local function bounds(input, capacity)
+  local own, strategy = remembered.of_node(input.node), input.strategy
+  if own.mid_by ~= strategy then
+    local out = { part = ratio(strategy, "midUnallocatedPercent") }
+    for _, r in ipairs(RESOURCES) do
+      local most = r.scale(capacity[r.unit], ratio(strategy, r.threshold))
+      out[r.unit] = { most = most, fixed = min(r.scale(capacity[r.unit], ratio(strategy, r.static)), most) }
+    end
+    own.mid_by, own.mid = strategy, out
+  end
+  return own.mid
 end
 
 -- What is left of one resource: in static mode, without terms, a fixed part of the node; else the least of
 -- what is predicted to be idle and what is idle now, and a part of what is not requested.
-local function left_of(r, strategy, capacity, terms)
-  local unit, scale = r.unit, r.scale
-  local limit = scale(capacity[unit], ratio(strategy, r.threshold))
-  if not terms then return math.min(scale(capacity[unit], ratio(strategy, r.static)), limit) end
-  local base = math.max(math.min(terms.reclaimable[unit], terms.idle[unit]), 0)
-  return math.min(base + scale(terms.unallocated[unit], ratio(strategy, "midUnallocatedPercent")), limit)
+local function left_of(r, of, terms)
+  local unit = r.unit
+  local bound, part = of[unit], of.part
+  if not terms then return bound.fixed end
+  local base = max(min(terms.reclaimable[unit], terms.idle[unit]), 0)
+  return min(part == 0 and base or base + r.scale(terms.unallocated[unit], part), bound.most)
 end
 
 -- The same as a line.
@@ -110,15 +125,14 @@ function M.calculate(input)
   if strategy == nil or dig(node, "status", "allocatable") == nil or list == nil or metric == nil then
     return nil, "mid resources need a strategy, a node with allocatable resources, its pods and a NodeMetric"
   end
-  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now, input.place) then
+  if nodemetric.is_stale(input) then
     return M.reset(DEGRADED)
   end
   local reserved, capacity = reservation.of(node)
   local terms = strategy.midReclaimMode ~= "static"
     and terms_of(input, reserved, capacity, input.facts or pods.facts(list)) or nil
-  local of_cpu, of_memory = RESOURCES[1], RESOURCES[2]
-  local cpu = left_of(of_cpu, strategy, capacity, terms)
-  local memory = left_of(of_memory, strategy, capacity, terms)
+  local of_cpu, of_memory, of = RESOURCES[1], RESOURCES[2], bounds(input, capacity)
+  local cpu, memory = left_of(of_cpu, of, terms), left_of(of_memory, of, terms)
   return {
     resources = { [M.CPU] = cpu, [M.MEMORY] = amounts.bytes(memory) },
     messages = {

@@ -13,6 +13,7 @@ local midresource = require "midresource"
 local nodemetric = require "metric"
 local plan = require "plan"
 local prepare = require "prepare"
+local remembered = require "remembered"
 local settings = require "settings"
 local sloconfig = require "sloconfig"
 local zones = require "zones"
@@ -33,21 +34,31 @@ local synced = {}
 -- A reload reads the ConfigMap anew, too.
 local read = sloconfig.reader(settings.new(), settings.sync)
 
-local function decide(node, known, strategy, topology, ctx, now)
+-- Whether the node has been told its size.
+local function is_sized(node)
+  local own = remembered.of_node(node)
+  if own.sized == nil then
+    own.sized = fields.dig(node, "status", "allocatable") ~= nil
+      and fields.dig(node, "status", "capacity") ~= nil
+  end
+  return own.sized
+end
+
+local function decide(node, name, known, strategy, topology, ctx, now)
   if not colocation.enabled(known.colocation.cfg, strategy) then return plan.reset(DISABLED) end
-  local metric = ctx:get(NODE_METRIC, node.metadata.name) or {}
+  local metric = ctx:get(NODE_METRIC, name) or {}
   local decided, failed = plan.calculate {
     strategy = strategy, node = node, nodeMetric = metric, nodeResourceTopology = topology, now = now,
-    pods = ctx:list("v1/Pod", { index = "node", value = node.metadata.name }),
-    device = ctx:get(DEVICE, node.metadata.name), sync_gpu_shared = ctx.params.sync_gpu_shared,
+    pods = ctx:list("v1/Pod", { index = "node", value = name }),
+    device = ctx:get(DEVICE, name), sync_gpu_shared = ctx.params.sync_gpu_shared,
     cpuNormalization = known.cpuNormalization, resourceAmplification = known.resourceAmplification,
   }
   ---@cast failed string[]
   for _, why in ipairs(failed) do ctx.log:warn(why) end
-  for _, name in ipairs(SAID) do -- the sums, with their numbers
-    if decided.messages[name] then ctx.log:debug(decided.messages[name]) end
+  for _, said in ipairs(SAID) do -- the sums, with their numbers
+    if decided.messages[said] then ctx.log:debug(decided.messages[said]) end
   end
-  return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes, node.metadata.name)
+  return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes, name)
 end
 
 return kube.controller {
@@ -69,13 +80,12 @@ return kube.controller {
   reconcile = function(node, ctx)
     local known = read(ctx)
     -- No configuration was ever valid: leave the nodes as they are.
-    if not known.colocation.available or fields.dig(node, "status", "allocatable") == nil
-      or fields.dig(node, "status", "capacity") == nil then return end
+    if not known.colocation.available or not is_sized(node) then return end
 
     local now, name = ctx:now():unix(), node.metadata.name
     local strategy = colocation.strategy(known.colocation.cfg, node)
     local topology = ctx:get(TOPOLOGY, name)
-    local decided, stale_at = decide(node, known, strategy, topology, ctx, now)
+    local decided, stale_at = decide(node, name, known, strategy, topology, ctx, now)
 
     if topology and next(zones.changes(topology.zones, decided, strategy.resourceDiffThreshold)) then
       ctx:patch(topology, function(t)
@@ -86,7 +96,7 @@ return kube.controller {
     end
 
     local desired = prepare.prepare(node, decided)
-    local status = prepare.need_sync_status(strategy, node.status.allocatable, desired.resources,
+    local status = prepare.need_sync_status(strategy, remembered.allocatable(node), desired.resources,
       synced[name], now)
     if status then
       local patch = prepare.status_patch(node, desired)

@@ -8,6 +8,7 @@ local batchresource = require "batchresource"
 local cpunormalization = require "cpunormalization"
 local devices = require "devices"
 local midresource = require "midresource"
+local nodemetric = require "metric"
 local pods = require "pods"
 local resourceamplification = require "resourceamplification"
 
@@ -21,35 +22,43 @@ local STEPS = {
   { name = "devices", calculate = devices.calculate },
 }
 
--- Each calculation makes these parts anew; its others may be constants.
-local OWN = { resources = true, messages = true }
+local NOTHING = {} -- constant
 
-local function both(one, other)
-  local out = {}
-  for name, value in next, one do out[name] = value end
-  for name, value in next, other do out[name] = value end
+local function fill(out, more)
+  for name, value in next, more do out[name] = value end
   return out
 end
 
-local NOTHING = {} -- constant
+-- Each calculation makes its resources and messages anew.
+local function into(before, said)
+  if next(said) == nil then return before end
+  return before == NOTHING and said or fill(before, said)
+end
+
+-- Other parts may be constants. A part of which one result alone says something is the table of that result.
+local function both(before, said)
+  if next(said) == nil then return before end
+  return before == NOTHING and said or fill(fill({}, before), said)
+end
 
 local function empty()
-  return { resources = {}, resets = NOTHING, zones = NOTHING, annotations = NOTHING, labels = NOTHING,
+  return { resources = NOTHING, resets = NOTHING, zones = NOTHING, annotations = NOTHING, labels = NOTHING,
     messages = NOTHING }
 end
 
--- Adds a result to a plan. A part of which one result alone says something is the table of that result.
+-- Adds a result to a plan.
 local function add(out, result)
-  for part, said in next, result do
-    local before = out[part]
-    if next(before) == nil then
-      if next(said) ~= nil then out[part] = said end
-    elseif OWN[part] then
-      for name, value in next, said do before[name] = value end
-    elseif next(said) ~= nil then
-      out[part] = both(before, said)
-    end
-  end
+  if result.resources then out.resources = into(out.resources, result.resources) end
+  if result.messages then out.messages = into(out.messages, result.messages) end
+  if result.resets then out.resets = both(out.resets, result.resets) end
+  if result.zones then out.zones = both(out.zones, result.zones) end
+  if result.annotations then out.annotations = both(out.annotations, result.annotations) end
+  if result.labels then out.labels = both(out.labels, result.labels) end
+end
+
+local function finished(out)
+  if out.resources == NOTHING then out.resources = {} end
+  return out
 end
 
 -- given: strategy, node, nodeMetric, pods, now, and, where there are some, nodeResourceTopology, device,
@@ -65,6 +74,7 @@ function M.calculate(given)
     sync_gpu_shared = given.sync_gpu_shared, cpuNormalization = given.cpuNormalization,
     resourceAmplification = given.resourceAmplification,
   }
+  if input.strategy and input.nodeMetric then input.stale = nodemetric.is_stale(input) end
   local out, failed = empty(), {}
   for i = 1, #STEPS do
     local result, why = STEPS[i].calculate(input)
@@ -74,7 +84,7 @@ function M.calculate(given)
       failed[#failed + 1] = STEPS[i].name .. ": " .. why
     end
   end
-  return out, failed
+  return finished(out), failed
 end
 
 -- The plan of a node without colocation: mid and batch resources are removed. Device resources stay.
@@ -82,7 +92,7 @@ function M.reset(message)
   local out = empty()
   add(out, midresource.reset(message))
   add(out, batchresource.reset(message))
-  return out
+  return finished(out)
 end
 
 return M

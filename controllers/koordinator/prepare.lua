@@ -11,6 +11,7 @@ local batchresource = require "batchresource"
 local cpunormalization = require "cpunormalization"
 local devices = require "devices"
 local midresource = require "midresource"
+local remembered = require "remembered"
 local resourceamplification = require "resourceamplification"
 
 local dig = fields.dig
@@ -70,11 +71,12 @@ end
 
 -- The text of the annotation. Its entries with names of others are kept.
 local function origin_text(node, resources)
-  local old, cpu, memory = fields.annotation(node, M.ORIGIN),
+  local own, old, cpu, memory = remembered.of_node(node), remembered.annotations(node)[M.ORIGIN],
     M.text(batchresource.CPU, resources[batchresource.CPU] or 0),
     M.text(batchresource.MEMORY, resources[batchresource.MEMORY] or 0)
+  if own.only_ours == nil then own.only_ours = old == nil or is_ours(old) end
   local ours = HEAD .. cpu .. MIDDLE .. memory .. TAIL
-  if old == nil or old == ours or is_ours(old) then return ours end
+  if own.only_ours or old == ours then return ours end
   local kept, names, parts = dig(fields.json(old), "resources"), {}, {}
   local by_name = type(kept) == "table" and kept or {}
   by_name[batchresource.CPU], by_name[batchresource.MEMORY] = cpu, memory
@@ -101,7 +103,7 @@ end
 
 -- Subtracts from batch resources what third parties took. Nothing, if their annotation is invalid.
 local function leave_to_others(node, resources)
-  local text = fields.annotation(node, M.THIRD_PARTIES)
+  local text = remembered.annotations(node)[M.THIRD_PARTIES]
   if text == nil then return end
   local ok, others = pcall(taken, text)
   for _, name in ipairs(batchresource.NAMES) do
@@ -117,7 +119,13 @@ for _, list in ipairs { "capacity", "allocatable" } do
   end
 end
 
-local function has_devices(node) return next { kube.pick(node, table.unpack(DEVICE_PATHS)) } ~= nil end
+local function has_devices(node)
+  local own = remembered.of_node(node)
+  if own.has_devices == nil then
+    own.has_devices = next { kube.pick(node, table.unpack(DEVICE_PATHS)) } ~= nil
+  end
+  return own.has_devices
+end
 
 local LENT = { midresource.CPU, midresource.MEMORY, batchresource.CPU, batchresource.MEMORY }
 
@@ -173,13 +181,14 @@ end
 
 -- Whether the labels or the ratios need a write. Without a ratio for the processors, theirs stays.
 function M.need_sync_meta(node, desired)
-  for name, text in pairs(desired.labels) do
-    if fields.label(node, name) ~= text then return true end
+  local labels, annotations = remembered.labels(node), remembered.annotations(node)
+  for name, text in next, desired.labels do
+    if labels[name] ~= text then return true end
   end
   local normalization = desired.annotations[cpunormalization.ANNOTATION]
   return normalization ~= nil
-    and cpunormalization.differs(fields.annotation(node, cpunormalization.ANNOTATION), normalization)
-    or resourceamplification.differs(fields.annotation(node, resourceamplification.ANNOTATION),
+    and cpunormalization.differs(annotations[cpunormalization.ANNOTATION], normalization)
+    or resourceamplification.differs(annotations[resourceamplification.ANNOTATION],
       desired.annotations[resourceamplification.ANNOTATION])
 end
 

@@ -4,12 +4,12 @@
 local kube = require "kubelua"
 local fields = require "fields"
 local amounts = require "amounts"
+local remembered = require "remembered"
 
 local M = {}
 
 local CPU = 1000
 local ANNOTATION = "node.koordinator.sh/reservation"
-local ANNOTATION_PATH = ('metadata.annotations["%s"]'):format(ANNOTATION)
 
 -- The number of processors in a text such as "0-5,34,46-48"; nil: the text is invalid.
 function M.count_cpus(text)
@@ -47,30 +47,17 @@ function M.annotated(node)
   return reserved
 end
 
--- What nodes have and reserve is remembered by the texts of which it is made: those of many nodes are alike.
--- All are forgotten when there are many.
-local KEPT = 10000
-local remembered, n_remembered = {}, 0
-
-local function text(quantity) return quantity == nil and "-" or quantity end
-
 -- What pods cannot use of a node, and its capacity. Callers must not change them.
 function M.of(node)
-  local annotation, cpu, memory, given_cpu, given_memory = kube.pick(node,
-    ANNOTATION_PATH, "status.capacity.cpu", "status.capacity.memory", "status.allocatable.cpu",
-    "status.allocatable.memory")
-  local key = text(cpu) .. " " .. text(memory) .. " " .. text(given_cpu) .. " " .. text(given_memory)
-    .. " " .. text(annotation)
-  local known = remembered[key]
-  if not known then
-    local capacity = amounts.new(amounts.milli(cpu), amounts.milli(memory))
-    local withheld = amounts.new(capacity.cpu - amounts.milli(given_cpu),
-      capacity.memory - amounts.milli(given_memory))
-    known = { reserved = amounts.max(amounts.floor0(withheld), M.annotated(node)), capacity = capacity }
-    if n_remembered == KEPT then remembered, n_remembered = {}, 0 end
-    remembered[key], n_remembered = known, n_remembered + 1
+  local own = remembered.of_node(node)
+  if not own.capacity then
+    local cpu, memory, given_cpu, given_memory = kube.milli_pick(node, "status.capacity.cpu",
+      "status.capacity.memory", "status.allocatable.cpu", "status.allocatable.memory")
+    local capacity, given = amounts.new(cpu, memory), amounts.new(given_cpu, given_memory)
+    own.reserved = amounts.max(amounts.floor0(amounts.sub(capacity, given)), M.annotated(node))
+    own.capacity = capacity
   end
-  return known.reserved, known.capacity
+  return own.reserved, own.capacity
 end
 
 return M

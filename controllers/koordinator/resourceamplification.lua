@@ -4,6 +4,7 @@
 local fields = require "fields"
 local colocation = require "colocation"
 local cpunormalization = require "cpunormalization"
+local remembered = require "remembered"
 
 local M = {}
 
@@ -32,11 +33,7 @@ end
 
 local NOTHING = { annotations = {} } -- constant
 
--- input: resourceAmplification (the configuration), node. The normalization ratio is the node's current one;
--- a ratio that this pass computes is used in the next pass. Returns { annotations }, empty when nothing is
--- amplified; nil and the reason when a ratio is invalid.
-function M.calculate(input)
-  local config, node = input.resourceAmplification, input.node
+local function calculate(config, node)
   if config == nil then return nil, "resource amplification has no configuration yet" end
   local strategy = colocation.for_node(config, node)
   local normalization, why = cpunormalization.current(node)
@@ -55,6 +52,18 @@ function M.calculate(input)
     any = true
   end
   return { annotations = any and { [M.ANNOTATION] = text_of(by_name) } or {} }
+end
+
+-- input: resourceAmplification (the configuration), node. The normalization ratio is the node's current one;
+-- a ratio that this pass computes is used in the next pass. Returns { annotations }, empty when nothing is
+-- amplified; nil and the reason when a ratio is invalid.
+function M.calculate(input)
+  local config, own = input.resourceAmplification, remembered.of_node(input.node)
+  if own.amplified_by ~= config or config == nil then
+    own.amplified_by = config
+    own.amplified, own.not_amplified = calculate(config, input.node)
+  end
+  return own.amplified, own.not_amplified
 end
 
 -- Whether the annotation needs a write; old and new: its texts, or nil.

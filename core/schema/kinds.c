@@ -91,6 +91,7 @@ static void kind_clear(kl__kind *k)
     kl_value_unref(k->conversion);
     kl_value_unref(k->scale);
     kl_value_unref(k->selectable);
+    kl_value_unref(k->plain);
     kl_free(k->storage);
     kl_free(k->deprecation);
 }

@@ -32,6 +32,7 @@ typedef struct kl__kind {
     const kl_value *conversion; /* CRD: spec.conversion.webhook; NULL: versions differ only in apiVersion */
     char *deprecation;          /* the warning of each answer; NULL: none */
     kl__bucket *bucket;
+    const kl_value *plain; /* CRD: an object that pruning and defaulting left as it was; NULL: none known */
 } kl__kind;
 
 typedef struct kl__kinds kl__kinds;

@@ -49,6 +49,10 @@ const char *kl_value_str_at(const kl_value *v, ...) __attribute__((sentinel));
 int64_t kl_value_int_at(const kl_value *v, int64_t dflt, ...) __attribute__((sentinel));
 /* Deep equality by value: 1 and 1.0 are equal, key order does not count. */
 bool kl_value_equal(const kl_value *a, const kl_value *b);
+/* Whether b differs from a only in texts that are not empty, in small integers, and in the lengths of lists:
+ * each item of a list of b is alike an item of the same list of a. Members with the key `except` (a text) are
+ * the same. False does not mean that there are other differences. */
+bool kl_value_alike(const kl_value *a, const kl_value *b, const kl_value *except);
 /* memory the whole tree takes (shared parts counted once per occurrence) */
 size_t kl_value_bytes(const kl_value *v);
 

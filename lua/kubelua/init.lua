@@ -14,7 +14,7 @@ local kube = {}
 
 local FROM_CORE = {
   "null", "array", "object", "uint64", "copy", "id", "encode", "decode", "yaml", "to_yaml", "is_error",
-  "is_view", "dig", "pick", "columns", "milli_columns", "is_column", "places",
+  "is_view", "dig", "pick", "milli_pick", "columns", "milli_columns", "is_column", "places", "tally",
   "qty", "milli", "to_milli", "is_quantity", "duration", "format_duration", "time", "format_time", "selector",
 }
 for _, name in ipairs(FROM_CORE) do kube[name] = core[name] end

@@ -157,6 +157,13 @@ function kube.dig(x, ...) end
 ---@return any ...
 function kube.pick(x, ...) end
 
+--- The same of quantities, in thousandths: cpu, memory = kube.milli_pick(node, "status.capacity.cpu",
+--- "status.capacity.memory").
+---@param x any
+---@param ... string  paths
+---@return integer? ...
+function kube.milli_pick(x, ...) end
+
 --- A table for each path, with what every item of a list has there: names, phases = kube.columns(pods,
 --- "metadata.name", "status.phase"). Nil stands where an item has nothing; an object or a list is an error.
 ---@param list kubelua.list|kubelua.view|table
@@ -185,6 +192,21 @@ function kube.is_column(list, path, column) end
 ---@param ... string  paths
 ---@return table<string, integer> places, integer texts  how many texts there are
 function kube.places(list, ...) end
+
+--- Sums of quantities over a list of objects, by the class of each; what did not change since the last list
+--- costs little.
+---@class kubelua.tally
+---@field count fun(self: kubelua.tally, list: any, classes: table<string, integer>): boolean?  nil: count another way
+---@field sum fun(self: kubelua.tally, class: integer): integer, integer, ...  how many items, and each sum
+
+--- used = kube.tally { key = { "namespace", "name" }, amounts = { "podUsage.resources.cpu" } }, then
+--- used:count(metric.status.podsMetric, classes) and n, cpu = used:sum(1). `classes` has a number from 1 to 7
+--- by the texts at the key paths with "/" between them; all other items are of class 0. Nobody may change it.
+--- count returns nil if the list is not part of an object, or if an item has no key of its own or another
+--- number than a quantity in plain digits: then use kube.milli_columns and kube.places.
+---@param o { key: string[], amounts: string[] }
+---@return kubelua.tally
+function kube.tally(o) end
 
 --- A quantity of "500m", "1Gi", 2 or 0.5.
 ---@param x kubelua.quantity|string|number

@@ -94,6 +94,91 @@ describe("kube.milli_columns", function()
   end)
 end)
 
+describe("kube.milli_pick", function()
+  it("reads what paths lead to in thousandths, and nil where there is nothing", function()
+    local view = kube.decode [[ {"a":{"cpu":"1.5","n":2,"no":null},"b":["100m"],"c":"1000000000000u"} ]]
+    for _, x in ipairs { view, kube.copy(view) } do
+      assert.same({ 1500, 2000, nil, 100, 1000000000, nil },
+        { kube.milli_pick(x, "a.cpu", "a.n", "a.no", "b[1]", "c", "d.e") })
+    end
+    assert.is_false(pcall(kube.milli_pick, view, "a"))
+    assert.is_false(pcall(kube.milli_pick, kube.decode [[ {"a":"much"} ]], "a"))
+  end)
+end)
+
+describe("kube.tally", function()
+  local function tally()
+    return kube.tally { key = { "ns", "name" }, amounts = { "use.cpu", "use.memory" } }
+  end
+
+  local function list_of(items)
+    return kube.decode(kube.encode { items = kube.array(items) }).items
+  end
+
+  local function item(name, cpu, memory)
+    return { ns = "a", name = name, use = { cpu = cpu, memory = memory } }
+  end
+
+  local CLASSES = { ["a/x"] = 1, ["a/y"] = 2, ["a/z"] = 1 }
+
+  it("sums by class, and 0 is the class of all others", function()
+    local t = tally()
+    assert.is_true(t:count(list_of { item("x", "1", "1Ki"), item("y", "250m"), item("z", "500m", "1"),
+      { name = "x", use = { cpu = "9" } } }, CLASSES))
+    assert.same({ 2, 1500, 1025000 }, { t:sum(1) })
+    assert.same({ 1, 250, 0 }, { t:sum(2) })
+    assert.same({ 1, 9000, 0 }, { t:sum(0) })
+    assert.same({ 0, 0, 0 }, { t:sum(7) })
+  end)
+
+  it("gives after any changes of the list and the classes what a new one gives", function()
+    local t, state = tally(), 7
+    local function dice(n)
+      state = (state * 1103515245 + 12345) % (1 << 31)
+      return state // 65536 % n
+    end
+    local classes = {}
+    for _ = 1, 300 do
+      local items = {}
+      for k = 1, 6 do
+        if dice(4) > 0 then items[#items + 1] = item("n" .. k, dice(3) .. "m", tostring(dice(2))) end
+      end
+      if dice(3) == 0 then
+        classes = {}
+        for k = 1, 6 do classes["a/n" .. k] = dice(4) end
+      end
+      local list, new = list_of(items), tally()
+      assert.equal(new:count(list, classes), t:count(list, classes))
+      for class = 0, 3 do assert.same({ new:sum(class) }, { t:sum(class) }) end
+    end
+  end)
+
+  it("does not count lists of another form, and then has no sums", function()
+    local t = tally()
+    local function not_counted(list)
+      assert.is_true(t:count(list_of { item("x", "1") }, CLASSES))
+      assert.is_nil(t:count(list, CLASSES))
+      assert.same({ 0, 0, 0 }, { t:sum(1) })
+    end
+    not_counted { item("x", "1") }
+    not_counted(nil)
+    not_counted(list_of { item("x", "1"), item("x", "1") })
+    not_counted(list_of { item("x", "much") })
+    not_counted(list_of { item("x", 1) })
+    not_counted(list_of { item(3, "1") })
+    not_counted(list_of { item(("x"):rep(1000), "1") })
+  end)
+
+  it("says what is wrong with its paths and classes", function()
+    refused("key must be a list of 1 to 2 paths", kube.tally, { amounts = { "a" } })
+    refused("amounts must be a list of 1 to 2 paths", kube.tally, { key = { "a" }, amounts = {} })
+    refused("amounts must be a list of paths", kube.tally, { key = { "a" }, amounts = { {} } })
+    refused("a quoted key without", kube.tally, { key = { "a['b" }, amounts = { "c" } })
+    refused("expected a class from 0 to 7", function() tally():sum(8) end)
+    refused("table expected", function() tally():count(list_of {}, 1) end)
+  end)
+end)
+
 describe("kube.to_milli", function()
   it("is exact for integers, up to the largest whose thousandths fit", function()
     assert.equal(-2000, kube.to_milli(-2))

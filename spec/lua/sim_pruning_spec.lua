@@ -1,0 +1,91 @@
+-- sim_pruning_spec.lua - what controllers of a simulation see of custom resources that were put as they are:
+-- pruned and with defaults, whatever was put before.
+-- not in asan, tsan: what comes out is the subject; e2e/sim_spec and its like run the engine
+
+local core = require "kubelua.core"
+
+local function crd()
+  local size = { type = "integer", default = 1 }
+  local named = { type = "object", properties = { name = { type = "string" }, size = size } }
+  local whole = { type = "object", properties = {
+    spec = { type = "object", properties = { list = { type = "array", items = named }, one = named,
+      text = { type = "string" }, share = { type = "integer" },
+      inner = { type = "object", ["x-kubernetes-embedded-resource"] = true,
+        ["x-kubernetes-preserve-unknown-fields"] = true } } },
+  } }
+  return { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+    metadata = { name = "things.example.com" },
+    spec = { group = "example.com", scope = "Cluster", names = { plural = "things", kind = "Thing" },
+      versions = { { name = "v1", served = true, storage = true, schema = { openAPIV3Schema = whole } } } } }
+end
+
+local WATCHER = [[
+local kube = require "kubelua"
+return kube.controller { name = "watcher", resource = "example.com/v1/Thing", reconcile = function(o, ctx)
+  ctx:create_or_patch({ kind = "v1/ConfigMap", namespace = "default", name = "saw-" .. o.metadata.name },
+    function(c)
+      c.data = { spec = kube.encode(o.spec), meta = kube.encode(o.metadata.labels or {}) }
+    end)
+end }
+]]
+
+-- A simulation with the kind, and a function that puts a spec and tells what the controller saw of it.
+local function simulation()
+  local sim = core.sim(0.0, 1)
+  sim:load(core.value(crd(), "a definition"))
+  sim:start({ { path = "watcher.lua", text = WATCHER } }, nil)
+  return function(name, spec, labels)
+    sim:put(core.value({ apiVersion = "example.com/v1", kind = "Thing", spec = spec,
+      metadata = { name = name, uid = "uid-" .. name, labels = labels } }, "an object"))
+    sim:settle()
+    local saw = sim:call { verb = "get", kind = "v1/ConfigMap", ns = "default", name = "saw-" .. name }
+    return saw.data.spec .. saw.data.meta
+  end
+end
+
+local state = 11
+local function dice(n)
+  state = (state * 1103515245 + 12345) % (1 << 31)
+  return state // 65536 % n
+end
+
+local function named()
+  if dice(8) == 0 then return core.null end
+  local out = {}
+  if dice(6) > 0 then out.name = ("abc"):sub(1, dice(3)) end
+  if dice(4) > 0 then out.size = dice(2) end
+  if dice(6) == 0 then out.more = { dice(2) } end
+  return out
+end
+
+local function a_spec()
+  local out, list = {}, {}
+  for i = 1, dice(4) do list[i] = named() end
+  if dice(4) > 0 then out.list = core.array(list) end
+  if dice(3) == 0 then out.one = named() end
+  if dice(3) == 0 then out.text = ({ "", "x", 3, 1.5 })[1 + dice(4)] end
+  if dice(3) == 0 then out.share = ({ 0, 1, 1.5, "1" })[1 + dice(4)] end
+  if dice(3) == 0 then
+    out.inner = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = ("xy"):sub(1, dice(3)),
+      labels = dice(2) == 0 and {} or { a = "b" }, stray = dice(3) == 0 and 1 or nil,
+      creationTimestamp = dice(3) == 0 and "2026-01-01T00:00:00+00:00" or nil } }
+  end
+  return out
+end
+
+describe("a custom resource that is put as it is", function()
+  it("looks to controllers as in a new simulation, whatever was put before", function()
+    local seen = simulation()
+    for i = 1, 150 do
+      local spec, labels = a_spec(), ({ {}, { a = "" }, { a = "b" } })[1 + dice(3)]
+      local name = "o" .. i % 40
+      assert.equal(simulation()(name, spec, labels), seen(name, spec, labels), core.encode(spec))
+    end
+  end)
+
+  it("is pruned and gets its defaults", function()
+    local seen = simulation()
+    local saw = seen("a", { list = { { name = "a", gone = 1 } } }, nil)
+    assert.equal('{"list":[{"name":"a","size":1}]}{}', saw)
+  end)
+end)

@@ -9,6 +9,8 @@
 void kl_cell_text(const char *text, kl_buf *out); /* NULL is "" */
 /* How long ago an RFC 3339 time was, in kubectl's form ("3h2m"); false when it is not a time. */
 bool kl_cell_since(const char *text, kl_time now, char *out, size_t n);
+/* The same as a cell; `absent` in place of what is not a time. */
+void kl_cell_age(const char *text, kl_time now, const char *absent, kl_buf *out);
 int kl__cell_by_text(const void *a, const void *b);          /* for qsort of const char * */
 void kl_cell_duration(int64_t seconds, char *out, size_t n); /* two units while small, one when large */
 /* the condition of that type in status.conditions; borrowed, or NULL */
@@ -85,5 +87,21 @@ void kl_cell_service_ranges(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_address_parent(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_claim_state(const kl_value *o, kl_time now, kl_buf *out);
 void kl_cell_class_name(const kl_value *o, kl_time now, kl_buf *out);
+
+/* Columns of endpoints, drivers, admission and the like (cells_cluster.c). */
+void kl_cell_endpoints(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_slice_ports(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_slice_endpoints(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_account_secrets(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_controller(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_parameters(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_driver_attaches(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_driver_tokens(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_driver_modes(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_node_drivers(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_webhooks(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_validations(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_param_kind(const kl_value *o, kl_time now, kl_buf *out);
+void kl_cell_param_ref(const kl_value *o, kl_time now, kl_buf *out);
 
 #endif

@@ -274,10 +274,113 @@ local function definition(ns)
     versions[i + 1] = version("v" .. i + 1, { { name = "Odd", type = "string", jsonPath = path },
       { name = "After", type = "string", jsonPath = ".spec.a" } })
   end
+  versions[#versions + 1] = version "plain"
   return { metadata = { name = "things." .. group }, spec = { group = group, scope = "Cluster",
     names = { plural = "things", singular = "thing", kind = "Thing", listKind = "ThingList" },
     versions = versions } }
 end
+
+both.describe("tables of endpoints, revisions and templates", function(ns)
+  local rows = {}
+  local made = maker(rows)
+  local core, apis = "/api/v1/namespaces/" .. ns, "/apis/%s/v1/namespaces/" .. ns
+  local one, many = { { ip = "10.1.1.1" } }, {}
+  for i = 1, 5 do many[i] = { ip = "10.1.1." .. i } end
+  local function endpoints(...)
+    made("Endpoints", core .. "/endpoints", { subsets = ... and { ... } or both.NONE })
+  end
+  endpoints()
+  endpoints({ addresses = one })
+  endpoints({ addresses = many })
+  endpoints({ addresses = one, ports = { { name = "a", port = 80 }, { name = "b", port = 81 } } })
+  endpoints({ addresses = many, ports = { { port = 80 } } }, { addresses = { { ip = "fd00::1" } } })
+  endpoints({ addresses = { { ip = "fd00::1" } }, ports = { { port = 80 } } })
+  endpoints({ notReadyAddresses = one, ports = { { port = 80 } } })
+  local function slice(type, ports, ...)
+    made("EndpointSlice", apis:format "discovery.k8s.io" .. "/endpointslices",
+      { addressType = type, ports = ports, endpoints = ... and { ... } or both.NONE })
+  end
+  slice("IPv4", nil, { addresses = { "10.1.1.9" }, conditions = { ready = false } })
+  slice("IPv4", nil, { addresses = { "10.1.1.1" } })
+  slice("IPv6", { { name = "a" }, { name = "b", port = 80 } }, { addresses = { "fd00::1" } })
+  slice("IPv4", { { name = "" }, { name = "b", port = 1 }, { name = "c", port = 2 },
+    { name = "d", port = 3 } },
+    { addresses = { "10.1.1.1" } }, { addresses = { "10.1.1.2" } }, { addresses = { "10.1.1.3" } },
+    { addresses = { "10.1.1.4" } })
+  made("ServiceAccount", core .. "/serviceaccounts", { secrets = { { name = "a" }, { name = "b" } } })
+  made("PodTemplate", core .. "/podtemplates", { template = TEMPLATE })
+  made("PodTemplate", core .. "/podtemplates", { template = { spec = POD } })
+  local revisions = apis:format "apps" .. "/controllerrevisions"
+  made("ControllerRevision", revisions, { revision = 3, data = { a = 1 } })
+  made("ControllerRevision", revisions, { revision = 0, data = { a = 1 },
+    metadata = { ownerReferences = { { apiVersion = "v1", kind = "Pod", name = "x", uid = "a" },
+      { apiVersion = "apps/v1", kind = "StatefulSet", name = "y", uid = "b", controller = true } } } })
+  made("Event", apis:format "events.k8s.io" .. "/events", { eventTime = "2020-01-01T00:00:00.000000Z",
+    type = "Normal", reason = "R", action = "A", note = "a note", reportingController = "example.com/c",
+    reportingInstance = "c-1", regarding = { kind = "Pod", name = "x", namespace = ns },
+    metadata = { namespace = ns } })
+  made("CSIStorageCapacity", apis:format "storage.k8s.io" .. "/csistoragecapacities",
+    { storageClassName = "c", capacity = "1500Mi" })
+  made("CSIStorageCapacity", apis:format "storage.k8s.io" .. "/csistoragecapacities",
+    { storageClassName = "c" })
+  return rows
+end)
+
+both.describe("tables of the cluster's drivers, classes and admission", function(ns)
+  local rows = {}
+  local made = maker(rows)
+  local storage, admission = "/apis/storage.k8s.io/v1/", "/apis/admissionregistration.k8s.io/v1/"
+  local function own(o) return both.merge({ metadata = { name = ("%s-%d"):format(ns, #rows) } }, o) end
+  made("CSIDriver", storage .. "csidrivers", own { spec = {} })
+  made("CSIDriver", storage .. "csidrivers", own { spec = { attachRequired = false, podInfoOnMount = true,
+    storageCapacity = true, requiresRepublish = true, volumeLifecycleModes = { "Persistent", "Ephemeral" },
+    tokenRequests = { { audience = "a" }, { audience = "" } } } })
+  made("CSINode", storage .. "csinodes",
+    own { spec = { drivers = { { name = "d.example.com", nodeID = "n" } } } })
+  made("VolumeAttachment", storage .. "volumeattachments", own { spec = { attacher = "a.example.com",
+    nodeName = "n", source = { persistentVolumeName = "v" } } }, { attached = true })
+  made("VolumeAttributesClass", storage .. "volumeattributesclasses",
+    own { driverName = "d.example.com", parameters = { a = "b" } })
+  made("RuntimeClass", "/apis/node.k8s.io/v1/runtimeclasses", own { handler = "h" })
+  local classes = "/apis/networking.k8s.io/v1/ingressclasses"
+  made("IngressClass", classes, own { spec = { controller = "example.com/c" } })
+  made("IngressClass", classes, own { spec = { controller = "example.com/c",
+    parameters = { kind = "P", name = "p", apiGroup = "example.com" } } })
+  made("IngressClass", classes, own { spec = { controller = "example.com/c",
+    parameters = { kind = "P", name = "p", scope = "Namespace", namespace = "n" } } })
+  local hook = { name = "a.example.com", sideEffects = "None", admissionReviewVersions = { "v1" },
+    clientConfig = { url = "https://127.0.0.1/x" }, failurePolicy = "Ignore",
+    rules = { { apiGroups = { "none" }, apiVersions = { "v1" }, operations = { "CREATE" },
+      resources = { "none" } } } }
+  made("ValidatingWebhookConfiguration", admission .. "validatingwebhookconfigurations",
+    own { webhooks = { hook } })
+  made("MutatingWebhookConfiguration", admission .. "mutatingwebhookconfigurations", own {})
+  local function policy(more)
+    made("ValidatingAdmissionPolicy", admission .. "validatingadmissionpolicies",
+      own { spec = both.merge({ validations = { { expression = "true" } }, matchConstraints = {
+        resourceRules = { { apiGroups = { "none" }, apiVersions = { "v1" }, operations = { "CREATE" },
+          resources = { "none" } } } } }, more) })
+  end
+  policy {}
+  policy { paramKind = { apiVersion = "v1", kind = "ConfigMap" } }
+  local function binding(ref)
+    made("ValidatingAdmissionPolicyBinding", admission .. "validatingadmissionpolicybindings",
+      own { spec = { policyName = "none", validationActions = { "Deny" }, paramRef = ref } })
+  end
+  binding()
+  binding { name = "p", parameterNotFoundAction = "Deny" }
+  binding { name = "p", namespace = "n", parameterNotFoundAction = "Deny" }
+  binding { parameterNotFoundAction = "Deny", selector = { matchLabels = { b = "1", a = "2" },
+    matchExpressions = { { key = "k", operator = "In", values = { "x", "y" } },
+      { key = "l", operator = "Exists" } } } }
+  for i = 1, #rows do -- the real server lives longer than this file
+    local o = rows[i][4]
+    if rows[i][2] == "POST" and not rows[i][1]:find "Attributes" then -- a finalizer keeps that one there
+      rows[#rows + 1] = { "without " .. rows[i][1], "DELETE", rows[i][3] .. "/" .. o.metadata.name, nil, 200 }
+    end
+  end
+  return rows
+end)
 
 both.describe("tables of custom resources", function(ns)
   local path = ("/apis/%s.example.com/v1/things"):format(ns)
@@ -300,6 +403,7 @@ both.describe("tables of custom resources", function(ns)
   for i, odd in ipairs(ODD) do
     rows[#rows + 1] = { "by " .. odd, "TABLE", (path:gsub("v1", "v" .. i + 1)) .. "/all", nil, 200 }
   end
+  rows[#rows + 1] = { "without columns", "TABLE", (path:gsub("v1", "plain")) .. "/all", nil, 200 }
   return rows
 end, function(s, ns)
   local a = api(s)

@@ -156,7 +156,6 @@ local function scrub(value, owners)
   if copy.reason == "Local" then copy.lastTransitionTime = "TIME" end
   if copy.lastPhaseTransitionTime then copy.lastPhaseTransitionTime = "TIME" end
   if copy.columnDefinitions then
-    for _, column in ipairs(copy.columnDefinitions) do column.description = nil end
     for _, row in ipairs(copy.rows or {}) do
       for i, cell in ipairs(row.cells) do
         row.cells[i] = tostring(cell):gsub("^%d+s$", "AGE"):gsub("^%d+%-%d+%-%d+T%d+:%d+:%d+Z$", "TIME")

@@ -1,8 +1,10 @@
 -- generate.lua - regenerates committed data: it asks a real kube-apiserver (built by Go from its modules) for
 -- its description and its first objects, and writes core/schema/builtin_data.c, core/openapi/definitions.txt,
--- core/rbac/defaults.c, core/serving/defaults.c and the typed clientsets in lua/kubelua/kubernetes; those in
--- lua/kubelua/koordinator are generated from controllers/koordinator/crds. `make generate` runs it.
+-- core/rbac/defaults.c, core/serving/defaults.c, core/show/columns_data.c and the typed clientsets in
+-- lua/kubelua/kubernetes; those in lua/kubelua/koordinator are generated from controllers/koordinator/crds.
+-- `make generate` runs it.
 
+local columns = require "support.columns"
 local first = require "support.first"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -65,6 +67,8 @@ first.file(server, "core/serving/defaults.c", "what configures the server, and P
   { "/apis/apiregistration.k8s.io/v1/apiservices", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
     "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
     "/apis/networking.k8s.io/v1/servicecidrs", "/apis/scheduling.k8s.io/v1/priorityclasses" })
+
+columns.file(server, "core/show/columns_data.c")
 
 server:stop()
 

@@ -1,9 +1,9 @@
 /* yaml.c - reads YAML documents as values; with yaml_write.c and yaml_edit.c the only door to libyaml.
  *
- * libyaml's events become values as they come; containers gather on a stack as in the decoder. An alias is
- * one more reference on a value, so "a billion laughs" cost nothing here, but would for whoever walks
- * them: the nodes that aliases stand for are counted, and too many are refused. Merge keys give way to the
- * mapping's own keys. */
+ * Most text is read without libyaml (yaml_parts.c); it has the rest, and each mistake. Its events become
+ * values as they come; containers gather on a stack as in the decoder. An alias is one more reference on a
+ * value, so "a billion laughs" cost nothing here, but would for whoever walks them: the nodes that aliases
+ * stand for are counted, and too many are refused. Merge keys give way to the mapping's own keys. */
 #include "value/yaml.h"
 
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "value/intern.h"
 #include "value/scalar.h"
+#include "value/yaml_impl.h"
 
 #define ALIASED_NODES_MAX 400000u /* the maximum number of nodes that all aliases of a stream stand for */
 
@@ -25,10 +26,8 @@ typedef struct anchor {
 typedef struct reader {
     const char *name;
     yaml_parser_t parser;
-    kl_map *anchors; /* of the present document: name to anchor */
-    size_t aliased;
+    kl__yaml_text *in;
     size_t depth;
-    const kl_yaml_source *source; /* NULL: the text is in memory */
     kl_buf *repeated; /* it reads as Go does, see kl_yaml_decode_first; NULL: repeated keys fail */
     kl_status read;   /* why the source ended */
     kl_err *err;
@@ -40,8 +39,8 @@ static kl_status fail_at(reader *r, yaml_mark_t at, const char *what)
 {
     if (r->repeated)
         return kl_fail(r->err, KL_ESYNTAX, "yaml: %s", what);
-    size_t line = at.line + 1 + (r->source ? r->source->line : 0);
-    return kl_fail(r->err, KL_ESYNTAX, "%s:%zu:%zu: %s", r->name, line, at.column + 1, what);
+    return kl_fail(
+        r->err, KL_ESYNTAX, "%s:%zu:%zu: %s", r->name, r->in->line + at.line + 1, at.column + 1, what);
 }
 
 static kl_status next(reader *r, yaml_event_t *ev)
@@ -53,7 +52,8 @@ static kl_status next(reader *r, yaml_event_t *ev)
     if (r->read)
         return r->read;
     if (p->error == YAML_READER_ERROR)
-        return kl_fail(r->err, KL_ESYNTAX, "%s: byte %zu: %s", r->name, p->problem_offset, problem);
+        return kl_fail(
+            r->err, KL_ESYNTAX, "%s: byte %zu: %s", r->name, r->in->byte + p->problem_offset, problem);
     if (p->error == YAML_MEMORY_ERROR)
         kl_mem_die("memory (YAML)");
     char what[256];
@@ -74,7 +74,9 @@ static void remember(reader *r, const yaml_char_t *name, const kl_value *v, size
         return;
     anchor *a = kl_new(anchor);
     *a = (anchor){kl_value_ref(v), nodes};
-    anchor *old = kl_map_set(r->anchors, (const char *)name, a);
+    if (!r->in->anchors)
+        r->in->anchors = kl_map_new();
+    anchor *old = kl_map_set(r->in->anchors, (const char *)name, a);
     if (old)
         anchor_free(old);
 }
@@ -350,15 +352,15 @@ static kl_status alias(reader *r, const yaml_event_t *ev, const kl_value **out, 
 {
     char what[160];
     const char *name = (const char *)ev->data.alias.anchor;
-    const anchor *a = kl_map_get(r->anchors, name);
+    const anchor *a = r->in->anchors ? kl_map_get(r->in->anchors, name) : NULL;
     if (!a) {
         snprintf(what, sizeof what,
             r->repeated ? "unknown anchor '%.80s' referenced" : "the alias *%.80s has no anchor before it",
             name);
         return fail_at(r, ev->start_mark, what);
     }
-    r->aliased += a->nodes;
-    if (r->aliased > ALIASED_NODES_MAX) {
+    r->in->aliased += a->nodes;
+    if (r->in->aliased > ALIASED_NODES_MAX) {
         snprintf(what, sizeof what, "aliases stand for more than %u values; write the document out",
             ALIASED_NODES_MAX);
         return fail_at(r, ev->start_mark, r->repeated ? "document contains excessive aliasing" : what);
@@ -400,9 +402,7 @@ static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t 
 
 /* --- documents ---------------------------------------------------------------------------- */
 
-typedef kl_status doc_fn(void *arg, const kl_value *v, kl_err *err);
-
-static kl_status document(reader *r, doc_fn *doc, void *arg)
+static kl_status document(reader *r, kl__yaml_fn *doc, void *arg)
 {
     yaml_event_t ev;
     const kl_value *v = NULL;
@@ -414,15 +414,15 @@ static kl_status document(reader *r, doc_fn *doc, void *arg)
     yaml_event_delete(&ev);
     if (!st && (st = next(r, &ev)) == KL_OK) /* the document's end */
         yaml_event_delete(&ev);
-    kl_map_free(r->anchors, anchor_free);
-    r->anchors = kl_map_new();
+    if (!r->in->is_part)
+        kl__yaml_forget_anchors(r->in);
     if (!st && (r->repeated || kl_value_type(v) != KL_NULL))
         return doc(arg, v, r->err);
     kl_value_unref(v);
     return st;
 }
 
-static kl_status documents(reader *r, doc_fn *doc, void *arg)
+static kl_status documents(reader *r, kl__yaml_fn *doc, void *arg)
 {
     for (;;) {
         yaml_event_t ev;
@@ -450,43 +450,61 @@ static bool try_json(const char *text, size_t n, const kl_value **out)
     return i < n && (text[i] == '{' || text[i] == '[') && !kl_value_decode(text, n, out, NULL);
 }
 
+/* Gives what stands before the text, the text, and what follows it. */
 static int on_read(void *arg, unsigned char *piece, size_t room, size_t *got)
 {
     reader *r = arg;
-    r->read = r->source->next(r->source->from, (char *)piece, room, got, r->err);
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = r->in->left[i] < room ? r->in->left[i] : room;
+        if (!n)
+            continue;
+        memcpy(piece, r->in->text[i], n);
+        r->in->text[i] += n;
+        r->in->left[i] -= n;
+        *got = n;
+        return 1;
+    }
+    *got = 0;
+    if (r->in->source)
+        r->read = r->in->source->next(r->in->source->from, (char *)piece, room, got, r->err);
     return !r->read;
 }
 
-static kl_status read_all(reader *r, const char *text, size_t n, doc_fn *doc, void *arg)
+void kl__yaml_forget_anchors(kl__yaml_text *in)
+{
+    kl_map_free(in->anchors, anchor_free);
+    in->anchors = NULL;
+}
+
+static kl_status read_all(reader *r, kl__yaml_fn *doc, void *arg)
 {
     if (!yaml_parser_initialize(&r->parser))
         kl_mem_die("memory (YAML)");
     yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
-    if (r->source)
-        yaml_parser_set_input(&r->parser, on_read, r);
-    else
-        yaml_parser_set_input_string(&r->parser, (const unsigned char *)(text ? text : ""), n);
-    r->anchors = kl_map_new();
+    yaml_parser_set_input(&r->parser, on_read, r);
     kl_status st = documents(r, doc, arg);
-    kl_map_free(r->anchors, anchor_free);
     yaml_parser_delete(&r->parser);
     return st;
 }
 
-kl_status kl_yaml_each(const char *name, const char *text, size_t n, doc_fn *doc, void *arg, kl_err *err)
+kl_status kl__yaml_libyaml(const char *name, kl__yaml_text *in, kl__yaml_fn *doc, void *arg, kl_err *err)
+{
+    reader r = {.name = name, .in = in, .err = err};
+    return read_all(&r, doc, arg);
+}
+
+kl_status kl_yaml_each(const char *name, const char *text, size_t n, kl__yaml_fn *doc, void *arg, kl_err *err)
 {
     const kl_value *v;
     if (try_json(text, n, &v))
         return doc(arg, v, err);
-    reader r = {.name = name ? name : "yaml", .err = err};
-    return read_all(&r, text, n, doc, arg);
+    return kl__yaml_parts(name ? name : "yaml", text ? text : "", n, NULL, doc, arg, err);
 }
 
 kl_status kl_yaml_each_from(
-    const char *name, const kl_yaml_source *source, doc_fn *doc, void *arg, kl_err *err)
+    const char *name, const kl_yaml_source *source, kl__yaml_fn *doc, void *arg, kl_err *err)
 {
-    reader r = {.name = name, .source = source, .err = err};
-    return read_all(&r, NULL, 0, doc, arg);
+    return kl__yaml_parts(name, "", 0, source, doc, arg, err);
 }
 
 static kl_status keep_first(void *arg, const kl_value *v, kl_err *err)
@@ -500,10 +518,12 @@ kl_status kl_yaml_decode_first(
     const char *text, size_t n, kl_buf *repeated, const kl_value **out, kl_err *err)
 {
     const kl_value *v = NULL;
-    reader r = {.name = "", .repeated = repeated, .err = err};
+    kl__yaml_text in = {.text = {NULL, text}, .left = {0, text ? n : 0}};
+    reader r = {.name = "", .in = &in, .repeated = repeated, .err = err};
     if (try_json(text, n, out))
         return KL_OK;
-    kl_status st = read_all(&r, text, n, keep_first, &v);
+    kl_status st = read_all(&r, keep_first, &v);
+    kl__yaml_forget_anchors(&in);
     if (!st)
         *out = v ? v : kl_value_null();
     return st;

@@ -10,13 +10,16 @@
  * stops. */
 KL_NODISCARD kl_status kl_yaml_each(const char *name, const char *text, size_t n,
     kl_status (*doc)(void *arg, const kl_value *v, kl_err *err), void *arg, kl_err *err);
-/* The same for a text that comes piece by piece and is never held whole: `next` gives at most `room` bytes,
+/* The same for a text that comes piece by piece. It is held in parts: the items of a List one by one, other
+ * documents whole, up to some MiB. `next` gives at most `room` bytes,
  * *got is 0 at the end, and a non-zero status stops. JSON must be YAML here: escapes that YAML lacks are
  * refused. */
 typedef struct kl_yaml_source {
     kl_status (*next)(void *from, char *piece, size_t room, size_t *got, kl_err *err);
     void *from;
     size_t line; /* how many lines of the file come before the text */
+    /* Of a document with a list `items`, only those that this wants are kept. NULL: all. */
+    bool (*wanted)(void *from, const kl_value *item);
 } kl_yaml_source;
 KL_NODISCARD kl_status kl_yaml_each_from(const char *name, const kl_yaml_source *source,
     kl_status (*doc)(void *arg, const kl_value *v, kl_err *err), void *arg, kl_err *err);

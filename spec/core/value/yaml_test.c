@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "base/mem.h"
-#include "value/yaml.h"
+#include "value/yaml_impl.h"
 #include "support/random_value.h"
 
 static void assert_reads(const char *yaml, const char *json)
@@ -187,6 +187,105 @@ static void reads_from_a_source_piece_by_piece(void **state)
     kl_buf_fini(&d.text);
 }
 
+typedef struct told {
+    docs d;
+    kl_err err;
+    kl_status st;
+} told;
+
+/* The same text read part by part, piece by piece, and by libyaml alone. */
+static void reads_alike(const char *text, told *t)
+{
+    drops from = {.text = text};
+    const kl_yaml_source source = {next_drop, &from};
+    kl__yaml_text whole = {.text = {NULL, text}, .left = {0, strlen(text)}};
+    t[0].st = kl__yaml_parts("t.yaml", text, strlen(text), NULL, on_doc, &t[0].d, &t[0].err);
+    t[1].st = kl_yaml_each_from("t.yaml", &source, on_doc, &t[1].d, &t[1].err);
+    t[2].st = kl__yaml_libyaml("t.yaml", &whole, on_doc, &t[2].d, &t[2].err);
+    kl__yaml_forget_anchors(&whole);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(t[i].st, t[2].st);
+        assert_string_equal(kl_err_message(&t[i].err), kl_err_message(&t[2].err));
+        if (!t[2].st)
+            assert_string_equal(kl_buf_str(&t[i].d.text), kl_buf_str(&t[2].d.text));
+    }
+}
+
+static void told_drop(told *t)
+{
+    for (size_t i = 0; i < 3; i++) {
+        kl_buf_fini(&t[i].d.text);
+        kl_err_fini(&t[i].err);
+    }
+}
+
+#define LIST "apiVersion: v1\nitems:\n"
+#define POD "- kind: Pod\n  metadata:\n    name: a\n"
+
+static void reads_in_parts_what_libyaml_reads_whole(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        LIST POD POD POD "kind: List\nmetadata:\n  resourceVersion: \"\"\n",
+        LIST POD "kind: List\n---\n" LIST "  - a: 1\n  # between\n\n  - b\n  - [c, d]\nkind: List\n",
+        LIST "- &x {a: 1}\n- *x\n- <<: *x\n  b: 2\n- - - c\n-\nkind: List\n",
+        LIST "- |\n  one\n\n   two\n- |-\n  - no item\n- |+\n  kept\n\n- >\n  folded\n  text\n- last\n",
+        LIST "- 'it''s\n  folded'\n- \"a\\tb \\\n  \\ c\\u00e9\\x41\"\n- plain\n  text\n\n  here # "
+             "comment\n- \"\n- no item\"\n",
+        LIST "- yes\n- 0x1F\n- 1.5\n- 1.0\n- 12345678901234567890\n- ~\n- .5\n- -1\n- a: {}\n  b: []\n  c:\n "
+             " d: x#y: z\n",
+        "items:\n- a\nitems:\n- b\n",
+        "a: \"x\nitems:\n- y\"\nb: 1\n",
+        "items:\n    - a\n    - b\n  c: 1\n",
+        "items:\n  - a\n  - b\n- c\n",
+        LIST POD "- a: 1\n  a: 2\n" POD "kind: List\n",
+        LIST POD "- a: 1\n   b: 2\n" POD "kind: List\n",
+        LIST POD "- a: *nobody\n" POD "kind: List\n",
+        LIST POD POD "kind: List\n  more: 1\n",
+        LIST POD "\t- b\nkind: List\n",
+        LIST POD POD "%TAG ! x\n",
+        LIST POD POD "...\n---\nb: 1\n",
+        LIST POD "- gr\u00fc\u00dfe\n- \u2028\n- \xc2\x85 x\n- a: [\n",
+        "--- # one\na: 1\n--- {b: 2}\n---\n---\n- c\n--- |\n text\n",
+        "a: 1\n---\n? complex\n: key\n---\nb: !!str 1\n---\nc: !x 1\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        told t[3] = {0};
+        reads_alike(texts[i], t);
+        told_drop(t);
+    }
+}
+
+static bool is_a_pod(void *from, const kl_value *item)
+{
+    (void)from;
+    return !strcmp(kl_value_str_at(item, "kind", NULL), "Pod");
+}
+
+static void keeps_only_the_items_that_are_wanted(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"- kind: Event\n", "- {kind: Event}\n", "- &x {kind: Event}\n"};
+    for (size_t i = 0; i < 3; i++)
+        for (size_t place = 0; place < 3; place++) {
+            kl_err err = KL_ERR_INIT;
+            docs d = {0};
+            kl_buf text = KL_BUF_INIT;
+            kl_buf_puts(&text, LIST);
+            for (size_t k = 0; k < 3; k++)
+                kl_buf_puts(&text, k == place ? others[i] : "- {kind: Pod}\n");
+            kl_buf_puts(&text, "kind: List\n");
+            drops from = {.text = kl_buf_str(&text)};
+            const kl_yaml_source source = {.next = next_drop, .from = &from, .wanted = is_a_pod};
+            assert_ok(kl_yaml_each_from("t.yaml", &source, on_doc, &d, &err), &err);
+            assert_string_equal(kl_buf_str(&d.text),
+                "{\"apiVersion\":\"v1\",\"items\":[{\"kind\":\"Pod\"},{\"kind\":\"Pod\"}],\"kind\":"
+                "\"List\"}");
+            kl_buf_fini(&d.text);
+            kl_buf_fini(&text);
+        }
+}
+
 static void writes_text_that_reads_back(void **state)
 {
     (void)state;
@@ -236,7 +335,8 @@ static void writes_block_style_and_quotes_what_would_turn(void **state)
 KL_TESTS(CASE(reads_plain_scalars_as_yaml_1_1), CASE(reads_manifests), CASE(keys_become_text),
     CASE(follows_anchors_and_merge_keys), CASE(refuses_a_billion_laughs),
     CASE(refuses_what_is_no_yaml_and_says_where), CASE(gives_each_document_and_skips_the_empty_ones),
-    CASE(reads_from_a_source_piece_by_piece), CASE(writes_text_that_reads_back),
+    CASE(reads_from_a_source_piece_by_piece), CASE(reads_in_parts_what_libyaml_reads_whole),
+    CASE(keeps_only_the_items_that_are_wanted), CASE(writes_text_that_reads_back),
     CASE(writes_block_style_and_quotes_what_would_turn))
 
 /* not in tsan: it starts no thread */

@@ -32,23 +32,19 @@ end
 local mutating = kube.webhook {
   name = "koordinator-pod-mutating",
   resource = POD,
-  operations = { "CREATE", "UPDATE" },
+  operations = { "CREATE" },
   reads = SELF,
 
   mutate = function(draft, req)
-    local pod = kube.copy(draft)
-    if req.operation == "CREATE" then
-      local ns = req.namespace
-      local matched = mutate.matching(req:list(PROFILE), pod, ns and req:get(NAMESPACE, ns))
-      local out, why = mutate.mutate(pod, matched, {
-        priority_class = function(name) return req:get(PRIORITY_CLASS, name) end,
-        draw = function() return math.random(0, 99) end,
-        skip_resources = SKIP_RESOURCES,
-      })
-      if not out then error(why, 0) end
-      pod = out
-      mutate.device_spec(pod)
-    end
+    local ns, given = req.namespace, kube.copy(draft)
+    local matched = mutate.matching(req:list(PROFILE), given, ns and req:get(NAMESPACE, ns))
+    local pod, why = mutate.mutate(given, matched, {
+      priority_class = function(name) return req:get(PRIORITY_CLASS, name) end,
+      draw = function() return math.random(0, 99) end,
+      skip_resources = SKIP_RESOURCES,
+    })
+    if not pod then error(why, 0) end
+    mutate.device_spec(pod)
     mutate.extended_spec(pod)
     put(draft, pod)
   end,
@@ -75,7 +71,7 @@ local amplifying = kube.webhook {
 
   mutate = function(draft, req)
     local desired, why = amplify.desired(kube.copy(draft), req.old)
-    if not desired then error(why, 0) end
+    if not desired then return kube.deny(why, 500) end
     if desired.raw ~= nil then draft.metadata.annotations[amplify.RAW] = desired.raw or nil end
     for name, text in pairs(desired.allocatable) do draft.status.allocatable[name] = text end
   end,

@@ -195,6 +195,12 @@ describe("a pod", function()
     assert.matches("must declare the requested CPUs", broken(labels, nil)[1])
   end)
 
+  it("is not marked as a Reservation's stand-in", function()
+    local pod = pod_of({}, { container("a", { cpu = "1" }) })
+    pod.metadata.annotations = { ["scheduling.koordinator.sh/reserve-pod"] = "true" }
+    assert.matches("reserve%-pod: Forbidden: cannot set in annotations", validate.text(validate.pod(pod)))
+  end)
+
   it("does not change its QoS or its priorities", function()
     local labels = { [QOS] = "LS", [CLASS] = "koord-prod", ["koordinator.sh/priority"] = "1" }
     local old = { [QOS] = "BE", [CLASS] = "koord-batch", ["koordinator.sh/priority"] = "2" }
@@ -250,6 +256,39 @@ describe("a configuration", function()
     assert.matches("memoryEvictLowerPercent must be below memoryEvictThresholdPercent",
       why { clusterStrategy = { memoryEvictLowerPercent = 70, memoryEvictThresholdPercent = 70 } })
     assert.matches("resourceDiffThreshold", why({ resourceDiffThreshold = 1.5 }, nil, "colocation-config"))
+    assert.equal("memoryEvictThresholdPercent must be set together with memoryEvictLowerPercent",
+      why { clusterStrategy = { memoryEvictThresholdPercent = 70 } })
+    assert.is_nil(why { clusterStrategy = { memoryEvictThresholdPercent = 70,
+      memoryEvictLowerPercent = 60 } })
+  end)
+
+  it("has network requests of one kind, within 100 and the bandwidth", function()
+    local function said(requests, system)
+      local doc = {}
+      for class, v in pairs(requests) do doc[class] = { networkQOS = { ingressRequest = v } } end
+      local function check(qos)
+        return config.key("resource-qos-config", { data = { ["resource-qos-config"] = kube.encode(qos),
+          ["system-config"] = system and kube.encode(system) } }, {})
+      end
+      local selector = { matchLabels = { pool = "a" } }
+      return check { clusterStrategy = doc }, check { nodeStrategies = { fields.merge(doc,
+        { nodeSelector = selector }) } }
+    end
+    local MORE, FEW = "network requests are more than 100 percent",
+      "network requests are more than totalNetworkBandwidth"
+    local wide = { clusterStrategy = { totalNetworkBandwidth = "1G" } }
+    assert.same({}, { said({ lsClass = 60, beClass = 40 }, wide) })
+    assert.same({ MORE, MORE }, { said({ lsClass = 60, beClass = 41 }, wide) })
+    local narrow = { clusterStrategy = { totalNetworkBandwidth = "9" } }
+    assert.same({ FEW, FEW }, { said({ lsClass = 60 }, narrow) })
+    assert.same({ nil, FEW }, { said { lsClass = 60 } })
+    assert.same({ MORE, MORE }, { said({ lsClass = "10M" }, wide) })
+    assert.matches("all be percentages", said({ lsClass = 1, beClass = "1" }, wide))
+    assert.matches("from 0 to 100, got 101", said({ lsClass = 101 }, wide))
+    assert.matches("a percentage or an amount, got x", said({ lsClass = "x" }, wide))
+    local other = { nodeStrategies = { { nodeSelector = { matchLabels = { pool = "a" } },
+      totalNetworkBandwidth = "1G" } } }
+    assert.same({}, { said({ lsClass = 60 }, other) })
   end)
 
   it("is checked in its changed keys", function()

@@ -188,6 +188,7 @@ describe("a pod", function()
     local pod = { metadata = { name = "p", labels = {} } }
     assert.is_true(topology.pod(nil, pod))
     assert.is_true(topology.pod({ name = "a" }, pod))
+    assert.is_true(topology.pod({ name = quota.DEFAULT, is_parent = true }, pod))
     refused("pod p cannot belong to quota org", topology.pod({ name = "org", is_parent = true }, pod))
     refused("must not change", topology.pod(nil, pod,
       { metadata = { labels = { [PREFIX .. "preemptible"] = "false" } } }))

@@ -4,6 +4,7 @@
 local kube = require "kubelua"
 local colocation = require "colocation"
 local fields = require "fields"
+local network = require "colocationprofile.network"
 local strategy = require "nodeslo.strategy"
 
 local M = {}
@@ -18,6 +19,8 @@ local LISTS = {
 }
 M.KEYS = { "colocation-config", "cpu-burst-config", "resource-qos-config", "resource-threshold-config",
   "system-config" }
+
+local QOS, SYSTEM = "resource-qos-config", "system-config"
 
 -- A selector of several expressions stands for each combination of their values; more are not tried.
 local COMBINATIONS_MAX = 10000
@@ -49,7 +52,7 @@ range(100, nil, "cfsQuotaBurstPercent")
 range(-1, nil, "cfsQuotaBurstPeriodSeconds")
 range(1, 400, "watermarkScaleFactor")
 
--- The first setting must be below the second if both are set.
+-- The first setting must be below the second. As upstream, neither may be set alone.
 local BELOW = {
   memoryEvictLowerPercent = "memoryEvictThresholdPercent",
   cpuEvictLowerPercent = "cpuEvictThresholdPercent",
@@ -58,6 +61,18 @@ local BELOW = {
   memoryAllocatableEvictLowerPercent = "memoryAllocatableEvictThresholdPercent",
   catRangeStartPercent = "catRangeEndPercent",
 }
+
+local ABOVE = {}
+for low, high in pairs(BELOW) do ABOVE[high] = low end
+
+-- Why a setting does not go together with the one that it is compared with.
+local function wrong_pair(o, name)
+  local v, high, low = o[name], BELOW[name], ABOVE[name]
+  if type(v) ~= "number" or not (high or low) then return nil end
+  if o[high or low] == nil then return ("%s must be set together with %s"):format(name, high or low) end
+  if not high or type(o[high]) ~= "number" or v < o[high] then return nil end
+  return ("%s must be below %s, got %s and %s"):format(name, high, v, o[high])
+end
 
 local function out_of_range(name, v)
   local r = RANGES[name]
@@ -72,11 +87,8 @@ local function wrong_number(o)
   for name in pairs(o) do names[#names + 1] = name end
   table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
   for _, name in ipairs(names) do
-    local v, most = o[name], o[BELOW[name]]
-    local why = type(v) == "table" and wrong_number(v) or out_of_range(name, v)
-    if not why and type(v) == "number" and type(most) == "number" and v >= most then
-      why = ("%s must be below %s, got %s and %s"):format(name, BELOW[name], v, most)
-    end
+    local v = o[name]
+    local why = type(v) == "table" and wrong_number(v) or out_of_range(name, v) or wrong_pair(o, name)
     if why then return why end
   end
   local diff = o.resourceDiffThreshold
@@ -157,11 +169,19 @@ local function read(key, config_map)
   return doc
 end
 
+-- Upstream refuses settings of QoS without a key of the system's; here that counts as empty.
+local function wrong_network(doc, config_map)
+  local text = config_map.data[SYSTEM]
+  local system, why = fields.json(text ~= nil and text ~= "" and text or "{}")
+  if why then return ("%s: %s"):format(SYSTEM, why) end
+  return type(system) == "table" and network.check(doc, system) or nil
+end
+
 -- Why one key cannot be, or nil. nodes: a list of the labels of the nodes that there are.
 function M.key(key, config_map, nodes)
   local doc, why = read(key, config_map)
   if not doc then return why end
-  why = wrong_number(doc)
+  why = wrong_number(doc) or key == QOS and wrong_network(doc, config_map)
   if why then return why end
   local entries
   entries, why = entries_of(key, doc)

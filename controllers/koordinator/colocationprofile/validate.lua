@@ -8,6 +8,7 @@ local pods = require "pods"
 local M = {}
 
 local QOS, PRIORITY = "koordinator.sh/qosClass", "koordinator.sh/priority"
+local RESERVES = "scheduling.koordinator.sh/reserve-pod"
 local REQUESTS = "pod.spec.containers[*].resources.requests"
 
 local FORBIDDEN = {
@@ -45,11 +46,18 @@ local function whole_cpus(pod, requests)
     cpu:canonical())
 end
 
+-- What the scheduler marks as a Reservation's stand-in.
+local function stand_in(pod)
+  if fields.annotation(pod, RESERVES) == nil then return nil end
+  return ("annotations.%s: Forbidden: cannot set in annotations"):format(RESERVES)
+end
+
 -- Every rule that a pod breaks. `old` is the pod before an update, or nil; settings.skip_priority lets the
 -- sub-priority change.
 function M.pod(pod, old, settings)
   local broken = {}
   local function rule(why) broken[#broken + 1] = why end
+  rule(stand_in(pod))
   if old then
     rule(immutable("labels." .. QOS, pods.raw_qos(old), pods.raw_qos(pod)))
     rule(immutable("spec.priority", pods.raw_class(old), pods.raw_class(pod)))

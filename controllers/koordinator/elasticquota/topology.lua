@@ -318,13 +318,13 @@ end
 
 -- ---------------------------------------------------------------- pods
 
--- Pods of a quota with children would take what the children divide. q: the pod's quota; nil if it does not
--- matter.
+-- Pods of a quota with children would take what the children divide; the default quota may have both. q: the
+-- pod's quota; nil if it does not matter.
 function M.pod(q, pod, old)
   if old and fields.label(old, keys.preemptible) ~= fields.label(pod, keys.preemptible) then
     return false, ("label %s must not change"):format(keys.preemptible)
   end
-  if q and q.is_parent then
+  if q and q.is_parent and q.name ~= quota.DEFAULT then
     local name = pod.metadata.name or pod.metadata.generateName
     return false, ("pod %s cannot belong to quota %s, which is a parent of quotas"):format(name, q.name)
   end

@@ -184,15 +184,16 @@ end
 
 local function lownodeload(c)
   local result
+  local limits = { maxMigratingPerWorkload = "50%", maxUnavailablePerWorkload = "50%" }
   local function pass(metrics)
     -- Half of a workload's pods may migrate, and any number on a node: all that the thresholds ask for do.
     local load = { uid = "u", replicas = 2 * NODES, unavailable = {} }
-    local gate = filter.open({ maxMigratingPerWorkload = "50%", maxUnavailablePerWorkload = "50%" }, {},
-      function() end, function() return load end)
+    local gate = filter.open(limits, {}, function() end, function() return load end)
     result = balance.pass { nodes = c.nodes, pods_on = c.pods_on, metrics = metrics, now = NOW,
       expiration = 180, node_fit = true,
       evictable = function(p, fact) return not gate.refused(p, fact) end,
       move = function(move)
+        if gate.refused(move.pod, move.fact) then return false end
         gate.note(move.pod)
         return true
       end,

@@ -98,7 +98,8 @@ static void column_choose(lua_State *L, column *c, int idx)
     c->path_idx = idx;
     c->path = lkl__path(L, idx);
     c->keys = lua_gettop(L) + 1;
-    luaL_checkstack(L, (int)kl_path_len(c->path) + 8, "a long path");
+    /* for the steps, and for what follow pushes */
+    luaL_checkstack(L, 2 * (int)kl_path_len(c->path) + 8, "a long path");
     for (size_t i = 0, n, index; i < kl_path_len(c->path); i++) {
         const char *key = kl_path_step(c->path, i, &n, &index);
         if (key)
@@ -111,6 +112,7 @@ static void column_choose(lua_State *L, column *c, int idx)
 /* Follows the path from the value on top of the stack, and replaces it by what is at the end. */
 static void follow(lua_State *L, const column *c)
 {
+    int at = lua_gettop(L);
     for (int i = 0, n = (int)kl_path_len(c->path); i < n && !lua_isnil(L, -1); i++) {
         if (has_parts(L, -1)) {
             lua_pushvalue(L, c->keys + i);
@@ -118,8 +120,9 @@ static void follow(lua_State *L, const column *c)
         } else {
             lua_pushnil(L);
         }
-        lua_replace(L, -2);
     }
+    lua_replace(L, at);
+    lua_settop(L, at);
 }
 
 /* Pushes what the path at idx leads to from the value at 1, as tables and views tell. */
@@ -250,26 +253,52 @@ static void push_as_milli(lua_State *L)
     lua_replace(L, -2);
 }
 
-/* Pushes the quantity in the i-th item in thousandths, 0 where there is none. */
-static void push_milli(lua_State *L, const column *c, lua_Integer i)
+/* The quantity in the i-th item in thousandths, 0 where there is none. */
+static int64_t milli_of(lua_State *L, const column *c, lua_Integer i)
 {
     const kl_value *v;
     size_t n;
+    int64_t milli;
     if (find_cell(L, c, i, &v) && kl_value_type(v) == KL_STRING) {
         const char *text = kl_value_strn(v, &n);
-        if (push_thousandths(L, text, n))
-            return;
+        if (kl_quantity_read_milli(text, n, &milli))
+            return milli;
     }
     push_cell(L, c, i);
     push_as_milli(L);
-    if (lua_isnil(L, -1)) {
-        lua_pushinteger(L, 0);
-        lua_replace(L, -2);
-    }
+    milli = lua_tointeger(L, -1); /* nil is 0 */
+    lua_pop(L, 1);
+    return milli;
+}
+
+static void push_milli(lua_State *L, const column *c, lua_Integer i)
+{
+    lua_pushinteger(L, milli_of(L, c, i));
 }
 
 /* core.milli_columns(list, path...): as columns, with quantities in thousandths, and 0 where there is none */
 static int milli_columns(lua_State *L) { return push_columns(L, push_milli); }
+
+/* core.milli_sums(list, path...): the sum of each column of milli_columns */
+static int milli_sums(lua_State *L)
+{
+    int top = lua_gettop(L);
+    luaL_checkstack(L, top + 8, "too many sums");
+    column c = column_open(L);
+    for (int idx = 2; idx <= top; idx++) {
+        int64_t sum = 0;
+        int made = lua_gettop(L) + 1;
+        column_choose(L, &c, idx);
+        for (lua_Integer i = 1; i <= c.n; i++) {
+            if (__builtin_add_overflow(sum, milli_of(L, &c, i), &sum))
+                return luaL_argerror(L, idx, "the sum does not fit 64 bits");
+        }
+        lua_pushinteger(L, sum);
+        lua_replace(L, made);
+        lua_settop(L, made);
+    }
+    return top - 1;
+}
 
 /* core.milli_pick(x, path...): as pick, with quantities in thousandths */
 static int milli_pick(lua_State *L)
@@ -399,7 +428,7 @@ static int places(lua_State *L)
 void lkl__open_dig(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"dig", dig}, {"pick", pick}, {"columns", columns},
-        {"milli_columns", milli_columns}, {"milli_pick", milli_pick}, {"is_column", is_column},
-        {"places", places}, {NULL, NULL}};
+        {"milli_columns", milli_columns}, {"milli_sums", milli_sums}, {"milli_pick", milli_pick},
+        {"is_column", is_column}, {"places", places}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -89,7 +89,7 @@ describe("compare-descheduler", function()
     pass(20)
     move("a", "LowNodeLoad")
     pass(20)
-    tells "pod, only there: 1\n  default/a: there moves, here stays; 2 pods migrating already, \z
+    tells "pod, only there: 1\n  default/a: there moves, here stays; 2 pods are migrating already, \z
       maxMigratingPerNode is 2\n"
     local case = kube.decode(data()["low_node_load_passes.json"]).cases[1]
     assert.equal(2, #case.input.jobs)

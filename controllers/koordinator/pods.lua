@@ -115,7 +115,7 @@ end
 local PLACES_KEPT = 20000
 local newer, older, n_newer = {}, {}, 0
 
-local function nothing() return { list = false, uids = {}, versions = {}, facts = {} } end
+local function nothing() return { list = false, complete = true, uids = {}, versions = {}, facts = {} } end
 
 -- What is remembered of a place, a table of the caller's for as long as somebody asks for it.
 ---@param place string
@@ -128,25 +128,23 @@ function M.recall(place)
   return known
 end
 
--- The facts of a list of which some pods or versions are not known.
-local function read_changed(list, uids, versions, known, read_one)
-  local out, old_at = {}, {}
+-- Reads the pods of a list of which some are not known in their versions. `complete`: all have a uid and a
+-- version.
+local function read_changed(list, known, read_one)
+  local uids, versions = kube.columns(list, "metadata.uid", "metadata.resourceVersion")
+  local out, old_at, complete = {}, {}, true
   for i = 1, #known.facts do old_at[known.uids[i] or i] = i end
   for i = 1, #list do
     local at = uids[i] and versions[i] and old_at[uids[i]]
     out[i] = at and known.versions[at] == versions[i] and known.facts[at] or read_one(list[i])
+    complete = complete and uids[i] ~= nil and versions[i] ~= nil
   end
-  return out
+  known.uids, known.versions, known.facts, known.complete = uids, versions, out, complete
 end
 
-local function is_known(n, uids, versions, known)
-  local old_uids, old_versions = known.uids, known.versions
-  if #known.facts ~= n then return false end
-  for i = 1, n do
-    local uid, version = uids[i], versions[i]
-    if not uid or not version or uid ~= old_uids[i] or version ~= old_versions[i] then return false end
-  end
-  return true
+local function is_known(list, known)
+  return known.complete and #list == #known.facts and kube.is_column(list, "metadata.uid", known.uids)
+    and kube.is_column(list, "metadata.resourceVersion", known.versions)
 end
 
 -- The facts of each pod of a list, in its order: { key, active, class, qos, request }. Callers must not
@@ -162,12 +160,8 @@ function M.facts(list, place, read_one)
   -- Lists of a cache are compared object by object, without reading any.
   local cached = type(list) == "userdata" and list
   if cached and known.list == cached then return known.facts end
-  local uids, versions = kube.columns(list, "metadata.uid", "metadata.resourceVersion")
   known.list = cached
-  if not is_known(#list, uids, versions, known) then
-    known.facts = read_changed(list, uids, versions, known, read_one or read)
-    known.uids, known.versions = uids, versions
-  end
+  if not is_known(list, known) then read_changed(list, known, read_one or read) end
   return known.facts
 end
 

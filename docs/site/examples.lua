@@ -96,6 +96,7 @@ ages[2]   --> nil]],
 local cpu = kube.milli_columns({ { requests = { cpu = "1.5" } }, {} }, "requests.cpu")
 cpu[1]  --> 1500
 cpu[2]  --> 0]],
+  ["kube.milli_sums"] = 'kube.milli_sums({ { cpu = "1.5" }, {}, { cpu = "250m" } }, "cpu") --> 1750',
   ["kube.is_column"] = 'kube.is_column({ { name = "a" }, { name = "b" } }, "name", { "a", "b" }) --> true',
   ["kube.pick"] = [[
 local name, age, zone = kube.pick({ name = "a", of = { age = 3 } }, "name", "of.age", "of.zone")

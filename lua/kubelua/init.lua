@@ -14,8 +14,9 @@ local kube = {}
 
 local FROM_CORE = {
   "null", "array", "object", "uint64", "copy", "id", "encode", "decode", "yaml", "to_yaml", "is_error",
-  "is_view", "dig", "pick", "milli_pick", "columns", "milli_columns", "is_column", "places", "tally",
-  "qty", "milli", "to_milli", "is_quantity", "duration", "format_duration", "time", "format_time", "selector",
+  "is_view", "dig", "pick", "milli_pick", "columns", "milli_columns", "milli_sums", "is_column", "places",
+  "tally", "qty", "milli", "to_milli", "is_quantity", "duration", "format_duration", "time", "format_time",
+  "selector",
 }
 for _, name in ipairs(FROM_CORE) do kube[name] = core[name] end
 

@@ -178,6 +178,13 @@ function kube.columns(list, ...) end
 ---@return integer[] ...
 function kube.milli_columns(list, ...) end
 
+--- The sum of each column of kube.milli_columns: cpu = kube.milli_sums(containers, "resources.requests.cpu").
+--- A sum that does not fit 64 bits is an error.
+---@param list kubelua.list|kubelua.view|table
+---@param ... string  paths
+---@return integer ...
+function kube.milli_sums(list, ...) end
+
 --- Whether kube.columns(list, path) would give a table equal to `column`; no table is made.
 ---@param list kubelua.list|kubelua.view|table
 ---@param path string

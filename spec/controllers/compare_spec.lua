@@ -195,7 +195,7 @@ describe("a case of moved pods", function()
     local there = eviction.judge({ on[1], on[2] }, settings, w)
     assert.same({ "pod", "its whole workload (1 replica) would be unavailable" },
       { there[1].name, there[1].why })
-    assert.same({ "pod", "1 pod migrating already, maxMigratingPerNode is 1" },
+    assert.same({ "pod", "1 pod is migrating already, maxMigratingPerNode is 1" },
       { there[2].name, there[2].why })
     assert.equal(0, failed({}, w, settings))
     assert.equal(1, failed({ on[2] }, w, settings))

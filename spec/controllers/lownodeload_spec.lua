@@ -64,7 +64,7 @@ describe("the search for the first bin with room", function()
       for i = 1, math.random(20) do rooms[i] = { cpu = math.random(-2, 8), memory = math.random(0, 8) } end
       local bins = firstfit.new(rooms)
       for _ = 1, 30 do
-        local from, wanted, expected = math.random(#rooms + 1), { cpu = math.random(0, 4) }, nil
+        local from, wanted, expected = math.random(#rooms + 1), { cpu = math.random(-1, 4) }, nil
         if math.random(2) == 1 then wanted.memory = math.random(0, 4) end
         for i = from, #rooms do
           local room = rooms[i]
@@ -72,6 +72,7 @@ describe("the search for the first bin with room", function()
           expected = expected or fits and i or nil
         end
         assert.equal(expected, bins:next(from, wanted))
+        assert.equal(bins:next(1, wanted), bins:first(wanted))
         if expected then
           bins:take(expected, wanted)
           local room = rooms[expected]
@@ -81,7 +82,7 @@ describe("the search for the first bin with room", function()
     end)
   end)
 
-  it("finds none among no bins", function() assert.is_nil(firstfit.new({}):next(1, {})) end)
+  it("finds none among no bins", function() assert.is_nil(firstfit.new({}):first {}) end)
 end)
 
 describe("a pod fits a node", function()

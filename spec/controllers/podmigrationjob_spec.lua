@@ -232,18 +232,23 @@ describe("a descheduling policy gets no job for a pod", function()
     list[3].spec.nodeName = "elsewhere"
     assert.is_nil(open(list, 100, { maxMigratingPerNode = 2 }, "a", "b").refused(list[3]))
     list[2].status.conditions = {}
-    assert.matches("2 pods of its workload unavailable already", open(list, 5, nil, "a").refused(list[3]))
+    assert.matches("2 pods of its workload are unavailable already", open(list, 5, nil, "a").refused(list[3]))
     list[3].metadata.annotations = { ["descheduler.alpha.kubernetes.io/evict"] = "" }
     assert.is_nil(open(list, 5, { maxMigratingGlobally = 1 }, "a").refused(list[3]))
   end)
 
-  it("and keeps what it knows of a version of a pod under its own settings", function()
-    local p, fact = ours "p", {}
+  it("and keeps what it knows of a version of a pod as long as the settings are the same table", function()
+    local p, none = ours "p", function() end
+    local fact, settings = { key = "ns/p" }, filter.settings { jobMode = "EvictDirectly" }
+    local other = filter.settings { jobMode = "EvictDirectly", evictLocalStoragePods = true }
     p.spec.volumes = { { name = "v", emptyDir = {} } }
-    assert.equal("it has local storage", open({ p }, 5).refused(p, fact))
-    assert.is_nil(open({ p }, 5, { evictLocalStoragePods = true }).refused(p, fact))
+    assert.equal("it has local storage", filter.open(settings, {}, none, none).refused(p, fact))
+    assert.is_nil(filter.open(other, {}, none, none).refused(p, fact))
     p.spec.volumes = nil
-    assert.equal("it has local storage", open({ p }, 5).refused(p, fact))
+    assert.is_nil(filter.open(settings, {}, none, none).refused(p, fact))
+    p.spec.volumes = { { name = "v", emptyDir = {} } }
+    assert.is_nil(filter.open(settings, {}, none, none).refused(p, fact))
+    assert.equal("it has local storage", filter.open(settings, {}, none, none).refused(p))
   end)
 end)
 
@@ -309,7 +314,7 @@ describe("arbitration", function()
     }
     local verdict = arbitrate.pass({ job("j", "a") }, {}, w)[1]
     assert.equal("waits", verdict.verdict)
-    assert.matches("1 pod of its workload unavailable already", verdict.why)
+    assert.matches("1 pod of its workload is unavailable already", verdict.why)
   end)
 
   it("lets the newest of the least important go first, and those of a batch Job together", function()

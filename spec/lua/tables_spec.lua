@@ -176,6 +176,28 @@ describe("kube.tally", function()
     refused("a quoted key without", kube.tally, { key = { "a['b" }, amounts = { "c" } })
     refused("expected a class from 0 to 7", function() tally():sum(8) end)
     refused("table expected", function() tally():count(list_of {}, 1) end)
+
+describe("kube.milli_sums", function()
+  local ITEMS = [[ [{"r":{"cpu":"1.5","memory":"1Gi"}},{},{"r":{"cpu":2,"memory":"1500m"}},
+    {"r":{"cpu":"1000u","memory":null}},{"r":{"cpu":"-1500u","memory":"-1500m"}}] ]]
+
+  it("adds up the columns of kube.milli_columns", function()
+    local view = kube.decode(ITEMS)
+    for _, list in ipairs { view, kube.copy(view), { view[1], {}, view[3], view[4], view[5] } } do
+      local cpu, memory, none = kube.milli_sums(list, "r.cpu", "r.memory", "r.none")
+      assert.same({ 1500 + 2000 + 1 - 2, 1000 << 30, 0 }, { cpu, memory, none })
+    end
+    assert.same({ 0 }, { kube.milli_sums({}, "r.cpu") })
+    assert.same({}, { kube.milli_sums {} })
+  end)
+
+  it("rejects an invalid quantity, and what does not fit 64 bits", function()
+    for _, text in ipairs { '[{"cpu":"much"}]', '[{"cpu":true}]', '[{"cpu":{}}]', '[{"cpu":"10E"}]',
+      '[{"cpu":"9P"},{"cpu":"9P"}]' } do
+      assert.is_false(pcall(kube.milli_sums, kube.decode(text), "cpu"), text)
+      assert.is_false(pcall(kube.milli_sums, kube.copy(kube.decode(text)), "cpu"), text)
+    end
+    assert.is_false(pcall(kube.milli_sums, "text", "cpu"))
   end)
 end)
 

@@ -84,6 +84,7 @@ return function(calcs, tools)
           return victims.evictable(pod) and victims.chosen(pod, args)
         end,
         move = function(move)
+          if gate and gate.refused(move.pod) then return false end
           if gate then gate.note(move.pod) end
           names[#names + 1] = pods.key(move.pod)
           moved[#moved + 1] = pods.key(move.pod)

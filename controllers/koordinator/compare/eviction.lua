@@ -74,6 +74,7 @@ function M.judge(theirs, settings, world)
   local results = balance.all(at_once(settings), fields.merge(world, { detectors = { node = {}, prod = {} },
     evictable = function(pod, fact) return not world.gate.refused(pod, fact) end,
     move = function(move)
+      if world.gate.refused(move.pod, move.fact) then return false end
       here[#here + 1] = move
       world.gate.note(move.pod)
       moved[move.node] = moved[move.node] or {}

@@ -5,9 +5,11 @@
 -- params have paused, and, if the policy uses them, dryRun, evictableNamespaces and podSelectors; M.PARAMS
 -- are added.
 --   cluster  { nodes = list, pods_on = { [node name] = pods }, evictable = function(pod, fact),
---              move = function({ pod, node, reason }) }
--- move returns whether it made a job (a dry run: would have made one).
+--              move = function({ pod, fact, node, reason }) }
+-- move returns whether it made a job (a dry run: would have made one); it asks once more, as the jobs before
+-- count for the limits.
 -- evictable returns whether a job may be made for the pod now, and if not, why (podmigrationjob/filter.lua).
+-- fact: what is known of this version of the pod (pods.facts), or nil.
 
 local arbitrate = require "podmigrationjob.arbitrate"
 local fields = require "fields"
@@ -90,8 +92,8 @@ local function cluster_of(ctx, settings, o)
       return not why, why
     end,
     move = function(move)
-      -- A policy may have asked before other jobs were made.
-      local why = gate.refused(move.pod)
+      -- A policy has asked before other jobs were made.
+      local why = gate.refused(move.pod, move.fact)
       if why then
         ctx.log:debug("pod %s stays: %s", pods.key(move.pod), why)
         return false
@@ -104,6 +106,7 @@ local function cluster_of(ctx, settings, o)
 end
 
 function M.controller(o)
+  local settings -- one table, under which facts of pods keep what it says of them
   local reads = table.move(o.reads or {}, 1, #(o.reads or {}), #M.READS + 1, fields.copy(M.READS))
   return whole.controller {
     name = o.name,
@@ -113,7 +116,8 @@ function M.controller(o)
     params = kube.merge(M.PARAMS, o.params),
 
     reconcile = function(_, ctx)
-      local settings, now = filter.settings(ctx.params), ctx:now():unix()
+      local now = ctx:now():unix()
+      settings = settings or filter.settings(ctx.params)
       if settings.paused or now - (ctx.memo.last or -math.huge) < o.interval then return end
       local cluster = cluster_of(ctx, settings, o)
       if #cluster.nodes > 1 then o.pass(ctx, settings, cluster) end

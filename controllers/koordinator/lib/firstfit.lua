@@ -2,7 +2,8 @@
 -- each node knows the largest room of each resource below it.
 --
 --   local bins = firstfit.new(rooms)     a list of { [resource] = free amount }, all with the same resources
---   bins:next(from, amounts)             the first bin at or after `from` that has all of that free, or nil
+--   bins:first(amounts)                  the first bin that has all of that free, or nil
+--   bins:next(from, amounts)             the first such bin at or after `from`
 --   bins:take(at, amounts)               what is taken is free no more
 --
 -- Bin i is the leaf size - 1 + i; the children of node k are 2k and 2k + 1.
@@ -56,9 +57,21 @@ function Bins:next(from, amounts)
   end
 end
 
+-- Rooms only become smaller: a search for no less than the last one begins where that ended.
+function Bins:first(amounts)
+  local last, from = self.last, self.last and self.last.at or 1
+  for _, name in ipairs(self.names) do
+    if last and (amounts[name] or 0) < (last.amounts[name] or 0) then from = 1 end
+  end
+  local at = self:next(from, amounts)
+  self.last = { at = at or self.size + 1, amounts = amounts }
+  return at
+end
+
 function Bins:take(at, amounts)
   for i, name in ipairs(self.names) do
     local most, n = self.most[i], amounts[name] or 0
+    if n < 0 then self.last = nil end -- this bin gains room
     local k = self.size - 1 + at
     most[k] = most[k] - n
     while n ~= 0 and k > 1 do

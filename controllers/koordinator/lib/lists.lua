@@ -36,19 +36,16 @@ function M.given(name, list, path)
   return out
 end
 
--- The same with 0 where an item has none.
-function M.column(name, list, path)
-  local fits, out = pcall(kube.milli_columns, list, cell(name, path))
-  if not fits then -- the thousandths of some do not fit 64 bits
-    out = M.given(name, list, path)
-    for i = 1, #list do out[i] = out[i] or 0 end
-  elseif name ~= "cpu" then -- whole units, rounded away from zero
-    for i = 1, #out do
-      local milli = out[i]
-      out[i] = milli < 0 and -((-milli + 999) // 1000) or (milli + 999) // 1000
-    end
-  end
-  return out
+local function whole(milli) return milli < 0 and -((-milli + 999) // 1000) or (milli + 999) // 1000 end
+
+-- The sum of a resource over the items of a list, which have their resource lists at `path`. Koordinator adds
+-- quantities, so this rounds only the sum, unless the thousandths do not fit 64 bits.
+function M.sum(name, list, path)
+  local fits, milli = pcall(kube.milli_sums, list, cell(name, path))
+  if fits then return name == "cpu" and milli or whole(milli) end
+  local n = 0
+  for _, amount in pairs(M.given(name, list, path)) do n = n + amount end
+  return n
 end
 
 -- The list of a Kubernetes resource list or of a pod's requests; empty for nil.
@@ -135,7 +132,15 @@ function M.mask(list, names)
   return out
 end
 
--- Whether `list` is at most `limit` in the names that both have, and the names in which it is not, sorted.
+-- Whether `list` is at most `limit` in the names that both have.
+function M.fits(list, limit)
+  for name, n in pairs(list) do
+    if n > (limit[name] or n) then return false end
+  end
+  return true
+end
+
+-- The same, and the names in which it is not, sorted.
 function M.within(list, limit)
   local over = {}
   for name, n in pairs(list) do

@@ -8,11 +8,9 @@ local M = {}
 -- Sorts a list by the ranks of its items: { [item] = { number or text, ... } }, all of one length.
 function M.sort(list, ranks)
   table.sort(list, function(a, b)
-    local x, y = ranks[a], ranks[b]
-    for i = 1, #x do
-      if x[i] ~= y[i] then return x[i] < y[i] end
-    end
-    return false
+    local x, y, i, n = ranks[a], ranks[b], 1, #ranks[a]
+    while i < n and x[i] == y[i] do i = i + 1 end
+    return x[i] < y[i]
   end)
 end
 

@@ -81,7 +81,7 @@ local function candidates(load, targets, context, prod)
     local fact = load.fact_of[pod]
     local used = load.metrics[fact.key]
     local moves = context.evictable(pod, fact) and (not context.node_fit
-      or used ~= nil and victims.place(pod, used, targets, victims.asked(pod, load)))
+      or used ~= nil and victims.place(pod, used, targets, victims.asked(pod, fact)))
     if moves then out[#out + 1] = pod end
   end
   local over = excess(load, prod)
@@ -114,17 +114,18 @@ end
 local function move(sources, loads, available, context, prod)
   if #sources == 0 or #loads == 0 then return end
   local targets = victims.targets(loads, prod)
+  local percents = context.thresholds[prod and "prodHighThresholds" or "highThresholds"]
   for _, load in ipairs(sources) do
+    local why
     for _, pod in ipairs(candidates(load, targets, context, prod)) do
       if not goes_on(load, available, context, prod) then break end
-      -- Asked again: the moves before this one count for the limits.
-      if #context.moves < context.budget and context.evictable(pod, load.fact_of[pod]) then
-        local one = { pod = pod, node = load.name,
-          reason = reason(load, context.thresholds[prod and "prodHighThresholds" or "highThresholds"],
-            prod) }
+      if #context.moves < context.budget then
+        why = why or reason(load, percents, prod)
+        local one = { pod = pod, fact = load.fact_of[pod], node = load.name, reason = why }
         if context.move(one) then
           table.insert(context.moves, one)
           deduct(load, pod, available, prod)
+          why = nil
         end
       end
     end
@@ -134,10 +135,11 @@ end
 local function balance(high, prod_high, classes, context)
   local names = context.names
   local both = room(classes.bothLow, names)
-  local both_prod = room(classes.bothLow, names, true)
-  local prod_room = room(classes.prodLow, names, true)
   local available = lists.add(room(classes.low, names), both)
   move(high, join(classes.low, classes.bothLow), available, context, false)
+  if #prod_high == 0 then return end
+  local both_prod = room(classes.bothLow, names, true)
+  local prod_room = room(classes.prodLow, names, true)
   -- Nodes that are low in both respects serve both; room that was just taken is gone.
   local rest = smaller(both_prod, smaller(both, available))
   move(prod_high, join(classes.prodLow, classes.bothLow), lists.add(prod_room, rest), context, true)
@@ -179,14 +181,17 @@ end
 --        number_of_nodes    with this many low nodes or fewer nothing moves
 --        evictable  function(pod, fact): whether it may be moved now; fact: what is known of this version of
 --                   the pod
---        move       function({ pod, node, reason }), called for each pod as soon as it is chosen
+--        move       function({ pod, fact, node, reason }), called for each pod as soon as it is chosen;
+--                   returns whether it goes, as the moves before it count for the limits
 --        budget     the most moves (nil: unlimited)
 --        detectors  { node = {}, prod = {} }, changed: who was seen overloaded how often (anomaly.lua)
 -- Returns { moves = the list of these, classes, loads, processed = { [node name] = true } }.
 function M.pass(input)
   local thresholds = measure.thresholds(input.pool)
   local names = keys(thresholds.lowThresholds)
-  local loads = measure.loads(input.nodes, input.pods_on, input.metrics, names, input.expiration, input.now)
+  local weights = weights_of(input.pool, names)
+  local counted = weights.pods and fields.merge(names, { pods = true }) or names
+  local loads = measure.loads(input.nodes, input.pods_on, input.metrics, counted, input.expiration, input.now)
   measure.limit(loads, thresholds, input.pool.useDeviationThresholds)
   local classes = measure.classify(loads)
   local out = { moves = {}, classes = classes, loads = loads, processed = {} }
@@ -201,12 +206,12 @@ function M.pass(input)
   for _, load in ipairs(classes.prodLow) do anomaly.reset(load, detectors.prod) end
   if low <= (input.number_of_nodes or 0) or low == #input.nodes then return out end
 
-  local context = { names = names, thresholds = thresholds, weights = weights_of(input.pool, names),
+  local context = { names = names, thresholds = thresholds, weights = weights,
     moves = out.moves, move = input.move,
     evictable = input.evictable, node_fit = input.node_fit, budget = input.budget or math.huge,
     detectors = detectors }
-  by_usage(high, context.weights, false)
-  by_usage(prod_high, context.weights, true)
+  by_usage(high, weights, false)
+  by_usage(prod_high, weights, true)
   balance(high, prod_high, classes, context)
   anomaly.eased(high, detectors.node, input.now)
   anomaly.eased(prod_high, detectors.prod, input.now)

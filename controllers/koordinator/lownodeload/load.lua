@@ -50,6 +50,8 @@ local function fresh(metric, expiration, now)
   return expiration <= 0 or now - kube.time(updated):unix() < expiration
 end
 
+local USAGE = "podUsage.resources" -- of a report of a pod
+
 -- What is remembered of a version of a pod.
 local function read(pod)
   local phase = dig(pod, "status", "phase")
@@ -57,54 +59,14 @@ local function read(pod)
   return { key = pods.key(pod), counts = counts, prod = counts and pods.class(pod) == "koord-prod" }
 end
 
-local function count(facts)
-  local all, n_prod, prod = 0, 0, {}
-  for _, fact in ipairs(facts) do
-    if fact.counts then all = all + 1 end
-    if fact.prod then
-      n_prod = n_prod + 1
-      prod[fact.key] = true
-    end
-  end
-  return all, n_prod, prod
-end
-
--- The numbers of pods of a node, and of each report the key of its pod and whether that is of class prod. As
--- long as neither the pods nor the reported ones change, they are joined once.
-local function join(known, facts, reports)
-  local is_same = known.joined_to == facts and kube.is_column(reports, "name", known.names)
-    and kube.is_column(reports, "namespace", known.namespaces)
-  if is_same then return known end
-  local all, n_prod, prod = count(facts)
-  known.joined_to, known.n, known.n_prod, known.keys, known.is_prod = facts, all, n_prod, {}, {}
-  known.names, known.namespaces = kube.columns(reports, "name", "namespace")
-  for i = 1, #reports do
-    known.keys[i] = (known.namespaces[i] or "") .. "/" .. (known.names[i] or "")
-    known.is_prod[i] = prod[known.keys[i]] or false
-  end
-  return known
-end
-
--- What all reported pods use of a resource, and what those of class prod use.
-local function sums(name, reports, is_prod)
-  local all, prod = 0, 0
-  local amounts = lists.column(name, reports, "podUsage.resources")
-  for i = 1, #amounts do
-    local n = amounts[i]
-    all = all + n
-    if is_prod[i] then prod = prod + n end
-  end
-  return all, prod
-end
-
 -- The parts of a load that only few nodes need are read when they are first asked for.
 local LAZY = {}
 
-function LAZY.items(load)
-  local out = {}
-  for i = 1, #load.on_node do out[i] = load.on_node[i] end
-  return out
-end
+function LAZY.place(load) return "the load of " .. load.name end
+
+function LAZY.items(load) return table.move(load.on_node, 1, #load.on_node, 1, {}) end
+
+function LAZY.facts(load) return pods.facts(load.on_node, load.place, read) end
 
 local function chosen(load, field)
   local out = {}
@@ -118,22 +80,29 @@ function LAZY.pods(load) return chosen(load, "counts") end
 
 function LAZY.prod_pods(load) return chosen(load, "prod") end
 
+function LAZY.fact_of(load)
+  local out = {}
+  for i, fact in ipairs(load.facts) do out[load.items[i]] = fact end
+  return out
+end
+
 function LAZY.metrics(load)
-  local out, used = {}, {}
-  for i, key in ipairs(load.joined.keys) do
-    used[i] = {}
-    out[key] = used[i]
-  end
+  local out, at = {}, kube.places(load.reports, "namespace", "name")
+  for key in pairs(at) do out[key] = {} end
   for _, name in ipairs(load.names) do
-    local amounts = lists.given(name, load.reports, "podUsage.resources")
-    for i = 1, #used do used[i][name] = amounts[i] end
+    local amounts = lists.given(name, load.reports, USAGE)
+    for key, i in pairs(at) do out[key][name] = amounts[i] end
   end
   return out
 end
 
-function LAZY.fact_of(load)
+function LAZY.prod_usage(load)
   local out = {}
-  for i, fact in ipairs(load.facts) do out[load.items[i]] = fact end
+  for _, name in ipairs(load.names) do out[name] = 0 end
+  for _, fact in ipairs(load.facts) do
+    if fact.prod then lists.accumulate(out, load.metrics[fact.key] or {}) end
+  end
+  if out.pods then out.pods = #load.prod_pods end
   return out
 end
 
@@ -148,27 +117,23 @@ end
 
 -- names: a list.
 local function of_node(node, on_node, metric, names)
-  local name, system = node.metadata.name, dig(metric, "status", "nodeMetric", "systemUsage", "resources")
-  local place, reports = "the load of " .. name, dig(metric, "status", "podsMetric") or {}
-  local facts = pods.facts(on_node, place, read)
-  local joined = join(pods.recall(place), facts, reports)
-  local usage, prod_usage = {}, {}
-  for i = 1, #names do
-    local resource = names[i]
-    local quantity = system and system[resource]
-    local all, prod = sums(resource, reports, joined.is_prod)
-    usage[resource], prod_usage[resource] = all + (quantity and lists.amount(resource, quantity) or 0), prod
+  local system = dig(metric, "status", "nodeMetric", "systemUsage", "resources") or {}
+  local load = setmetatable({ node = node, name = node.metadata.name, names = names, on_node = on_node,
+    allocatable = nodes.raw_allocatable(node), reports = dig(metric, "status", "podsMetric") or {},
+    usage = {}, low = false, high = false, prod_low = false, prod_high = false }, Load) -- M.limit sets these
+  for _, name in ipairs(names) do
+    local quantity = system[name]
+    load.usage[name] = lists.sum(name, load.reports, USAGE) + (quantity and lists.amount(name, quantity) or 0)
   end
-  usage.pods, prod_usage.pods = joined.n, joined.n_prod
-  return setmetatable({ node = node, name = name, allocatable = nodes.raw_allocatable(node), names = names,
-    reports = reports, on_node = on_node, facts = facts, joined = joined, usage = usage,
-    prod_usage = prod_usage }, Load)
+  if load.usage.pods then load.usage.pods = #load.pods end
+  return load
 end
 
--- The loads of nodes that report, by name: { name, node, allocatable, usage, prod_usage }, and, read when
--- they are first asked for: pods, prod_pods, metrics (by "namespace/name", the usage of what is in `names`),
--- and fact_of (what is remembered of each pod). pods_on: { [node name] = pods }; metrics: { [node name] =
--- NodeMetric }; expiration in seconds, nil: reports never expire.
+-- The loads of nodes that report, by name: { name, node, allocatable, usage }, and, read when they are first
+-- asked for: prod_usage, pods, prod_pods, metrics (by "namespace/name", the usage of what is in `names`), and
+-- fact_of (what is remembered of each pod). pods_on: { [node name] = pods }; metrics: { [node name] =
+-- NodeMetric }; names: the resources that count, "pods" is their number; expiration in seconds, nil: reports
+-- never expire.
 function M.loads(list, pods_on, metrics, names, expiration, now)
   local out, resources = {}, lists.names(names)
   for _, node in ipairs(list) do
@@ -190,17 +155,18 @@ end
 
 local function clamp(percent) return math.max(0, math.min(100, percent)) end
 
--- The average usage over all nodes, in percent of their capacity.
-local function averages(loads, what)
-  local sum = {}
-  for _, load in ipairs(loads) do
-    for name, used in pairs(load[what]) do
+-- The average usage over all nodes, in percent of their capacity, of the resources with a low threshold.
+local function averages(loads, what, low)
+  local out = {}
+  for name, percent in pairs(low) do
+    out[name] = 0
+    for _, load in ipairs(percent ~= 0 and loads or {}) do
       local total = load.allocatable[name] or 0
-      if total ~= 0 then sum[name] = (sum[name] or 0) + used / total * 100.0 end
+      if total ~= 0 then out[name] = out[name] + load[what][name] / total * 100.0 end
     end
+    out[name] = out[name] / #loads
   end
-  for name, percent in pairs(sum) do sum[name] = percent / #loads end
-  return sum
+  return out
 end
 
 -- One pair of limits of one node. With an average, thresholds are distances from it; a low one of 0
@@ -212,9 +178,10 @@ local function pair_of(load, low, high, average)
       down[name] = load.allocatable[name] or 0
       up[name] = down[name]
     else
-      local mean = average and (average[name] or 0)
+      local mean = average and average[name]
       down[name] = share(load.allocatable, name, mean and clamp(mean - percent) or percent)
-      up[name] = share(load.allocatable, name, mean and clamp(mean + (high[name] or 0)) or high[name] or 0)
+      up[name] = not mean and high[name] == percent and down[name]
+        or share(load.allocatable, name, mean and clamp(mean + (high[name] or 0)) or high[name] or 0)
     end
   end
   return down, up
@@ -222,7 +189,8 @@ end
 
 -- Puts low, high, prod_low and prod_high on each load.
 function M.limit(loads, thresholds, deviation)
-  local all, prod = deviation and averages(loads, "usage"), deviation and averages(loads, "prod_usage")
+  local all = deviation and averages(loads, "usage", thresholds.lowThresholds)
+  local prod = deviation and averages(loads, "prod_usage", thresholds.prodLowThresholds)
   for _, load in ipairs(loads) do
     load.low, load.high = pair_of(load, thresholds.lowThresholds, thresholds.highThresholds, all)
     load.prod_low, load.prod_high = pair_of(load, thresholds.prodLowThresholds, thresholds.prodHighThresholds,
@@ -232,20 +200,24 @@ end
 
 -- ---------------------------------------------------------------- classes
 
+-- The resources of which a node, or its pods of class prod, use too much.
 function M.over(load, prod)
   local _, names = lists.within(prod and load.prod_usage or load.usage, prod and load.prod_high or load.high)
   return names
 end
 
-local function below(load, usage, limit)
-  return dig(load.node, "spec", "unschedulable") ~= true and (lists.within(usage, limit))
+-- Pods of class prod use no more than all pods: where that is within a limit, nobody has to find out which
+-- pods they are.
+local function prod_within(load, limit)
+  return lists.fits(load.usage, limit) or lists.fits(load.prod_usage, limit)
 end
 
 local function class_of(load)
-  local is_low = below(load, load.usage, load.low)
-  if not is_low and #M.over(load) > 0 then return "high" end
-  if #M.over(load, true) > 0 then return "prodHigh" end
-  local prod_low = below(load, load.prod_usage, load.prod_low)
+  local schedulable = dig(load.node, "spec", "unschedulable") ~= true
+  local is_low = schedulable and lists.fits(load.usage, load.low)
+  if not is_low and not lists.fits(load.usage, load.high) then return "high" end
+  if not prod_within(load, load.prod_high) then return "prodHigh" end
+  local prod_low = schedulable and prod_within(load, load.prod_low)
   if is_low then return prod_low and "bothLow" or "low" end
   return prod_low and "prodLow" or "right"
 end

@@ -75,21 +75,34 @@ end
 -- What is known of a version of a pod, kept if the load is one of load.lua.
 local function fact_of(pod, load) return load.fact_of and load.fact_of[pod] or { key = pods.key(pod) } end
 
--- The requests of a pod of a load.
-function M.asked(pod, load)
-  local fact = fact_of(pod, load)
+-- The requests of a pod. fact: what is known of it, where they are kept.
+function M.asked(pod, fact)
   fact.asked = fact.asked or lists.of(kube.requests(pod))
   return fact.asked
 end
 
+-- What pods occupy. facts: what is known of each, or nil; one with counts = false occupies nothing.
+local function sum_of(list, facts)
+  local sum = { pods = 0 }
+  for i = 1, #list do
+    local fact = facts and facts[i] or { counts = true }
+    if fact.counts then
+      lists.accumulate(sum, fact.asked or M.asked(list[i], fact))
+      sum.pods = sum.pods + 1
+    end
+  end
+  return sum
+end
+
 -- What the load's pods occupy. In a load of load.lua it is added up again when one of them has changed.
 local function occupied(load)
-  local known = load.joined or {}
-  if load.facts and known.occupied_by == load.facts then return known.occupied end
-  local sum = { pods = #load.pods }
-  for _, pod in ipairs(load.pods) do lists.accumulate(sum, M.asked(pod, load)) end
-  known.occupied, known.occupied_by = sum, load.facts
-  return sum
+  local facts = load.facts
+  if not facts then return sum_of(load.pods) end
+  local known = pods.recall(load.place)
+  if known.occupied_by ~= facts then
+    known.occupied, known.occupied_by = sum_of(load.on_node, facts), facts
+  end
+  return known.occupied
 end
 
 local function free_of(load)
@@ -128,7 +141,7 @@ end
 -- is promised no other gets, in this pass. asked: its requests. Returns whether there is one.
 function M.place(pod, used, targets, asked)
   local bins = targets.bins
-  local at = bins:next(1, used)
+  local at = bins:first(used)
   while at and not M.fits(pod, targets.loads[at], asked) do at = bins:next(at + 1, used) end
   if not at then return false end
   bins:take(at, used)

@@ -5,7 +5,6 @@
 --         anew for each pass, and so has one set of settings
 
 local fields = require "fields"
-local kube = require "kubelua"
 local limits = require "podmigrationjob.limits"
 local pods = require "pods"
 local victims = require "lownodeload.victims"
@@ -170,12 +169,25 @@ end
 -- ---------------------------------------------------------------- held
 
 local LIMITS = {
-  { "all", "maxMigratingGlobally", function() return "all" end },
-  { "node", "maxMigratingPerNode", function(pod) return dig(pod, "spec", "nodeName") end },
-  { "namespace", "maxMigratingPerNamespace", function(pod) return pod.metadata.namespace end },
+  { what = "all", name = "maxMigratingGlobally", of = function() return "all" end },
+  { what = "node", name = "maxMigratingPerNode", of = function(pod) return dig(pod, "spec", "nodeName") end },
+  { what = "namespace", name = "maxMigratingPerNamespace",
+    of = function(pod) return pod.metadata.namespace end },
 }
 
-local function count(n) return n == 1 and "1 pod" or n .. " pods" end
+-- The limits that the settings set.
+local function limits_of(settings)
+  local out = {}
+  for _, limit in ipairs(LIMITS) do
+    if (settings[limit.name] or 0) > 0 then out[#out + 1] = limit end
+  end
+  return out
+end
+
+-- "1 pod is migrating", "2 pods of its workload are migrating".
+local function are(n, whose, what)
+  return ("%d %s%s %s %s"):format(n, n == 1 and "pod" or "pods", whose, n == 1 and "is" or "are", what)
+end
 
 -- The number of pods of the workload that are unavailable or migrate, except this one if it only migrates.
 local function away(load, moving, migrating, key)
@@ -190,30 +202,30 @@ local function held_by_workload(settings, load, book, key)
   local moving, migrating = M.moving(book, "owner", load.uid, key)
   local most, most_away = most_of(load, settings)
   if moving > 0 and moving >= most and not settings.any_migrating then
-    return ("%s of its workload migrating already, maxMigratingPerWorkload is %d")
-      :format(count(moving), most)
+    return ("%s already, maxMigratingPerWorkload is %d"):format(
+      are(moving, " of its workload", "migrating"), most)
   end
   local n = away(load, moving, migrating, key)
   if n >= most_away and not settings.any_unavailable then
-    return ("%s of its workload unavailable already, maxUnavailablePerWorkload is %d")
-      :format(count(n), most_away)
+    return ("%s already, maxUnavailablePerWorkload is %d"):format(
+      are(n, " of its workload", "unavailable"), most_away)
   end
+end
+
+-- Why the migration of a pod that is not forced has to wait.
+local function waits(pod, settings, load, book, key, set)
+  for _, limit in ipairs(set) do
+    local moving, most = M.moving(book, limit.what, limit.of(pod), key), settings[limit.name]
+    if moving >= most then
+      return ("%s already, %s is %d"):format(are(moving, "", "migrating"), limit.name, most)
+    end
+  end
+  return load and held_by_workload(settings, load, book, key)
 end
 
 -- Why the migration of a pod has to wait; nil: it may begin. book: the migrations that count.
 function M.held(pod, settings, load, book)
-  if forced(pod) then return nil end
-  local key = pods.key(pod)
-  for _, limit in ipairs(LIMITS) do
-    local what, setting, name_of = limit[1], limit[2], limit[3]
-    local most = settings[setting] or 0
-    local name = most > 0 and name_of(pod)
-    local moving = name and M.moving(book, what, name, key) or 0
-    if name and moving >= most then
-      return ("%s migrating already, %s is %d"):format(count(moving), setting, most)
-    end
-  end
-  return load and held_by_workload(settings, load, book, key)
+  return not forced(pod) and waits(pod, settings, load, book, pods.key(pod), limits_of(settings)) or nil
 end
 
 -- ---------------------------------------------------------------- for descheduling policies
@@ -233,35 +245,36 @@ local function barred(pod, settings)
   return not forced(pod) and unfit(pod, settings) or false
 end
 
+-- What the settings alone say of a pod: { key, barred, forced }. fact: what is known of this version of the
+-- pod, where it is kept for the next pass with the same table of settings; nil: it is not kept.
+local function judged(pod, settings, fact)
+  fact = fact or { key = pods.key(pod) }
+  if fact.judged_by ~= settings then
+    fact.judged_by, fact.barred, fact.forced = settings, barred(pod, settings), forced(pod)
+  end
+  return fact
+end
+
 -- The filter of one pass of a policy: { refused = function(pod, fact), note = function(pod) }.
 --   settings  as M.settings returns them, with the policy's jobMode, evictableNamespaces and podSelectors
 --   jobs      those under way; unlike in arbitration, waiting ones count
 --   pod_of    function(job): its pod, or nil
 --   load_of   function(pod): its workload
--- refused returns why the pod gets no job now, or nil; note counts a job that was just made for it. fact:
--- what is known of this version of the pod, where a part of the answer is kept; nil: it is not kept.
+-- refused returns why the pod gets no job now, or nil; note counts a job that was just made for it.
 function M.open(settings, jobs, pod_of, load_of)
-  local book, uids, id = M.ledger(), {}, kube.encode(settings)
+  local book, uids, set = M.ledger(), {}, limits_of(settings)
   for _, job in ipairs(jobs) do
     local uid, key = dig(job, "spec", "podRef", "uid"), M.pod_key(job)
     if uid ~= nil then uids[uid] = true end
     if key then M.enter(book, key, pod_of(job)) end
   end
 
-  local function own(pod, fact)
-    if not fact then return barred(pod, settings) end
-    fact.barred = fact.barred or {}
-    if fact.barred[id] == nil then fact.barred[id] = barred(pod, settings) end
-    return fact.barred[id]
-  end
-
   local function refused(pod, fact)
-    local all = book.all.all
-    if uids[pod.metadata.uid] or all and all.has[pods.key(pod)] then return "a job moves it already" end
-    local why = own(pod, fact)
-    if why or forced(pod) then return why or nil end
+    local all, known = book.all.all, judged(pod, settings, fact)
+    if uids[pod.metadata.uid] or all and all.has[known.key] then return "a job moves it already" end
+    if known.barred or known.forced then return known.barred or nil end
     local load = load_of(pod)
-    return wrong_replicas(settings, load) or M.held(pod, settings, load, book)
+    return wrong_replicas(settings, load) or waits(pod, settings, load, book, known.key, set)
   end
 
   return {

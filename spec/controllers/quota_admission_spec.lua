@@ -180,6 +180,39 @@ describe("defaults", function()
     assert.equal('{"cpu":"20"}', weight('{"memory":3}').annotations[PREFIX .. "shared-weight"])
     assert.equal('{"cpu": 7}', weight('{"cpu": 7}').annotations[PREFIX .. "shared-weight"])
     refused("cannot be parsed", weight "{")
+    refused("cannot be parsed", weight '{"cpu":"much"}')
+  end)
+end)
+
+describe("amounts without a limit, as in koord-scheduler's own quotas,", function()
+  local MOST = tostring(math.maxinteger // 5) -- of cores: the thousandths do not fit 64 bits
+
+  it("are the weight by default, and are accepted as one", function()
+    local o = object(quota.DEFAULT, nil, MOST)
+    o.spec.max.memory = MOST
+    local text = ('{"cpu":"%s","memory":"%s"}'):format(MOST, MOST)
+    assert.is_true(topology.fill(o, function() end))
+    assert.equal(text, o.metadata.annotations[PREFIX .. "shared-weight"])
+    assert.is_true(topology.create(world(), o))
+    o.metadata.annotations[PREFIX .. "shared-weight"] = '{"cpu":"' .. MOST .. '"}'
+    assert.is_true(topology.fill(o, function() end))
+    assert.equal(text, o.metadata.annotations[PREFIX .. "shared-weight"])
+    assert.same(quota.read(o).max, quota.read(o).weight)
+    refused("shared-weight is below 0 in cpu", topology.create(world(),
+      object("b", nil, MOST, nil, { ["shared-weight"] = '{"cpu":"-' .. MOST .. '"}' })))
+  end)
+
+  it("are more than any minimum above them, however many there are", function()
+    local children = {}
+    for n = 1, 5 do
+      refused("the children of org would have a total min of",
+        topology.create(world(nil, table.unpack(children)), object("b", MOST, MOST, below "org")))
+      refused("the minima of its children are", topology.update(
+        world(nil, object("top", "1", MOST, PARENT), object("c", MOST, MOST, below "top"),
+          table.unpack(children)), object("top", "1", MOST, PARENT)))
+      children[n] = object("c" .. n, MOST, MOST, below "top")
+    end
+    refused("spec.min of cpu is", topology.create(world(), object("b", MOST, "20")))
   end)
 end)
 

@@ -29,22 +29,34 @@ function M.annotated(object, name)
   return (lists.parse(text))
 end
 
-local function weight(object, max)
-  local list = M.annotated(object, keys.shared_weight)
-  if list == nil or lists.is_zero(list) then return max end
-  return list
-end
-
--- The limits of a list. koord-scheduler gives the quotas that it creates MaxInt64/5, whose thousandths
--- do not fit 64 bits: that is no limit.
-local function limit_of(list)
+-- The limits or weights of a list. koord-scheduler gives the quotas that it creates MaxInt64/5, whose
+-- thousandths do not fit 64 bits: that is no limit.
+function M.limits(list)
   local out = {}
   for name, quantity in pairs(list or {}) do
-    kube.qty(quantity) -- raises if it is no quantity
+    local sign = kube.qty(quantity):sign() -- raises if it is no quantity
     local fits, n = pcall(lists.amount, name, quantity)
-    out[name] = fits and n or M.UNLIMITED * (name == "cpu" and 1000 or 1)
+    out[name] = fits and n or sign * M.UNLIMITED * (name == "cpu" and 1000 or 1)
   end
   return out
+end
+
+-- The resource list in the annotation of the weight, as quantities and as limits; nil if there is none, and
+-- besides the reason if it is invalid.
+function M.given_weight(object)
+  local text = fields.annotation(object, keys.shared_weight)
+  if text == nil or text == "" then return nil end
+  local list, why = fields.json(text)
+  if not list then return nil, why end
+  local ok, limits = pcall(M.limits, list)
+  if not ok then return nil, tostring(limits) end
+  return list, limits
+end
+
+local function weight(object, max)
+  local list, given = M.given_weight(object)
+  if list == nil or lists.is_zero(given) then return max end
+  return given
 end
 
 -- The namespaces whose pods belong to the quota without naming it.
@@ -62,7 +74,7 @@ function M.read(object)
   local name = object.metadata.name
   local parent = fields.label(object, keys.parent) or ""
   if parent == "" and name ~= M.ROOT then parent = M.ROOT end
-  local max = limit_of(fields.dig(object, "spec", "max"))
+  local max = M.limits(fields.dig(object, "spec", "max"))
   return {
     name = name,
     namespace = object.metadata.namespace,
@@ -73,7 +85,7 @@ function M.read(object)
     lends = fields.label(object, keys.allow_lent_resource) ~= "false",
     force = flag(object, keys.allow_force_update),
     ignore_default_tree = flag(object, keys.ignore_default_tree),
-    min = lists.of(fields.dig(object, "spec", "min")),
+    min = M.limits(fields.dig(object, "spec", "min")),
     max = max,
     weight = weight(object, max),
     total = M.annotated(object, keys.total_resource),

@@ -8,6 +8,7 @@
 
 local fields = require "fields"
 local keys = require "elasticquota.keys"
+local kube = require "kubelua"
 local lists = require "lib.lists"
 local quota = require "elasticquota.quota"
 
@@ -34,13 +35,11 @@ end
 local function check_signs(q, object)
   check_sign(q, "spec.max", q.max)
   check_sign(q, "spec.min", q.min)
-  local text = fields.annotation(object, keys.shared_weight)
-  if text == nil or text == "" then return end
-  local weight, why = lists.parse(text)
-  if not weight then
-    refuse("quota %s: annotation %s cannot be parsed: %s", q.name, keys.shared_weight, why)
+  local given, weight = quota.given_weight(object)
+  if not given and weight then
+    refuse("quota %s: annotation %s cannot be parsed: %s", q.name, keys.shared_weight, weight)
   end
-  check_sign(q, "annotation " .. keys.shared_weight, weight)
+  check_sign(q, "annotation " .. keys.shared_weight, weight or {})
 end
 
 -- Resources whose maximum must not fall below their use.
@@ -151,11 +150,21 @@ local function check_keys(world, q)
   for _, child in ipairs(children(world, q.name)) do check_pair(world, q, child) end
 end
 
+-- A sum that does not fit an integer is the largest one: some quotas have no limit.
+local function add(a, b)
+  local out = lists.copy(a)
+  for name, n in pairs(b) do
+    local has = out[name] or 0
+    out[name] = n > 0 and has > math.maxinteger - n and math.maxinteger or has + n
+  end
+  return out
+end
+
 -- The sum over all children except one.
 local function sum(world, name, what, except)
   local out = {}
   for _, child in ipairs(children(world, name)) do
-    if child.name ~= except then out = lists.add(out, child[what]) end
+    if child.name ~= except then out = add(out, child[what]) end
   end
   return out
 end
@@ -171,7 +180,7 @@ end
 local function check_min(world, q)
   if q.force or q.is_tree_root then return end
   if q.parent ~= quota.ROOT then
-    local all, has = lists.add(sum(world, q.parent, "min", q.name), q.min), world.quotas[q.parent].min
+    local all, has = add(sum(world, q.parent, "min", q.name), q.min), world.quotas[q.parent].min
     if not at_most(all, has) then
       refuse("quota %s: the children of %s would have a total min of %s, above its min of %s", q.name,
         q.parent, lists.show(all), lists.show(has))
@@ -195,7 +204,7 @@ local function check_guarantee(world, q)
     if not parent or self.parent == quota.ROOT then
       refuse("quota %s: no ancestor guarantees its minimum, up to %s", q.name, self.name)
     end
-    needed = lists.max(parent.min, lists.add(needed, sum(world, parent.name, "guaranteed", self.name)))
+    needed = lists.max(parent.min, add(needed, sum(world, parent.name, "guaranteed", self.name)))
     self = parent
   until at_most(needed, parent.guaranteed)
 end
@@ -285,14 +294,25 @@ end)
 
 -- ---------------------------------------------------------------- defaults
 
--- The weight with exactly the names of max; missing ones default to the maximum. nil if the annotation is
--- invalid.
-local function fixed_weight(text, max)
-  local weight = lists.parse(text)
-  if not weight then return nil end
-  local fixed = lists.mask(weight, max)
-  for name, n in pairs(max) do fixed[name] = fixed[name] or n end
-  return fields.equal(fixed, weight) and text or lists.json(fixed)
+-- The text of the weight with exactly the names of max; missing ones default to the maximum. The quantities
+-- stay as they are: those of koord-scheduler's own quotas do not fit an integer of thousandths. given: the
+-- quantities of the annotation, or nil; max: those of spec.max.
+local function weight_text(given, max)
+  local fixed = {}
+  for name, quantity in pairs(max) do
+    fixed[name] = kube.qty(given and given[name] or quantity):canonical()
+  end
+  return kube.encode(kube.object(fixed))
+end
+
+local function same_names(a, b)
+  for name in pairs(a) do
+    if b[name] == nil then return false end
+  end
+  for name in pairs(b) do
+    if a[name] == nil then return false end
+  end
+  return true
 end
 
 -- Sets the defaults in a draft of a new quota. tree_of(name) returns the tree id of a quota, nil if there is
@@ -307,12 +327,13 @@ function M.fill(draft, tree_of)
   end
   draft.metadata.labels[keys.parent] = q.parent
 
-  local text, weight = fields.annotation(draft, keys.shared_weight), lists.json(q.max)
-  if text ~= nil and text ~= "" then weight = fixed_weight(text, q.max) end
-  if not weight then
+  local max, given, weight = fields.dig(draft, "spec", "max") or {}, quota.given_weight(draft)
+  if not given and weight then
     return false, ("quota %s: annotation %s cannot be parsed"):format(q.name, keys.shared_weight)
   end
-  draft.metadata.annotations[keys.shared_weight] = weight
+  if not given or not same_names(given, max) then
+    draft.metadata.annotations[keys.shared_weight] = weight_text(given, max)
+  end
   return true
 end
 

@@ -95,9 +95,7 @@ function M.gpu(input)
 end
 
 -- The same for RDMA cards; each is 100 of koordinator.sh/rdma.
-function M.rdma(input)
-  local ok, why = usable(input)
-  if not ok then return nil, why end
+local function rdma(input)
   local list = healthy(input.device, "rdma")
   if #list == 0 then return NO_RDMA end
   return { resources = { [RDMA] = kube.qty(WHOLE * #list) } }
@@ -105,9 +103,9 @@ end
 
 -- Both.
 function M.calculate(input)
-  local ok, why = usable(input)
-  if not ok then return nil, why end
-  return input.device and both(M.gpu(input), M.rdma(input)) or NO_DEVICES
+  local gpu, why = M.gpu(input)
+  if not gpu then return nil, why end
+  return input.device and both(gpu, rdma(input)) or NO_DEVICES
 end
 
 return M

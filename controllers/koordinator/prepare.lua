@@ -164,30 +164,26 @@ function M.differs(old, new, threshold)
   return math.abs(after - before) > before * threshold
 end
 
--- `old` is an allocatable list. In `new`, false stands for a resource that goes, and an absent one stays.
-function M.need_sync(old, new, threshold)
+-- Whether the status needs a write: this process has not written it yet, the last write is too long ago, or a
+-- resource differs. `old` is an allocatable list; in `new`, false stands for a resource that goes, and an
+-- absent one stays. `last` and `now` in seconds.
+function M.need_sync_status(strategy, old, new, last, now)
+  if last == nil or now - last > strategy.updateTimeThresholdSeconds then return true end
   for name, n in next, new do
-    if M.differs(old[name], n or nil, threshold) then return true end
+    if M.differs(old[name], n or nil, strategy.resourceDiffThreshold) then return true end
   end
   return false
 end
 
--- Whether the status needs a write: this process has not written it yet, the last write is too long ago, or a
--- resource differs. `old` and `new` as above, `last` and `now` in seconds.
-function M.need_sync_status(strategy, old, new, last, now)
-  return last == nil or now - last > strategy.updateTimeThresholdSeconds
-    or M.need_sync(old, new, strategy.resourceDiffThreshold)
-end
-
--- Whether the labels or the ratios need a write. Without a ratio for the processors, theirs stays.
+-- Whether the labels or the ratios need a write. Without a ratio for the processors, theirs stays; one that
+-- cannot be read always asks for a write, as upstream, which brings the other annotations up to date.
 function M.need_sync_meta(node, desired)
   local labels, annotations = remembered.labels(node), remembered.annotations(node)
   for name, text in next, desired.labels do
     if labels[name] ~= text then return true end
   end
-  local normalization = desired.annotations[cpunormalization.ANNOTATION]
-  return normalization ~= nil
-    and cpunormalization.differs(annotations[cpunormalization.ANNOTATION], normalization)
+  local ratio = annotations[cpunormalization.ANNOTATION]
+  return cpunormalization.differs(ratio, desired.annotations[cpunormalization.ANNOTATION] or ratio)
     or resourceamplification.differs(annotations[resourceamplification.ANNOTATION],
       desired.annotations[resourceamplification.ANNOTATION])
 end

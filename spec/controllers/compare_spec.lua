@@ -201,6 +201,20 @@ describe("a case of moved pods", function()
     assert.equal(1, failed({ on[2] }, w, settings))
   end)
 
+  it("has the pods of nodes that are not ready, since jobs may move them", function()
+    local w, on = world()
+    local pod = kube.merge(on[1], { metadata = { name = "d", uid = "d" }, spec = { nodeName = "broken" } })
+    w.pods_on.broken = { pod }
+    for _, p in ipairs { on[1], on[2], on[3], pod } do
+      p.metadata.ownerReferences[1] = { kind = "ReplicaSet", uid = "set", controller = true }
+    end
+    w.jobs[1] = { metadata = { name = "j" }, spec = { podRef = { namespace = "ns", name = "d", uid = "d" } } }
+    w.gate, w.loads = gate({ on[1], on[2], on[3], pod }, w.jobs, { maxMigratingPerWorkload = 1 })
+    local settings = kube.merge(SETTINGS, { maxMigratingPerWorkload = 1 })
+    assert.same({ {}, {} }, { eviction.judge({}, settings, w) })
+    assert.equal(0, failed({}, w, settings))
+  end)
+
   it("names nodes that are not overloaded, and reports when none has room", function()
     local w, on = world()
     w.metrics.busy.status.podsMetric[3] = nil

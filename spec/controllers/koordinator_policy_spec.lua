@@ -674,6 +674,19 @@ describe("preparing a node", function()
     assert.is_false(prepare.need_sync_status(STRATEGY, same, same, NOW - 300, NOW))
     assert.is_true(prepare.need_sync_status(STRATEGY, same, same, NOW - 301, NOW))
   end)
+
+  it("asks for a write of the metadata as long as a ratio cannot be read", function()
+    local RATIO = "node.koordinator.sh/cpu-normalization-ratio"
+    local function asks(old, new)
+      return prepare.need_sync_meta({ metadata = { annotations = { [RATIO] = old } } },
+        { labels = {}, annotations = { [RATIO] = new } })
+    end
+    assert.is_true(asks "much")
+    assert.is_true(asks("much", "1.20"))
+    assert.is_true(asks(nil, "1.20"))
+    assert.is_false(asks "1.20")
+    assert.is_false(asks(nil, nil))
+  end)
 end)
 
 describe("zones", function()

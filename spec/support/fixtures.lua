@@ -250,9 +250,11 @@ calcs.noderesource_prepare = by_op {
   end,
   needSync = function(input, expect)
     needs(input, "plugin", "strategy", "oldNode", "newNode")
-    return value("needSync", expect.needSync, prepare.need_sync(input.oldNode.status.allocatable,
-      only(with_absent(input.newNode.status.allocatable), PLUGIN_NAMES[input.plugin]),
-      input.strategy.resourceDiffThreshold))
+    local just_now = { resourceDiffThreshold = input.strategy.resourceDiffThreshold,
+      updateTimeThresholdSeconds = 0 }
+    return value("needSync", expect.needSync, prepare.need_sync_status(just_now,
+      input.oldNode.status.allocatable,
+      only(with_absent(input.newNode.status.allocatable), PLUGIN_NAMES[input.plugin]), 0, 0))
   end,
   needSyncStatus = function(input, expect)
     needs(input, "strategy", "oldNode", "newNode")

@@ -125,10 +125,12 @@ function M.case(theirs, settings, world)
   end
   table.sort(input.workloads, function(a, b) return a.controller < b.controller end)
   for _, node in ipairs(world.nodes) do
-    local name = node.metadata.name
     input.nodes[#input.nodes + 1] = case.bare(node)
-    input.nodeMetrics[#input.nodeMetrics + 1] = case.bare(world.metrics[name])
-    for _, pod in ipairs(world.pods_on[name] or {}) do input.pods[#input.pods + 1] = case.bare(pod) end
+    input.nodeMetrics[#input.nodeMetrics + 1] = case.bare(world.metrics[node.metadata.name])
+  end
+  -- Those of nodes that are not ready, too: jobs that move them count for the limits.
+  for _, list in pairs(world.pods_on) do
+    for _, pod in ipairs(list) do input.pods[#input.pods + 1] = case.bare(pod) end
   end
   table.sort(input.pods, function(a, b) return pods.key(a) < pods.key(b) end)
   for _, name in ipairs { "nodes", "pods", "nodeMetrics", "jobs", "workloads" } do

@@ -29,7 +29,11 @@ M.NODE, M.POD, M.JOB = NODE, POD, JOB
 M.READS = table.move(workload.KINDS, 1, #workload.KINDS, 4, { NODE, POD, JOB })
 M.INDEXES = fields.merge(workload.INDEXES,
   { [POD] = fields.merge(workload.INDEXES[POD], { node = "spec.nodeName" }) })
-M.PARAMS = kube.merge(filter.PARAMS, { jobMode = "ReservationFirst", jobTTL = "5m0s" })
+M.PARAMS = kube.merge(filter.PARAMS, {
+  jobMode = "ReservationFirst",
+  jobTTL = "5m0s",
+  schedulerNames = { "koord-scheduler" }, -- those that place Reservations
+})
 
 -- The nodes that are ready, or say nothing about it.
 function M.nodes(ctx)

@@ -20,7 +20,6 @@ local NEVER = math.tointeger(2 ^ 31) - 1 -- as an eviction cost
 
 --- As in MigrationControllerArgs. 0 means no limit, and "" the default for the size of the workload.
 M.PARAMS = {
-  schedulerNames = { "koord-scheduler" }, -- those that place Reservations
   maxMigratingGlobally = 0,
   maxMigratingPerNode = 2,
   maxMigratingPerNamespace = 0,
@@ -256,7 +255,8 @@ local function judged(pod, settings, fact)
 end
 
 -- The filter of one pass of a policy: { refused = function(pod, fact), note = function(pod) }.
---   settings  as M.settings returns them, with the policy's jobMode, evictableNamespaces and podSelectors
+--   settings  as M.settings returns them, with the policy's jobMode, schedulerNames, evictableNamespaces and
+--             podSelectors
 --   jobs      those under way; unlike in arbitration, waiting ones count
 --   pod_of    function(job): its pod, or nil
 --   load_of   function(pod): its workload

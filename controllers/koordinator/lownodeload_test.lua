@@ -32,10 +32,28 @@ local function metric(name, pods, at)
       systemUsage = { resources = { cpu = "100m", memory = "0" } } } } }
 end
 
+-- A file with the definition of a workload of another project.
+local function kruise()
+  local open = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true }
+  local name = os.tmpname()
+  local file = assert(io.open(name .. ".yaml", "w"))
+  file:write(kube.to_yaml { apiVersion = "apiextensions.k8s.io/v1", kind = "CustomResourceDefinition",
+    metadata = { name = "clonesets.apps.kruise.io" },
+    spec = { group = "apps.kruise.io", scope = "Namespaced",
+      names = { kind = "CloneSet", listKind = "CloneSetList", plural = "clonesets", singular = "cloneset" },
+      versions = { { name = "v1alpha1", served = true, storage = true,
+        schema = { openAPIV3Schema = { type = "object", properties = { spec = open, status = open } } },
+        subresources = { status = kube.object {}, scale = { specReplicasPath = ".spec.replicas",
+          statusReplicasPath = ".status.replicas" } } } } } })
+  file:close()
+  os.remove(name)
+  return name .. ".yaml"
+end
+
 describe("lownodeload", function()
   local t ---@type kubelua.Testing
-  local function start(params, more)
-    t = kube.testing.start { script = "lownodeload.lua", crds = "crds", params = params }
+  local function start(params, more, crds)
+    t = kube.testing.start { script = "lownodeload.lua", crds = crds or "crds", params = params }
     t:load { node "busy", node "idle", pod("a", "busy", more), pod("b", "busy"), pod("c", "busy") }
     t:create { kind = "v1/Namespace", name = "koordinator-system" }
   end
@@ -119,6 +137,28 @@ describe("lownodeload", function()
     assert.equal("b", moved())
     owned("c", "two")
     assert.equal("b c", moved())
+  end)
+
+  it("reads the replicas of other workloads from their Scale", function()
+    local file = kruise()
+    start(nil, nil, { "crds", file })
+    os.remove(file)
+    for name, replicas in pairs { one = 1, three = 3 } do
+      t:create { kind = "apps.kruise.io/v1alpha1/CloneSet", namespace = "default", name = name,
+        spec = { replicas = replicas } }
+    end
+    local function owned(name, by, kind)
+      local p = pod(name, "busy")
+      p.metadata.ownerReferences = { { apiVersion = "apps.kruise.io/v1alpha1", kind = kind or "CloneSet",
+        name = by, controller = true,
+        uid = kind and "u" or t:get("apps.kruise.io/v1alpha1/CloneSet", "default", by).metadata.uid } }
+      p.status.conditions = { { type = "Ready", status = "True" } }
+      t:load { p }
+    end
+    owned("a", "one")
+    owned("b", "three")
+    owned("c", "gone", "UnitedDeployment") -- a kind that the server does not have
+    assert.equal("b", moved())
   end)
 
   it("ignores nodes that are not ready", function()

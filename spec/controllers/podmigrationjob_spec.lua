@@ -52,6 +52,7 @@ local function world(list, replicas, kind)
       end
       return out
     end,
+    scale = function() end,
   }
 end
 

@@ -1,8 +1,11 @@
 -- workload.lua - the workload of a pod: its number of replicas, and its pods.
---   world  { get = function(kind, namespace, name), owned = function(kind, namespace, uid) }
--- `owned` lists the objects of a kind that a controller owns.
+--   world  { get = function(kind, namespace, name), owned = function(kind, namespace, uid),
+--            scale = function(kind, namespace, name) }
+-- `owned` lists the objects of a kind that a controller owns. `scale` returns the Scale of a workload of
+-- another kind, or nil.
 
 local fields = require "fields"
+local kube = require "kubelua"
 local pods = require "pods"
 
 local M = {}
@@ -33,9 +36,11 @@ local function known(kind)
   return false
 end
 
+-- The object of a kind in M.KINDS, the Scale of any other; and the kind.
 local function find(owner, namespace, world)
   local kind = owner.apiVersion .. "/" .. owner.kind
-  local object = known(kind) and world.get(kind, namespace, owner.name)
+  local read = known(kind) and world.get or world.scale
+  local object = read(kind, namespace, owner.name)
   if object and object.metadata.uid == owner.uid then return object, kind end
 end
 
@@ -50,7 +55,7 @@ local function pods_of(object, kind, namespace, world)
 end
 
 -- { uid, replicas, pods } of a pod's workload; nil: the pod has no controller. A workload that was deleted,
--- or whose kind is not in M.KINDS, has no replicas and no pods.
+-- or whose kind has no Scale, has no replicas and no pods.
 function M.of(pod, world)
   local owner = M.controller(pod)
   if not owner then return nil end
@@ -113,12 +118,32 @@ M.INDEXES = {
   [REPLICA_SET] = { owner = M.controller_uid },
 }
 
+-- Scales are read from the server, and so are remembered for a while.
+local SCALE_KEPT = 30 -- seconds
+local scales = { since = -math.huge, of = {} }
+
+local function scale_of(ctx, kind, namespace, name)
+  local now = ctx:now():unix()
+  if now - scales.since >= SCALE_KEPT then scales = { since = now, of = {} } end
+  local key = table.concat({ kind, namespace, name }, "/")
+  if scales.of[key] == nil then
+    local scale, why = kube.try(ctx.get_scale, ctx, kind, namespace, name)
+    -- Some kinds have none, and some servers do not know the kind.
+    local none = why and (why.code == 403 or why.kind == "not_found" or why.kind == "invalid")
+    if why and not none then error(why) end
+    if why and why.code == 403 then ctx.log:warn("the replicas of %s are unknown: %s", key, tostring(why)) end
+    scales.of[key] = scale or false
+  end
+  return scales.of[key] or nil
+end
+
 function M.world(ctx)
   return {
     get = function(kind, namespace, name) return ctx:get(kind, namespace, name) end,
     owned = function(kind, namespace, uid)
       return ctx:list(kind, { namespace = namespace, index = "owner", value = uid })
     end,
+    scale = function(kind, namespace, name) return scale_of(ctx, kind, namespace, name) end,
   }
 end
 

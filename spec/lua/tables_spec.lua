@@ -176,6 +176,8 @@ describe("kube.tally", function()
     refused("a quoted key without", kube.tally, { key = { "a['b" }, amounts = { "c" } })
     refused("expected a class from 0 to 7", function() tally():sum(8) end)
     refused("table expected", function() tally():count(list_of {}, 1) end)
+  end)
+end)
 
 describe("kube.milli_sums", function()
   local ITEMS = [[ [{"r":{"cpu":"1.5","memory":"1Gi"}},{},{"r":{"cpu":2,"memory":"1500m"}},

@@ -62,8 +62,8 @@ static void check_counters(const kl__write *w)
             const char *less = counted[i].pairs[k].less;
             const kl_value *v = kl_value_get(s, less);
             if (kl_value_int_at(v, 0, NULL) > kl_value_int_at(s, 0, counted[i].pairs[k].more, NULL))
-                kl__say_invalid(
-                    c, KL_IN(STATUS, less), v, "cannot be greater than %s", counted[i].pairs[k].words);
+                kl__say_invalid_int(c, KL_IN(STATUS, less), kl_value_int_at(v, 0, NULL),
+                    "cannot be greater than %s", counted[i].pairs[k].words);
         }
         int64_t was = kl_value_int_at(old, 0, "collisionCount", NULL),
                 is = kl_value_int_at(s, 0, "collisionCount", NULL);

@@ -235,20 +235,26 @@ static void keep_parts(const job *j, const kl_value **o)
 /* Takes the reference. */
 static kl_status replace(job *j, const kl_value *wanted)
 {
-    const char *rv = kl_object_rv(wanted), *uid = kl_object_uid(wanted), *name = kl_object_name(wanted);
+    const char *rv = kl_object_rv(wanted), *uid = kl_object_uid(wanted), *name = kl_object_name(wanted),
+               *had = kl_object_uid(j->base);
+    bool other_uid = uid && *uid && had && strcmp(uid, had) != 0;
     kl_status st = KL_OK;
     if (name && j->name && strcmp(name, j->name)) {
         st = refuse(j, KL_EREJECTED, 400, "BadRequest",
             kl_sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, j->name));
-    } else if (uid && *uid && kl_object_uid(j->base) && strcmp(uid, kl_object_uid(j->base))) {
+    } else if (j->op->verb == KL_UPDATE && other_uid) {
         char *why = kl_sprintf(
             "StorageError: invalid object, Code: 4, UID in precondition: %s, UID in object meta: %s", uid,
-            kl_object_uid(j->base));
+            had);
         st = conflict(j, why);
         kl_free(why);
     } else if (rv && *rv && kl_object_rv(j->base) && strcmp(rv, kl_object_rv(j->base))) {
         st = conflict(
             j, "the object has been modified; please apply your changes to the latest version and try again");
+    } else if (other_uid) {
+        char *why = kl_sprintf("metadata.uid: Invalid value: \"%s\": field is immutable", uid);
+        st = invalid(j, why);
+        kl_free(why);
     }
     if (st) {
         kl_value_unref(wanted);

@@ -49,7 +49,6 @@ void kl__limits_annotations(const char *field, const kl_value *annotations, kl__
 void kl__limits_validate(const kl__kind *k, const kl_value *o, kl__causes *causes)
 {
     const kl_value *data = kl_value_get(o, "data");
-    kl__limits_annotations("metadata.annotations", kl_value_at(o, "metadata", "annotations", NULL), causes);
     if (*k->group)
         return;
     if (!strcmp(k->plural, "configmaps"))

@@ -5,136 +5,32 @@
  * removed, unless another manager owns it too; changing another manager's field is a conflict. */
 #include "schema/managed.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "schema/edit.h"
 #include "schema/normalize.h"
-#include "schema/fieldset.h"
 #include "schema/last_applied.h"
+#include "schema/managers.h"
 #include "schema/status.h"
 #include "schema/typed.h"
 
-typedef struct owner {
-    char *manager, *operation, *api_version, *sub, *time;
-    kl__fieldset *set;
-} owner;
-
-typedef struct owners {
-    owner *v;
-    size_t len;
-} owners;
-
-static char *copy(const kl_value *entry, const char *key)
-{
-    return kl_strdup(kl_value_str(kl_value_get(entry, key)));
-}
-static int order(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-static bool same(const char *a, const char *b) { return !order(a, b); }
-
-static owner *owner_add(owners *o)
-{
-    o->v = kl_realloc(o->v, (o->len + 1) * sizeof *o->v);
-    o->v[o->len] = (owner){0};
-    return &o->v[o->len++];
-}
-
-static void owner_drop(owners *o, size_t i)
-{
-    owner *e = &o->v[i];
-    kl_free(e->manager);
-    kl_free(e->operation);
-    kl_free(e->api_version);
-    kl_free(e->sub);
-    kl_free(e->time);
-    kl__fieldset_free(e->set);
-    memmove(e, e + 1, (--o->len - i) * sizeof *e);
-}
-
-/* The head of an entry: who wrote it, and when. Borrowed from an owner, an entry or a writer. */
-typedef struct head {
-    const char *manager, *operation, *api_version, *sub, *time;
-} head;
-
-static head head_of(const owner *e)
-{
-    return (head){e->manager, e->operation, e->api_version, e->sub, e->time};
-}
-
-static head head_in(const kl_value *entry)
-{
-    return (head){kl_value_str(kl_value_get(entry, "manager")),
-        kl_value_str(kl_value_get(entry, "operation")), kl_value_str(kl_value_get(entry, "apiVersion")),
-        kl_value_str(kl_value_get(entry, "subresource")), kl_value_str(kl_value_get(entry, "time"))};
-}
-
-/* Whether both are one writer's: an applier keeps one entry over API versions. */
-static bool same_writer(head a, head b)
-{
-    return same(a.manager, b.manager) && same(a.operation, b.operation) && same(a.sub, b.sub)
-        && (same(a.operation, "Apply") || same(a.api_version, b.api_version));
-}
-
-static int older(head a, head b)
-{
-    int c = order(a.operation, b.operation);
-    c = c ? c : order(a.time, b.time);
-    c = c ? c : order(a.manager, b.manager);
-    c = c ? c : order(a.api_version, b.api_version);
-    return c ? c : order(a.sub, b.sub);
-}
-
-bool kl__managed_same_writer(const kl_value *a, const kl_value *b)
-{
-    return same_writer(head_in(a), head_in(b));
-}
-
-/* Of two entries of one writer the last one counts. */
-static owners owners_of(const kl_value *object)
-{
-    owners o = {0};
-    const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *entry = kl_value_item(list, i);
-        if (!kl_value_str(kl_value_get(entry, "operation")))
-            continue;
-        *owner_add(&o) = (owner){.manager = copy(entry, "manager"),
-            .operation = copy(entry, "operation"),
-            .api_version = copy(entry, "apiVersion"),
-            .sub = copy(entry, "subresource"),
-            .time = copy(entry, "time"),
-            .set = kl__fieldset_decode(kl_value_get(entry, "fieldsV1"))};
-        for (size_t k = o.len - 1; k-- > 0;)
-            if (same_writer(head_of(&o.v[k]), head_of(&o.v[o.len - 1])))
-                owner_drop(&o, k);
-    }
-    return o;
-}
-
-static void owners_fini(owners *o)
-{
-    while (o->len)
-        owner_drop(o, o->len - 1);
-    kl_free(o->v);
-}
+static bool same(const char *a, const char *b) { return !strcmp(a ? a : "", b ? b : ""); }
 
 /* The index of the writer's own entry, which is made when absent. */
-static size_t own_entry(owners *o, const kl__writer *w, const char *operation)
+static size_t own_entry(kl__managers *o, const kl__writer *w, const char *operation)
 {
-    head mine = {w->manager, operation, w->api_version, w->sub, NULL};
-    for (size_t i = 0; i < o->len; i++) {
-        owner *e = &o->v[i];
-        if (same_writer(head_of(e), mine)) {
-            if (!same(e->api_version, w->api_version)) {
-                kl_free(e->api_version);
-                e->api_version = kl_strdup(w->api_version);
-            }
-            return i;
-        }
+    const kl__manager mine = {.name = (char *)w->manager,
+        .operation = (char *)operation,
+        .api_version = (char *)w->api_version,
+        .sub = (char *)w->sub};
+    kl__manager *e = kl__managers_find(o, &mine);
+    if (e) {
+        kl_free(e->api_version);
+        e->api_version = kl_strdup(w->api_version);
+        return (size_t)(e - o->v);
     }
-    owner *e = owner_add(o);
-    *e = (owner){.manager = kl_strdup(w->manager),
+    *kl__managers_add(o) = (kl__manager){.name = kl_strdup(w->manager),
         .operation = kl_strdup(operation),
         .api_version = kl_strdup(w->api_version),
         .sub = kl_strdup(w->sub),
@@ -142,59 +38,17 @@ static size_t own_entry(owners *o, const kl__writer *w, const char *operation)
     return o->len - 1;
 }
 
-static int by_age(const void *a, const void *b) { return older(head_of(a), head_of(b)); }
-
-static int entries_by_age(const void *a, const void *b)
+/* The others lose what they own in versions that the kind does not have. */
+static void forget_versions(kl__managers *o, size_t self, const kl__writer *w)
 {
-    return older(head_in(*(const kl_value *const *)a), head_in(*(const kl_value *const *)b));
-}
-
-const kl_value *kl__managed_sorted(const kl_value *list)
-{
-    size_t n = kl_value_len(list);
-    const kl_value **v = kl_new_array(const kl_value *, n + 1);
-    for (size_t i = 0; i < n; i++)
-        v[i] = kl_value_item(list, i);
-    qsort(v, n, sizeof *v, entries_by_age);
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    for (size_t i = 0; i < n; i++)
-        kl_build_value(b, v[i]);
-    kl_build_end(b);
-    kl_free(v);
-    kl_value_unref(list);
-    return kl_builder_done(b);
-}
-
-/* Writes `o` as the managedFields of *object. */
-static void write_owners(owners *o, const kl_value **object)
-{
-    if (o->len)
-        qsort(o->v, o->len, sizeof *o->v, by_age);
-    kl_builder *b = kl_builder_new();
-    size_t n = 0;
-    kl_build_array(b);
-    for (size_t i = 0; i < o->len; i++) {
-        const owner *e = &o->v[i];
-        if (kl__fieldset_empty(e->set))
+    for (size_t i = 0; w->knows && i < o->len; i++) {
+        kl__manager *e = &o->v[i];
+        if (i == self || same(e->api_version, w->api_version)
+            || w->knows(w->arg, e->api_version ? e->api_version : ""))
             continue;
-        kl_build_object(b);
-        kl_build_kstr(b, "manager", e->manager);
-        kl_build_kstr(b, "operation", e->operation);
-        kl_build_kstr(b, "apiVersion", e->api_version);
-        kl_build_kstr(b, "time", e->time);
-        kl_build_kstr(b, "fieldsType", "FieldsV1");
-        kl_build_key(b, "fieldsV1");
-        kl__fieldset_encode(e->set, b);
-        kl_build_kstr(b, "subresource", e->sub && *e->sub ? e->sub : NULL);
-        kl_build_end(b);
-        n++;
+        kl__fieldset_free(e->set);
+        e->set = kl__fieldset_new();
     }
-    kl_build_end(b);
-    const kl_value *list = kl_builder_done(b);
-    if (n || kl_value_at(*object, "metadata", "managedFields", NULL))
-        KL_EDIT(object, n ? kl_value_ref(list) : NULL, "metadata", "managedFields");
-    kl_value_unref(list);
 }
 
 /* Removes fields that have no owners: identity, and the server's bookkeeping. */
@@ -247,48 +101,13 @@ static bool brings_owners(const kl_value *object)
     return kl_value_len(list) > 0;
 }
 
-static void set_time(owner *e, const kl__writer *w)
+static void set_time(kl__manager *e, const kl__writer *w)
 {
     kl_free(e->time);
     e->time = kl_strdup(w->now);
 }
 
-/* The maximum number of update entries. Beyond it, the oldest of each version are merged. */
-#define UPDATERS_MAX 10
-
-static bool is_update(const owner *e) { return same(e->operation, "Update") && !kl__fieldset_empty(e->set); }
-
-/* Merges the two oldest entries of a version as "ancient-changes", then each following one into it, until
- * there are few enough. */
-static void cap_updaters(owners *o)
-{
-    size_t updaters = 0;
-    for (size_t i = 0; i < o->len; i++)
-        updaters += is_update(&o->v[i]);
-    if (updaters <= UPDATERS_MAX)
-        return;
-    qsort(o->v, o->len, sizeof *o->v, by_age);
-    for (size_t i = 0; i < o->len && updaters > UPDATERS_MAX; i++) {
-        size_t k = 0;
-        while (is_update(&o->v[i]) && k < i
-            && !(is_update(&o->v[k]) && same(o->v[k].api_version, o->v[i].api_version)))
-            k++;
-        if (!is_update(&o->v[i]) || k == i)
-            continue;
-        owner *bucket = &o->v[k], *e = &o->v[i];
-        kl_free(bucket->manager);
-        bucket->manager = kl_strdup("ancient-changes");
-        kl_free(bucket->sub);
-        bucket->sub = NULL;
-        kl_free(bucket->time);
-        bucket->time = kl_strdup(e->time);
-        kl__fieldset_add(bucket->set, e->set);
-        owner_drop(o, i--);
-        updaters--;
-    }
-}
-
-static bool is_elsewhere(const owner *e, const kl__writer *w)
+static bool is_elsewhere(const kl__manager *e, const kl__writer *w)
 {
     return w->other && same(e->api_version, w->other->api_version);
 }
@@ -363,10 +182,10 @@ void kl__managed_update(
         KL_CUT(object, "metadata", "managedFields");
         return;
     }
-    owners o = owners_of(brings_owners(*object) ? *object : old);
+    kl__managers o = kl__managers_of(brings_owners(*object) ? *object : old);
     if (old && !o.len) { /* an object that nobody owned stays so until an apply */
         KL_CUT(object, "metadata", "managedFields");
-        owners_fini(&o);
+        kl__managers_fini(&o);
         return;
     }
     const kl_value *a = old ? without_owners(old) : zero_of(s), *b = without_owners(*object);
@@ -374,8 +193,9 @@ void kl__managed_update(
     compare(s, w, a, b, &both);
     const kl__changes c = both.here;
     size_t self = own_entry(&o, w, "Update");
+    forget_versions(&o, self, w);
     for (size_t i = 0; i < o.len; i++) {
-        owner *e = &o.v[i];
+        kl__manager *e = &o.v[i];
         if (i == self)
             continue;
         const kl__changes *lost = is_elsewhere(e, w) ? &both.there : &both.here;
@@ -390,13 +210,13 @@ void kl__managed_update(
     kl__fieldset_add(o.v[self].set, took);
     if (!kl__fieldset_empty(took))
         set_time(&o.v[self], w);
-    cap_updaters(&o);
-    write_owners(&o, object);
+    kl__managers_cap(&o);
+    kl__managers_write(&o, object);
     kl__fieldset_free(took);
     seen_fini(&both, w);
     kl_value_unref(a);
     kl_value_unref(b);
-    owners_fini(&o);
+    kl__managers_fini(&o);
 }
 
 /* ------------------------------------------------------------------ apply */
@@ -419,7 +239,7 @@ static kl__fieldset *named(const kl__schema *s, const kl__fieldset *set)
 
 /* Removes fields that `last` owned and no manager owns now from `merged`. Takes merged, returns the rest. */
 static const kl_value *prune(
-    const kl__schema *s, const kl_value *merged, const owners *o, const kl__fieldset *last)
+    const kl__schema *s, const kl_value *merged, const kl__managers *o, const kl__fieldset *last)
 {
     if (kl__fieldset_empty(last))
         return merged;
@@ -457,13 +277,13 @@ static const kl_value *prune(
 struct conflicts {
     kl_builder *causes;
     kl_buf lines, only;
-    const owner *who;
+    const kl__manager *who;
     size_t count;
 };
 
-static void owner_text(const owner *e, kl_buf *out)
+static void owner_text(const kl__manager *e, kl_buf *out)
 {
-    kl_buf_printf(out, "\"%s\"", e->manager ? e->manager : "");
+    kl_buf_printf(out, "\"%s\"", e->name ? e->name : "");
     if (e->sub && *e->sub)
         kl_buf_printf(out, " with subresource \"%s\"", e->sub);
     if (same(e->operation, "Update"))
@@ -490,7 +310,7 @@ static void one_conflict(void *arg, const char *path)
 }
 
 /* The fields that an apply changes, in the version of the owner; join_touched() has been called. */
-static const kl__fieldset *touched_of(const seen *c, const owner *e, const kl__writer *w)
+static const kl__fieldset *touched_of(const seen *c, const kl__manager *e, const kl__writer *w)
 {
     return is_elsewhere(e, w) ? c->there.modified : c->here.modified;
 }
@@ -506,7 +326,7 @@ static void join_touched(seen *c, const kl__writer *w)
 
 /* Fails with 409 if another owner's field changes, unless it is `allowed`. Otherwise, and with `force`, the
  * other owners lose the fields. */
-static kl_status settle_conflicts(owners *o, size_t self, const kl__writer *w, const seen *changes,
+static kl_status settle_conflicts(kl__managers *o, size_t self, const kl__writer *w, const seen *changes,
     const kl__fieldset *allowed, bool force, kl_err *err)
 {
     struct conflicts c = {.causes = kl_builder_new()};
@@ -552,19 +372,20 @@ static kl_status settle_conflicts(owners *o, size_t self, const kl__writer *w, c
 kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force, const kl_value *live,
     const kl_value *config, const kl_value **out, kl_err *err)
 {
-    owners o = owners_of(live);
+    kl__managers o = kl__managers_of(live);
     if (live && !o.len && !w->owners_unknown) { /* nobody owns what is there: it gets an owner */
         kl__writer before = *w;
         const kl_value *owned = kl_value_ref(live);
         before.manager = "before-first-apply";
         kl__managed_update(s, &before, NULL, &owned);
-        owners_fini(&o);
-        o = owners_of(owned);
+        kl__managers_fini(&o);
+        o = kl__managers_of(owned);
         kl_value_unref(owned);
     }
     const kl_value *base = live ? without_owners(live) : NULL, *wanted = without_owners(config);
     const kl_value *merged = kl__typed_merge(s, base, wanted);
     size_t self = own_entry(&o, w, "Apply");
+    forget_versions(&o, self, w);
     kl__fieldset *last = o.v[self].set, *now = kl__fieldset_new();
     kl__typed_fields(s, wanted, now);
     o.v[self].set = now;
@@ -579,7 +400,7 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
     if (!st) {
         if (!base || !kl_value_equal(base, merged))
             set_time(&o.v[self], w);
-        write_owners(&o, &merged);
+        kl__managers_write(&o, &merged);
         *out = merged;
     } else
         kl_value_unref(merged);
@@ -587,7 +408,7 @@ kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force
     kl__fieldset_free(last);
     kl_value_unref(base);
     kl_value_unref(wanted);
-    owners_fini(&o);
+    kl__managers_fini(&o);
     return st;
 }
 
@@ -601,19 +422,5 @@ bool kl__managed_same(const kl_value *a, const kl_value *b)
             == kl_value_len(kl_value_at(b, "metadata", "managedFields", NULL));
     kl_value_unref(x);
     kl_value_unref(y);
-    if (!yes)
-        return false;
-    owners p = owners_of(a), q = owners_of(b);
-    yes = p.len == q.len;
-    for (size_t i = 0; i < p.len && yes; i++) {
-        bool found = false;
-        for (size_t k = 0; k < q.len && !found; k++)
-            found = same(p.v[i].manager, q.v[k].manager) && same(p.v[i].operation, q.v[k].operation)
-                && same(p.v[i].sub, q.v[k].sub) && same(p.v[i].api_version, q.v[k].api_version)
-                && kl__fieldset_equal(p.v[i].set, q.v[k].set);
-        yes = found;
-    }
-    owners_fini(&p);
-    owners_fini(&q);
-    return yes;
+    return yes && kl__managers_same(a, b);
 }

@@ -23,6 +23,9 @@ typedef struct kl__writer {
     bool no_status;                 /* ... or of everything but status */
     bool owners_unknown;            /* an object without managers may have some: it is from a cache */
     const kl__other_version *other; /* NULL: all versions have the same fields */
+    /* Whether the kind has this version: what others own in another one is forgotten. NULL: it has all. */
+    bool (*knows)(const void *arg, const char *api_version);
+    const void *arg;
 } kl__writer;
 
 /* After a create or update: the writer owns the fields that it changed, and others lose them. *object (a
@@ -37,10 +40,6 @@ void kl__managed_update(
 KL_NODISCARD kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force,
     const kl_value *live, const kl_value *config, const kl_value **out, kl_err *err);
 
-/* Whether two entries of managedFields are one writer's: the later one in the list counts. */
-bool kl__managed_same_writer(const kl_value *a, const kl_value *b);
-/* A list of managedFields in its order. Takes `list`, returns a new reference. */
-const kl_value *kl__managed_sorted(const kl_value *list);
 /* Whether two objects are equal except for the times in managedFields. */
 bool kl__managed_same(const kl_value *a, const kl_value *b);
 

@@ -174,7 +174,10 @@ static void check(const char *at, const kl_value *o, kl__causes *causes)
     check_owners(at, kl_value_at(o, "metadata", "ownerReferences", NULL), causes);
 }
 
-void kl__validate_metadata(const kl_value *o, kl__causes *causes) { check("", o, causes); }
+void kl__validate_owners(const kl_value *o, kl__causes *causes)
+{
+    check_owners("", kl_value_at(o, "metadata", "ownerReferences", NULL), causes);
+}
 
 void kl__validate_metadata_at(const char *path, const kl_value *o, kl__causes *causes)
 {

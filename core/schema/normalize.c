@@ -30,10 +30,11 @@ struct alike {
 };
 
 struct walk {
-    bool fill;
+    bool fill, custom;
     struct alike alike[16];
     size_t n_alike;
-    size_t filled; /* fields that were absent and got their default */
+    size_t filled;  /* fields that were absent and got their default */
+    size_t glances; /* of stays(), that failed above the present value */
     kl__unknown *unknown;
     const struct step *at;
     kl_err *err;
@@ -41,9 +42,27 @@ struct walk {
 
 void kl__unknown_fini(kl__unknown *u)
 {
-    kl_buf_fini(&u->names);
-    kl_buf_fini(&u->warnings);
-    u->count = 0;
+    for (size_t i = 0; i < u->count; i++)
+        kl_free(u->paths[i]);
+    kl_free(u->paths);
+    *u = (kl__unknown){0};
+}
+
+char *kl__unknown_text(const kl__unknown *u)
+{
+    kl_buf out = KL_BUF_INIT;
+    kl_buf_puts(&out, "");
+    for (size_t i = 0; i < u->count; i++)
+        kl_buf_printf(&out, "%sunknown field \"%s\"", i ? ", " : "", u->paths[i]);
+    return kl_buf_take(&out);
+}
+
+static bool is_metadata(const char *path) { return !strncmp(path, "metadata.", 9); }
+
+static int by_name(const void *x, const void *y)
+{
+    const char *a = *(char *const *)x, *b = *(char *const *)y;
+    return is_metadata(a) != is_metadata(b) ? is_metadata(b) - is_metadata(a) : strcmp(a, b);
 }
 
 /* The steps from the root on; how many. */
@@ -70,19 +89,25 @@ static void add_path(const struct step *at, kl_buf *out)
     }
 }
 
+/* The maximum number of unknown fields of a built-in kind that are noted, as in Go's decoder; and of bytes of
+ * all paths. */
+#define UNKNOWN_MAX 100
+#define UNKNOWN_BYTES_MAX ((size_t)64 << 10)
+
 static void note_unknown(struct walk *w, const char *key, size_t n)
 {
-    if (!w->unknown)
-        return;
     kl__unknown *u = w->unknown;
+    if (!u || u->bytes > UNKNOWN_BYTES_MAX || (!w->custom && u->count >= UNKNOWN_MAX))
+        return;
     kl_buf path = KL_BUF_INIT;
     add_path(w->at, &path);
-    const char *above = kl_buf_str(&path), *dot = path.len ? "." : "";
-    kl_buf_printf(&u->names, "%sunknown field \"%s%s%.*s\"", u->count ? ", " : "", above, dot, (int)n, key);
-    kl_buf_printf(
-        &u->warnings, "Warning: 299 - \"unknown field \\\"%s%s%.*s\\\"\"\r\n", above, dot, (int)n, key);
-    kl_buf_fini(&path);
-    u->count++;
+    kl_buf_printf(&path, "%s%.*s", path.len ? "." : "", (int)n, key);
+    if (u->count == u->cap) {
+        u->cap = u->cap ? u->cap * 2 : 4;
+        u->paths = kl_realloc(u->paths, u->cap * sizeof *u->paths);
+    }
+    u->bytes += path.len;
+    u->paths[u->count++] = kl_buf_take(&path);
 }
 
 /* The name that the type of a text has in Go, if it is not "string". */
@@ -206,6 +231,8 @@ static bool dropped_when_empty(const kl__schema *owner, const kl__field *f, cons
     if (f->omitted)
         return is_zero(v);
     bool collection = f->schema->type == KL_S_MAP || f->schema->type == KL_S_LIST;
+    if (f->null && kl_value_type(v) == KL_ARRAY)
+        return false;
     return collection && (!f->present || f->null) && !kl_value_len(v);
 }
 
@@ -318,6 +345,14 @@ static const kl_value *zero_value(const kl__field *f)
     }
 }
 
+/* What Go has for null in a map. */
+static const kl_value *zero_item(const kl__schema *s)
+{
+    return s->type == KL_S_STRING || s->type == KL_S_BYTES ? kl_value_of_str("")
+        : s->type == KL_S_QUANTITY                         ? kl_value_of_str("0")
+                                                           : kl_value_null();
+}
+
 /* Walks one member of an object. *x: its new value; NULL: it is left out. */
 static kl_status walk_member(
     struct walk *w, const kl__schema *s, const char *key, size_t n, const kl_value *v, const kl_value **x)
@@ -336,7 +371,9 @@ static kl_status walk_member(
     }
     if (w->fill && kl_value_type(v) == KL_NULL && below->custom && !below->nullable)
         return st; /* null is not allowed: the default replaces it, or it is removed */
-    if (!st)
+    if (w->fill && s->type == KL_S_MAP && !s->custom && kl_value_type(v) == KL_NULL)
+        *x = zero_item(below); /* a map has the zero value under the key */
+    else if (!st)
         st = child(w, s, below, key, n, v, x);
     const kl__field *f = w->fill && !s->custom ? kl__schema_field(s, key, n) : NULL;
     if (*x && dropped_when_empty(s, f, *x)) {
@@ -441,6 +478,10 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
     return done(&r, st, out);
 }
 
+/* How often a value is looked at: in the list that holds it, and in the lists around that one. More would
+ * cost its size times its depth. */
+#define GLANCES_MAX 3
+
 static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_value *in, const kl_value **out)
 {
     kl_status st = KL_OK;
@@ -453,10 +494,14 @@ static kl_status walk_list(struct walk *w, const kl__schema *items, const kl_val
             st = count_filled(w);
         if (st)
             break;
-        if (stays(w, items, v))
+        bool glance = w->glances < GLANCES_MAX;
+        if (glance && stays(w, items, v))
             x = kl_value_ref(v);
-        else
+        else {
+            w->glances += glance;
             st = child(w, NULL, items, NULL, i, v, &x);
+            w->glances -= glance;
+        }
         if (!x && !st && items->type == KL_S_STRUCT) { /* a null item is a zero value in Go */
             const kl_value *none = kl_value_empty(KL_OBJECT);
             st = child(w, NULL, items, NULL, i, none, &x);
@@ -561,8 +606,11 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
         *out = kl_value_ref(in);
         return KL_OK;
     }
-    if (t == KL_NULL)
+    if (t == KL_NULL) {
+        if (!w->fill) /* its applier owns it */
+            *out = kl_value_ref(in);
         return KL_OK;
+    }
     switch (s->type) {
     case KL_S_STRUCT:
     case KL_S_MAP: return t == KL_OBJECT ? walk_object(w, s, in, out) : mismatch(w, s, in);
@@ -605,8 +653,10 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
 kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown,
     const kl_value **out, kl_err *err)
 {
-    struct walk w = {.fill = fill, .unknown = unknown, .err = err};
+    struct walk w = {.fill = fill, .custom = s->custom, .unknown = unknown, .err = err};
     kl_status st = walk(&w, s, in, out);
+    if (s->custom && unknown && unknown->count > 1)
+        qsort(unknown->paths, unknown->count, sizeof *unknown->paths, by_name);
     for (size_t i = 0; i < w.n_alike; i++)
         kl_free((void *)w.alike[i].below);
     return st;

@@ -212,6 +212,25 @@ static void text_field(kl__types *t, kl__schema *owner, const char *p, const cha
     }
 }
 
+static bool has_nulls(const kl__schema *s)
+{
+    bool yes = s->items && s->items->nulls;
+    for (size_t i = 0; i < s->nfields && !yes; i++)
+        yes = s->fields[i].schema->nulls || (s->fields[i].null && s->fields[i].schema->type == KL_S_LIST);
+    return yes;
+}
+
+/* Types may be recursive: it looks at them until nothing changes. */
+static void mark_nulls(kl__types *t)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = t->len; i-- > 0;)
+            if (!t->nodes[i]->nulls && has_nulls(t->nodes[i]))
+                changed = t->nodes[i]->nulls = true;
+    }
+}
+
 kl__types *kl__types_builtin(void)
 {
     kl__types *t = types_new();
@@ -239,6 +258,7 @@ kl__types *kl__types_builtin(void)
         }
         qsort(s->fields, s->nfields, sizeof *s->fields, by_name);
     }
+    mark_nulls(t);
     return t;
 }
 

@@ -55,6 +55,7 @@ struct kl__schema {
     kl__slist list;
     char **keys;      /* KEYED: NULL-terminated */
     bool atomic;      /* STRUCT, MAP, ANY: one writer owns it whole */
+    bool nulls;       /* a list in it is null when empty (kl__field's `null`) */
     bool patch_merge; /* strategic merge patch merges the list */
     char *patch_key;  /* ... by this key; NULL merges scalars */
     const kl_value *dflt;

@@ -240,8 +240,8 @@ char *kl__causes_text(const kl__causes *c)
             kl_buf_printf(&text, "%s%s: %s", told++ ? ", " : "", c->v[i].field, c->v[i].message);
     if (c->len > c->kept)
         kl_buf_printf(&text, ", and %zu more", c->len - c->kept);
-    char *all = told > 1 ? kl_sprintf("[%s]", kl_buf_str(&text))
-                         : kl_strdup(text.len ? kl_buf_str(&text) : "");
+    const char *said = text.len ? kl_buf_str(&text) : "";
+    char *all = told > 1 || c->len > c->kept ? kl_sprintf("[%s]", said) : kl_strdup(said);
     kl_buf_fini(&text);
     return all;
 }

@@ -362,6 +362,8 @@ static const kl_value *merge_at(const kl__schema *s, const kl_value *live, const
     if (!config || !live)
         return kl_value_ref(config ? config : live);
     shape kind = shape_of(s, config);
+    if (kl_value_type(config) == KL_NULL && kl_value_len(live) && shape_of(s, live) != LEAF)
+        return kl_value_ref(live); /* it names nothing in there */
     if (kind == LEAF || kind != shape_of(s, live))
         return kl_value_ref(config);
     if (kind == LIST)

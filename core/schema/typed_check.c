@@ -136,11 +136,48 @@ static char *item_name(const kl__schema *list, const kl_value *item)
     return kl_buf_take(&b);
 }
 
+/* Why an item cannot be named; the caller frees it. NULL: it can. */
+static char *nameless(const kl__schema *list, const kl_value *item)
+{
+    kl_type t = kl_value_type(item);
+    if (list->list == KL_S_SET)
+        return t == KL_OBJECT ? kl_strdup("associative list without keys has an element that's a map type")
+            : t == KL_ARRAY   ? kl_strdup("not supported: associative list with lists as elements")
+            : t == KL_NULL ? kl_strdup("associative list without keys has an element that's an explicit null")
+                           : NULL;
+    if (t != KL_OBJECT)
+        return kl_sprintf("associative list with keys may not have %s",
+            t == KL_NULL ? "a null element" : "non-map elements");
+    if (!list->items->custom) /* a missing text is "" */
+        return NULL;
+    kl_buf keys = KL_BUF_INIT;
+    for (char **k = list->keys; *k; k++) {
+        const kl__field *f = kl__schema_field(list->items, *k, strlen(*k));
+        if (kl_value_get(item, *k) || (f && f->schema->dflt)) {
+            kl_buf_fini(&keys);
+            return NULL;
+        }
+        kl_buf_printf(&keys, "%s\"%s\"", keys.len ? " " : "", *k);
+    }
+    char *why = kl_sprintf("associative list with keys has an element that omits all key fields [%s] (and "
+                           "doesn't have default values for any key fields)",
+        kl_buf_str(&keys));
+    kl_buf_fini(&keys);
+    return why;
+}
+
 static void keyed_items(check *c, const kl__schema *s, const kl_value *v)
 {
     size_t n = kl_value_len(v);
     char **names = kl_new_array(char *, n + 1), **sorted = kl_new_array(char *, n + 1);
     for (size_t i = 0; i < n; i++) {
+        char *why = nameless(s, kl_value_item(v, i));
+        if (why) { /* nothing more is said of the list */
+            problem(c, "element %zu: %s", i, why);
+            kl_free(why);
+            n = i;
+            break;
+        }
         names[i] = sorted[i] = item_name(s, kl_value_item(v, i));
         below(c, s->items, kl_value_item(v, i), "%s", names[i]);
     }

@@ -337,6 +337,22 @@ static void reply_expired(const char *token, const kl_err *err, kl_httpd_request
     kl_free(key);
 }
 
+/* The selectors of a request. A watch of one object may also have a field selector, which must name it. */
+static kl_status read_filter(const kl__request *r, kl__filter *f, kl_err *err)
+{
+    static const char field[] = "metadata.name";
+    kl_status st = kl__filter_init(f, r->call.kind, r->call.ns, kl_httpd_query(r->http, "labelSelector"),
+        kl_httpd_query(r->http, "fieldSelector"), err);
+    if (st || !r->watched)
+        return st;
+    const char *name = f->fields ? kl_field_selector_exact(f->fields, field) : r->watched;
+    if (!f->fields)
+        f->fields = kl_field_selector_of(field, r->watched, false);
+    return name && !strcmp(name, r->watched)
+        ? KL_OK
+        : kl__fail_bad_request(err, "fieldSelector metadata.name doesn't match requested name");
+}
+
 void kl__rest_list(kl__request *r, const kl_show_form *form)
 {
     const kl__call *c = &r->call;
@@ -344,12 +360,9 @@ void kl__rest_list(kl__request *r, const kl_show_form *form)
     kl_err err = KL_ERR_INIT;
     kl__filter f = {0};
     struct options o;
-    char *one = r->watched ? kl_sprintf("metadata.name=%s", r->watched) : NULL;
     kl_status st = read_options(r, &o, &err);
     if (!st)
-        st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"),
-            one ? one : kl_httpd_query(http, "fieldSelector"), &err);
-    kl_free(one);
+        st = read_filter(r, &f, &err);
     if (!st && o.watch) {
         if (!kl__kind_has_verb(c->kind, "watch"))
             st = kl__api_fail(&err, 405, "MethodNotAllowed", NULL,
@@ -381,8 +394,7 @@ void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const 
     struct options o;
     kl_status st = read_options(r, &o, &err);
     if (!st)
-        st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"),
-            kl_httpd_query(http, "fieldSelector"), &err);
+        st = read_filter(r, &f, &err);
     if (!st) {
         prefix = kl__filter_prefix(&f);
         st = kl__bucket_picture(c->kind->bucket, prefix, prefix, 0, SIZE_MAX, &p);

@@ -150,7 +150,7 @@ static kl_status from_body(const kl__call *c, kl_httpd_request *http, const kl_v
     if (!st)
         st = check_kind(body, err);
     if (!st)
-        st = kl__normalize(kl__types_get(c->w->types, "meta.v1.DeleteOptions"), body, false, NULL, out, err);
+        st = kl__normalize(kl__types_get(c->w->types, "meta.v1.DeleteOptions"), body, true, NULL, out, err);
     kl_value_unref(body);
     if (st && kl__status_code(err) != 415) {
         char *why = kl_strdup(kl_err_message(err));

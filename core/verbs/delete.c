@@ -114,7 +114,8 @@ static void mark_deleted(const kl__call *c, const kl_value **o, int64_t grace)
     bool first = !kl_object_deleting(*o);
     kl_time now = kl__admission_wall(c), when = first ? now + KL_SECONDS(grace) : shortened(*o, now, &grace);
     KL_EDIT(o, kl_value_of_str(kl_time_format_wall(when, text)), "metadata", "deletionTimestamp");
-    KL_EDIT(o, kl_value_of_int(grace), "metadata", "deletionGracePeriodSeconds");
+    if (!is(c, "", "namespaces"))
+        KL_EDIT(o, kl_value_of_int(grace), "metadata", "deletionGracePeriodSeconds");
     int64_t generation = kl_object_generation(*o);
     if (generation && first)
         KL_EDIT(o, kl_value_of_int(generation + 1), "metadata", "generation");

@@ -12,7 +12,7 @@
 #include "verbs/convert.h"
 #include "verbs/verbs_impl.h"
 #include "schema/edit.h"
-#include "schema/fieldset.h"
+#include "schema/managers.h"
 #include "schema/status.h"
 
 #define API_VERSION "autoscaling/v1"
@@ -109,64 +109,30 @@ static kl__fieldset *place_of(const char *path)
     return root;
 }
 
-/* Adds `entry` of managedFields with other fields, unless these are none. */
-static void build_entry(
-    kl_builder *b, const kl_value *entry, const char *api_version, const kl__fieldset *fields)
-{
-    if (kl__fieldset_empty(fields))
-        return;
-    kl_builder *set = kl_builder_new();
-    kl__fieldset_encode(fields, set);
-    const kl_value *e = kl_value_ref(entry);
-    KL_EDIT(&e, kl_value_of_str(api_version), "apiVersion");
-    KL_EDIT(&e, kl_builder_done(set), "fieldsV1");
-    kl_build_value(b, e);
-    kl_value_unref(e);
-}
-
-static bool is_apply(const kl_value *entry)
-{
-    const char *operation = kl_value_str(kl_value_get(entry, "operation"));
-    return operation && !strcmp(operation, "Apply");
-}
-
-/* Whether a later entry of the list is the same writer's: it counts instead. */
-static bool is_replaced(const kl_value *list, size_t i)
-{
-    for (size_t k = i + 1; k < kl_value_len(list); k++)
-        if (kl__managed_same_writer(kl_value_item(list, i), kl_value_item(list, k)))
-            return true;
-    return false;
-}
-
-/* The managedFields of `o` as those of another object: what owns the place `here` owns `there`. A new
- * reference. */
-static const kl_value *translated(
+/* What owns the place `here` in `o`, as owners of the place `there` in another object. The caller ends it. */
+static kl__managers translated(
     const kl_value *o, const kl__fieldset *here, const char *api_version, const kl__fieldset *there)
 {
-    const kl_value *list = kl_value_at(o, "metadata", "managedFields", NULL);
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *e = kl_value_item(list, i);
-        kl__fieldset *fields = kl__fieldset_decode(kl_value_get(e, "fieldsV1"));
-        kl__fieldset_intersect(fields, here);
-        if (!kl__fieldset_empty(fields) && !is_replaced(list, i))
-            build_entry(b, e, api_version, there);
-        kl__fieldset_free(fields);
+    kl__managers m = kl__managers_of(o);
+    for (size_t i = 0; i < m.len; i++) {
+        kl__manager *e = &m.v[i];
+        kl__fieldset_intersect(e->set, here);
+        if (!kl__fieldset_empty(e->set)) {
+            kl__fieldset_free(e->set);
+            e->set = kl__fieldset_copy(there);
+        }
+        kl_free(e->api_version);
+        e->api_version = kl_strdup(api_version);
     }
-    kl_build_end(b);
-    return kl_builder_done(b);
+    return m;
 }
 
-/* Whether `list` has an entry of the applier of `entry`. An updater of a Scale is another one than that of
- * its object, because it writes in another API version. */
-static bool has_applier(const kl_value *list, const kl_value *entry)
+/* The entry in `m` of the applier of `e`, or NULL. An updater of a Scale is another one than that of its
+ * object, because it writes in another API version. */
+static kl__manager *applier_in(const kl__managers *m, const kl__manager *e)
 {
-    for (size_t i = 0; is_apply(entry) && i < kl_value_len(list); i++)
-        if (kl__managed_same_writer(kl_value_item(list, i), entry))
-            return true;
-    return false;
+    kl__manager *found = strcmp(e->operation, "Apply") ? NULL : kl__managers_find(m, e);
+    return found && !kl__fieldset_empty(found->set) ? found : NULL;
 }
 
 /* The Scale of an object, with its owners. */
@@ -174,7 +140,9 @@ static const kl_value *owned_scale(const kl__call *c, const kl_value *o)
 {
     kl__fieldset *here = place_of(replicas_path(c->kind)), *there = place_of(REPLICAS);
     const kl_value *scale = scale_of(c->kind, o);
-    KL_EDIT(&scale, translated(o, here, API_VERSION, there), "metadata", "managedFields");
+    kl__managers m = translated(o, here, API_VERSION, there);
+    kl__managers_write(&m, &scale);
+    kl__managers_fini(&m);
     kl__fieldset_free(here);
     kl__fieldset_free(there);
     return scale;
@@ -185,30 +153,23 @@ static void own_as(const kl__call *c, const kl_value *scale, const kl_value **o)
 {
     kl__fieldset *here = place_of(REPLICAS), *there = place_of(replicas_path(c->kind));
     char *version = kl__kind_api_version(c->kind);
-    const kl_value *owners = translated(scale, here, version, there),
-                   *list = kl_value_at(*o, "metadata", "managedFields", NULL);
-    kl_builder *b = kl_builder_new();
-    kl_build_array(b);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *e = kl_value_item(list, i);
-        kl__fieldset *fields = kl__fieldset_decode(kl_value_get(e, "fieldsV1"));
-        if (!has_applier(owners, e))
-            kl__fieldset_subtract(fields, there);
-        if (!is_replaced(list, i))
-            build_entry(b, e, kl_value_str(kl_value_get(e, "apiVersion")), fields);
-        kl__fieldset_free(fields);
-    }
-    for (size_t i = 0; i < kl_value_len(owners); i++) {
-        const kl_value *e = kl_value_ref(kl_value_item(owners, i));
-        if (!has_applier(list, e)) {
-            KL_CUT(&e, "time"); /* a new entry has none */
-            kl_build_value(b, e);
+    kl__managers owners = translated(scale, here, version, there), all = kl__managers_of(*o);
+    for (size_t i = 0; i < all.len; i++)
+        if (!applier_in(&owners, &all.v[i]))
+            kl__fieldset_subtract(all.v[i].set, there);
+    for (size_t i = 0; i < owners.len; i++) {
+        kl__manager *e = &owners.v[i];
+        if (!applier_in(&all, e)) {
+            kl_free(e->time); /* a new entry has none */
+            e->time = NULL;
+        } else { /* its entry stays */
+            kl__fieldset_free(e->set);
+            e->set = kl__fieldset_new();
         }
-        kl_value_unref(e);
     }
-    kl_build_end(b);
-    KL_EDIT(o, kl__managed_sorted(kl_builder_done(b)), "metadata", "managedFields");
-    kl_value_unref(owners);
+    kl__managers_join(&all, &owners);
+    kl__managers_write(&all, o);
+    kl__managers_fini(&all);
     kl_free(version);
     kl__fieldset_free(here);
     kl__fieldset_free(there);
@@ -220,6 +181,7 @@ static kl__writer writer_of(const kl__call *c, char now[KL_TIME_MAX])
     kl__writer w = kl__call_writer(c, API_VERSION, now, &other);
     w.only_status = w.no_status = false;
     w.other = NULL;
+    w.knows = NULL;
     return w;
 }
 

@@ -148,7 +148,8 @@ static void template_generation(const kl_value *old, const kl_value **o)
 bool kl__strategy_owned_as_sent(const kl__call *c)
 {
     bool status = c->sub && !strcmp(c->sub, "status");
-    return !c->sub || (status && kl__kind_among(c->kind, CLAIMS " " RANGES));
+    return !c->sub || (!status && kl__kind_among(c->kind, "/pods"))
+        || (status && kl__kind_among(c->kind, CLAIMS " " RANGES));
 }
 
 const kl_value *kl__strategy_owned(const kl__call *c, const kl_value *old, const kl_value *o)
@@ -223,6 +224,14 @@ static void only_member(const kl_value **o, const kl_value *old, const char *key
     kl__replace(o, n);
 }
 
+/* Replaces `o` by `old` with the managers of o. */
+static void only_owners(const kl_value **o, const kl_value *old)
+{
+    const kl_value *managers = kl_value_ref(kl_value_at(*o, "metadata", "managedFields", NULL));
+    kl__replace(o, kl_value_ref(old));
+    KL_EDIT(o, managers, "metadata", "managedFields");
+}
+
 /* The old containers with the resources of the new ones of the same name. */
 static const kl_value *resized(const kl_value *old, const kl_value *now)
 {
@@ -274,12 +283,12 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         kl__csr_update(c->sub, kl__world_wall(c->w), old, o);
     else if (c->sub && !strcmp(c->sub, "ephemeralcontainers")) {
         const kl_value *added = kl_value_ref(kl_value_at(*o, "spec", "ephemeralContainers", NULL));
-        kl__replace(o, kl_value_ref(old));
+        only_owners(o, old);
         KL_EDIT(o, added, "spec", "ephemeralContainers");
     } else if (c->sub && !strcmp(c->sub, "resize")) {
         const kl_value *containers = resized(
             kl_value_at(old, "spec", "containers", NULL), kl_value_at(*o, "spec", "containers", NULL));
-        kl__replace(o, kl_value_ref(old));
+        only_owners(o, old);
         KL_EDIT(o, containers, "spec", "containers");
     } else if (c->sub && !strcmp(c->sub, "status")) {
         const kl_value *metadata = kl_value_ref(kl_value_get(*o, "metadata"));
@@ -397,7 +406,6 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
             " admissionregistration.k8s.io/mutatingwebhookconfigurations "
             "admissionregistration.k8s.io/validatingwebhookconfigurations "))
         kl_policy_validate_hooks(o, !strncmp(c->kind->plural, "mutating", 8), causes);
-    kl__validate_metadata(o, causes);
     kl__limits_validate(c->kind, o, causes);
     if (kl__kind_among(c->kind, "apiextensions.k8s.io/customresourcedefinitions"))
         kl__crd_validate(c, old, o, causes);

@@ -20,6 +20,7 @@
 #include "verbs/access.h"
 #include "verbs/admission.h"
 #include "verbs/convert.h"
+#include "verbs/meta.h"
 #include "schema/edit.h"
 #include "verbs/lifecycle.h"
 #include "verbs/plug.h"
@@ -186,14 +187,16 @@ kl_status kl__body_decode(
     }
     bool repeated = c->repeated && c->repeated->len;
     if (!st && (unknown.count || repeated) && c->validation == KL_FIELDS_STRICT) {
+        char *names = kl__unknown_text(&unknown);
         st = kl__fail_bad_request(err,
             "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s%s%s", c->kind->kind,
             c->kind->version, c->kind->kind, repeated ? kl_buf_str(c->repeated) : "",
-            repeated && unknown.count ? ", " : "", kl_buf_str(&unknown.names));
+            repeated && unknown.count ? ", " : "", names);
+        kl_free(names);
     } else if (!st)
         kl__call_warned(c);
-    if (!st && unknown.count && c->warnings)
-        kl_buf_add(c->warnings, unknown.warnings.data, unknown.warnings.len);
+    for (size_t i = 0; !st && i < unknown.count; i++)
+        kl__call_warn(c, "unknown field \"%s\"", unknown.paths[i]);
     kl__unknown_fini(&unknown);
     kl_free(version);
     if (!st && fill) {
@@ -213,8 +216,7 @@ kl_status kl__body_decode(
     return st;
 }
 
-/* Whether a text has a NUL: as C text it would end there, and be another name. */
-static bool has_nul(const kl_value *v)
+bool kl__has_nul(const kl_value *v)
 {
     size_t n = 0;
     const char *s = kl_value_strn(v, &n);
@@ -229,7 +231,7 @@ kl_status kl__body_check_namespace(const kl__call *c, const kl_value **o, kl_err
             KL_CUT(o, "metadata", "namespace");
         return KL_OK;
     }
-    if (ns && ((*ns && strcmp(ns, c->ns)) || has_nul(kl_value_at(*o, "metadata", "namespace", NULL))))
+    if (ns && ((*ns && strcmp(ns, c->ns)) || kl__has_nul(kl_value_at(*o, "metadata", "namespace", NULL))))
         return kl__fail_bad_request(
             err, "the namespace of the provided object does not match the namespace sent on the request");
     if (!ns || !*ns)
@@ -252,6 +254,18 @@ static const kl__other_version *other_version(const kl__call *c, kl__other_versi
     return out;
 }
 
+static bool knows_version(const void *arg, const char *api_version)
+{
+    const kl__call *c = arg;
+    char *group, *version;
+    kl_api_version_split(api_version, &group, &version);
+    const kl__kind *k = kl__kinds_by_kind(c->w->kinds, group, version, c->kind->kind);
+    bool known = k && (!strcmp(group, c->kind->group) || kl__kind_among(k, "/events events.k8s.io/events"));
+    kl_free(group);
+    kl_free(version);
+    return known;
+}
+
 kl__writer kl__call_writer(
     const kl__call *c, const char *api_version, char now[KL_TIME_MAX], kl__other_version *other)
 {
@@ -264,8 +278,12 @@ kl__writer kl__call_writer(
         .sub = c->sub,
         .now = kl_time_format_wall(kl__admission_wall(c), now),
         .only_status = status && c->kind->custom,
-        .no_status = has_status && !status && !c->any_status,
-        .other = other_version(c, other)};
+        /* these two reset what they do not write, and nobody notices */
+        .no_status = has_status && !status && !c->any_status
+            && !(c->sub && (!strcmp(c->sub, "ephemeralcontainers") || !strcmp(c->sub, "resize"))),
+        .other = other_version(c, other),
+        .knows = knows_version,
+        .arg = c};
 }
 
 static void own(const kl__call *c, const kl_value *old, const kl_value **o)
@@ -283,6 +301,12 @@ static void own(const kl__call *c, const kl_value *old, const kl_value **o)
             "managedFields");
     kl_value_unref(judged);
     kl_free(version);
+}
+
+/* What storage makes of an object, whose owners are known. */
+static void put_nulls(const kl__call *c, const kl_value **o)
+{
+    kl__replace(o, kl__null_lists(c->kind->schema, *o));
 }
 
 static kl_status complain(const kl__call *c, const kl_value *o, kl__causes *causes, kl_err *err)
@@ -361,32 +385,6 @@ static void name_it(const kl__call *c, const kl_value **o)
     }
 }
 
-/* Complains about a name to generate from, whose last dash stands before more. */
-static void check_generated(const kl__call *c, const kl_value *base, kl__causes *causes)
-{
-    const char *text = kl_value_str(base);
-    size_t n = text ? strlen(text) : 0;
-    char *whole = n > 1 && text[n - 1] == '-' ? kl_sprintf("%.*sa", (int)n - 2, text) : kl_strdup(text);
-    const char *bad = has_nul(base) ? "must not contain NUL" : n ? kl__bad_name(c->kind, whole) : NULL;
-    if (bad)
-        kl__cause_invalid(causes, "metadata.generateName", base, "%s", bad);
-    kl_free(whole);
-}
-
-static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
-{
-    const char *name = kl_object_name(o);
-    check_generated(c, kl_value_at(o, "metadata", "generateName", NULL), causes);
-    if (!name || !*name) {
-        kl__cause_required(causes, "metadata.name", "name or generateName is required");
-        return;
-    }
-    const kl_value *whole = kl_value_at(o, "metadata", "name", NULL);
-    const char *bad = has_nul(whole) ? "must not contain NUL" : kl__bad_name(c->kind, name);
-    if (bad)
-        kl__cause_invalid(causes, "metadata.name", whole, "%s", bad);
-}
-
 /* What mutating webhooks make of an object that was sent. What they change belongs to nobody: its fields
  * are owned as they were sent. */
 static kl_status mutate(const kl__call *c, const char *operation, const kl_value *old, bool *owned,
@@ -440,6 +438,10 @@ kl_status kl__verb_create_decoded(
         st = kl__api_fail(err, 500, "", NULL, "resourceVersion should not be set on objects to be created");
     if (!st)
         st = kl__access_grant(c, NULL, o, err);
+    static const char *const system[] = {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"};
+    for (size_t i = 0; !st && i < sizeof system / sizeof *system; i++)
+        if (kl_value_at(o, "metadata", system[i], NULL))
+            KL_CUT(&o, "metadata", system[i]);
     if (!st && !owned)
         own(c, NULL, &o);
     owned = true; /* what plugins, webhooks and rules add is nobody's */
@@ -448,19 +450,15 @@ kl_status kl__verb_create_decoded(
     if (!st)
         st = mutate(c, "CREATE", NULL, &owned, &o, err);
     if (!st) {
+        put_nulls(c, &o);
         name_it(c, &o);
-        static const char *const system[] = {
-            "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"};
-        for (size_t i = 0; i < sizeof system / sizeof *system; i++)
-            if (kl_value_at(o, "metadata", system[i], NULL))
-                KL_CUT(&o, "metadata", system[i]);
         const char *uid = kl_object_uid(o);
         if (!c->any_status || !uid || !*uid)
             KL_EDIT(&o, kl__admission_uid(c, kl__world_uid(c->w)), "metadata", "uid");
         KL_EDIT(&o, now_text(c), "metadata", "creationTimestamp");
         kl__strategy_create(c, &o, &causes);
         if (!causes.len) {
-            check_name(c, o, &causes);
+            kl__meta_check_new(c, o, &causes);
             kl__strategy_validate(c, NULL, o, &causes);
         }
         st = complain(c, o, &causes, err);
@@ -507,27 +505,6 @@ static bool may_go(const kl__call *c, const kl_value *o)
     return kl_value_int_at(o, 0, "metadata", "deletionGracePeriodSeconds", NULL) == 0;
 }
 
-static void check_finalizers(const kl_value *old, const kl_value *o, kl__causes *causes)
-{
-    if (!terminating(old))
-        return;
-    const kl_value *now = kl_value_at(o, "metadata", "finalizers", NULL);
-    kl_buf added = KL_BUF_INIT;
-    for (size_t i = 0; i < kl_value_len(now); i++) {
-        const char *name = kl_value_str(kl_value_item(now, i));
-        if (name && !kl_object_has_finalizer(old, name))
-            kl_buf_printf(&added, "%s\"%s\"", added.len ? ", " : "", name);
-    }
-    if (added.len) {
-        char *why = kl_sprintf("no new finalizers can be added if the object is being deleted, found new "
-                               "finalizers []string{%s}",
-            kl_buf_str(&added));
-        kl__cause_forbidden(causes, "metadata.finalizers", why);
-        kl_free(why);
-    }
-    kl_buf_fini(&added);
-}
-
 /* Whether `stored` is of another version than the present storage version, so that even an unchanged object
  * is stored anew. */
 static bool stored_anew(const kl__kind *k, const kl_value *stored)
@@ -571,31 +548,38 @@ kl_status kl__body_check_name(const kl__call *c, const kl_value *o, kl_err *err)
             err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
 }
 
+/* A version is a number. */
+static kl_status check_rv(const char *rv, kl_err *err)
+{
+    size_t digits = rv ? strspn(rv, "0123456789") : 0;
+    return !rv || !rv[digits]
+        ? KL_OK
+        : kl__api_fail(err, 500, "", NULL, "strconv.ParseUint: parsing \"%s\": invalid syntax", rv);
+}
+
 kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
     const kl_value **out, kl_err *err)
 {
     kl__causes causes = {0};
-    const kl_value *old = NULL;
+    const kl_value *old = NULL, *sent = NULL;
     kl__body_unique_owners(c, "", &o);
     kl_status st = kl__see(c, stored, &old, err);
     if (!st)
         st = kl__body_check_namespace(c, &o, err);
-    const char *name = kl_object_name(o), *rv = kl_object_rv(o), *uid = kl_object_uid(o);
+    const char *name = kl_object_name(o), *rv = kl_object_rv(o);
     if (!st)
         st = kl__body_check_name(c, o, err);
-    if (!st && (!rv || !*rv) && kl__habit_needs_rv(c->kind)) {
+    if (!st)
+        st = check_rv(rv, err);
+    if (rv && rv[strspn(rv, "0")] == '\0') /* as if there was none */
+        rv = NULL;
+    if (!st && !rv && kl__habit_needs_rv(c->kind)) {
         kl__cause_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",
             "Invalid value: 0: must be specified for an update");
         /* kube-apiserver names the resource here */
         st = kl__fail_causes(err, c->kind->group, c->kind->plural, name, &causes);
     }
-    if (!st && uid && *uid && !same_text(uid, kl_object_uid(old)))
-        st = kl__fail_conflict(err, c->kind, name,
-            "StorageError: invalid object, Code: 4, Key: /registry/%s/%s%s%s, ResourceVersion: 0, "
-            "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
-            c->kind->plural, c->kind->namespaced ? c->ns : "", c->kind->namespaced ? "/" : "", name, uid,
-            kl_object_uid(old));
-    if (!st && rv && *rv && !same_text(rv, kl_object_rv(old)))
+    if (!st && rv && !same_text(rv, kl_object_rv(old)))
         st = kl__fail_modified(err, c->kind, name);
     if (!st)
         st = kl__access_grant(c, old, o, err);
@@ -609,6 +593,9 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
     if (!st)
         st = mutate(c, "UPDATE", old, &owned, &o, err);
     if (!st) {
+        if (owned)
+            put_nulls(c, &o);
+        sent = kl_value_ref(o);
         static const char *const kept[] = {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
             "deletionGracePeriodSeconds", "selfLink", "generation"};
         for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
@@ -619,7 +606,7 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
         kl__strategy_update(c, old, &o, &causes);
         st = causes.len ? KL_OK : kl__strategy_ports(c, o, err);
         if (!st && !causes.len) {
-            check_finalizers(old, o, &causes);
+            kl__meta_check_update(c, old, sent, o, &causes);
             kl__strategy_validate(c, old, o, &causes);
         }
         if (!st)
@@ -630,13 +617,28 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
     if (!st)
         st = kl__admit_validate(c, "UPDATE", old, o, err);
     if (!st) {
-        if (!owned)
+        if (!owned) {
             own(c, old, &o);
+            put_nulls(c, &o);
+        }
         st = commit(c, stored, old, o, out, err);
     }
     kl_value_unref(o);
+    kl_value_unref(sent);
     kl_value_unref(old);
     return st;
+}
+
+static kl_status check_uid(const kl__call *c, const kl_value *stored, const kl_value *o, kl_err *err)
+{
+    const char *uid = kl_object_uid(o);
+    return !uid || !*uid || same_text(uid, kl_object_uid(stored))
+        ? KL_OK
+        : kl__fail_conflict(err, c->kind, c->name,
+            "StorageError: invalid object, Code: 4, Key: /registry/%s/%s%s%s, ResourceVersion: 0, "
+            "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
+            c->kind->plural, c->kind->namespaced ? c->ns : "", c->kind->namespaced ? "/" : "", c->name, uid,
+            kl_object_uid(stored));
 }
 
 kl_status kl__verb_update(
@@ -662,9 +664,10 @@ kl_status kl__verb_update(
         if (!rv || !*rv)
             return kl__verb_create_decoded(c, o, false, out, err);
     }
-    if (!e) {
+    st = e ? check_uid(c, e->object, o, err) : kl__fail_not_found(err, c->kind, c->name);
+    if (st) {
         kl_value_unref(o);
-        return kl__fail_not_found(err, c->kind, c->name);
+        return st;
     }
     return kl__verb_update_decoded(c, e->object, o, false, out, err);
 }

@@ -18,6 +18,8 @@ kl_status kl__body_check_type(const kl__call *c, const kl_value *body, kl_err *e
 /* Brings the body into storage form: types set, normalised, defaulted if `fill`. *out is a new reference. */
 kl_status kl__body_decode(
     const kl__call *c, const kl_value *body, bool fill, const kl_value **out, kl_err *err);
+/* Whether a text has a NUL: as C text it would end there, and be another name. */
+bool kl__has_nul(const kl_value *v);
 /* Checks that metadata.namespace is the URL's; it may be absent. */
 kl_status kl__body_check_namespace(const kl__call *c, const kl_value **o, kl_err *err);
 /* Checks an applied configuration of `k`: the call's kind, or the kind of its subresource. */

@@ -52,25 +52,12 @@ static void build_errors(kl_builder *b, const kl__causes *causes, const char *ro
 }
 
 /* unknown field "a.b", unknown field "c" */
-static void build_unknown(kl_builder *b, const char *names)
+static void build_unknown(kl_builder *b, const kl__unknown *u)
 {
-    char *paths[64];
-    size_t n = 0, i;
-    const char *p = names, *end;
-
-    while (n < 64 && (p = strstr(p, "unknown field \""))) {
-        p += strlen("unknown field \"");
-        end = strchr(p, '"');
-        paths[n++] = kl_strndup(p, (size_t)(end - p));
-        p = end;
-    }
-    qsort(paths, n, sizeof *paths, by_text);
     kl_build_key(b, "unknownFields");
     kl_build_array(b);
-    for (i = 0; i < n; i++) {
-        kl_build_str(b, paths[i]);
-        kl_free(paths[i]);
-    }
+    for (size_t i = 0; i < u->count; i++)
+        kl_build_str(b, u->paths[i]);
     kl_build_end(b);
 }
 
@@ -100,14 +87,14 @@ static kl_status process_with(const kl_value *schema, const oracle_case *c, kl_b
     if (!st)
         st = kl__normalize(kl__types_root(types), kl_value_get(c->in, "object"), true, &unknown, &out, err);
     /* The library leaves an object's own metadata to others; ours is decoded in the same walk. */
-    if (!st && strstr(kl_buf_str(&unknown.names), "\"metadata."))
+    if (!st && unknown.count && !strncmp(unknown.paths[0], "metadata.", 9)) /* they come first */
         st = ORACLE_ON_PURPOSE;
     else if (st && kl_err_message(err) && strstr(kl_err_message(err), ": Invalid value: "))
         st = build_coerce(b, err);
     else if (!st) {
         kl__validate_custom(kl__types_root(types), out, false, &causes);
         build_errors(b, &causes, "");
-        build_unknown(b, kl_buf_str(&unknown.names));
+        build_unknown(b, &unknown);
         kl_build_kvalue(b, "object", out);
     }
     kl_value_unref(out);

@@ -7,8 +7,13 @@
 #include <lualib.h>
 
 #include "state/lkl.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
+
+/* How long a play may go on after a signal, before it is ended; and how often that is looked at. */
+#define END_WITHIN KL_SECONDS(2)
+#define LOOK_EVERY 100000 /* instructions of Lua */
 
 struct cli_play {
     char *path, *server;
@@ -18,6 +23,7 @@ struct cli_play {
     kl_mutex mu;
     kl_cond cond;
     bool stopping KL_GUARDED_BY(mu), over KL_GUARDED_BY(mu);
+    kl_time end_at KL_GUARDED_BY(mu); /* when stopping */
     int code KL_GUARDED_BY(mu);
 };
 
@@ -91,6 +97,28 @@ static int dev_wait(lua_State *L)
     return 1;
 }
 
+static bool must_end(cli_play *p)
+{
+    kl_lock(&p->mu);
+    bool must = p->stopping && kl_clock_now(kl_clock_real()) >= p->end_at;
+    kl_unlock(&p->mu);
+    return must;
+}
+
+/* Ends a play that neither returns nor waits. From then on each instruction fails, also those after a
+ * pcall. */
+static void look(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, (const void *)look);
+    cli_play *p = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    if (!must_end(p))
+        return;
+    lua_sethook(L, look, LUA_MASKCOUNT, 1);
+    luaL_error(L, "the process must stop");
+}
+
 static void push_dev(lua_State *L, cli_play *p)
 {
     static const luaL_Reg functions[] = {{"idle", dev_idle}, {"controllers", dev_controllers},
@@ -145,10 +173,16 @@ static int play(lua_State *L)
     set_path(L, p->path);
     push_dev(L, p);
     lua_setglobal(L, "dev");
+    lua_pushlightuserdata(L, p);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, (const void *)look);
+    lua_sethook(L, look, LUA_MASKCOUNT, LOOK_EVERY);
     lua_pushcfunction(L, traceback);
     int code = 0;
     if (luaL_loadfilex(L, p->path, "t") || lua_pcall(L, 0, 1, 1)) {
-        code = cli_fail(1, "dev", "%s", lua_tostring(L, -1));
+        if (must_end(p))
+            kl_warn("the play did not end by itself", "play=%s", p->path);
+        else
+            code = cli_fail(1, "dev", "%s", lua_tostring(L, -1));
     } else if (lua_isinteger(L, -1)) {
         code = (int)lua_tointeger(L, -1);
     }
@@ -206,6 +240,7 @@ void cli_play_stop(cli_play *p)
         return;
     kl_lock(&p->mu);
     p->stopping = true;
+    p->end_at = kl_clock_now(kl_clock_real()) + END_WITHIN;
     kl_cond_broadcast(&p->cond);
     kl_unlock(&p->mu);
     kl_thread_join(p->thread);

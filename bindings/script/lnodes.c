@@ -60,6 +60,12 @@ static bool some_at(lua_State *L, int idx, lua_Integer i, double *out)
     return some;
 }
 
+/* Rounded down; what no int64 holds is cut, and NaN is 0. */
+static int64_t whole(double x)
+{
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)floor(x) : x > 0 ? INT64_MAX : x < 0 ? INT64_MIN : 0;
+}
+
 static bool is_prod(lua_State *L, int idx, lua_Integer p)
 {
     const char *class = lua_rawgeti(L, idx, p) == LUA_TSTRING ? lua_tostring(L, -1) : "";
@@ -144,6 +150,7 @@ static int prod_use(lua_State *L)
 /* --- reports ------------------------------------------------------------------------------ */
 
 #define SMALL 2000
+#define NODES_MAX (1 << 22) /* there is room for those in front of each */
 
 typedef struct known { /* of a node's last report */
     const kl_value *meta, *pods;
@@ -285,7 +292,8 @@ static known *known_at(lkl__reports *r, size_t i, const char *node, const char *
         r->n = n;
     }
     known *k = &r->nodes[i];
-    if (!k->meta || strcmp(kl_value_str_at(k->meta, "name", NULL), node) != 0) {
+    if (!k->meta || strcmp(kl_value_str_at(k->meta, "name", NULL), node) != 0
+        || strcmp(kl_value_str_at(k->meta, "creationTimestamp", NULL), created) != 0) {
         known_fini(k);
         char *uid = kl_sprintf("metric-%s", node);
         kl_builder *b = kl_builder_new();
@@ -317,12 +325,12 @@ static const kl_value *pods_of(lua_State *L, lkl__reports *r, known *k, const kl
     kl_builder *b = kl_builder_new(); /* nothing raises while it is there: all reads are raw */
     kl_build_array(b);
     for (size_t i = 0; i < n; i++) {
-        lua_Integer p = now.p[i] = (lua_Integer)number_at(L, R_PODS, (lua_Integer)i + 1);
+        lua_Integer p = now.p[i] = whole(number_at(L, R_PODS, (lua_Integer)i + 1));
         size_t place = place_of(k, p, at);
         const kl_value *last = place < k->n ? kl_value_item(k->pods, place) : NULL, *memory = NULL;
-        int64_t bytes = now.bytes[i] = (int64_t)floor(
+        int64_t bytes = now.bytes[i] = whole(
             is_prod(L, R_CLASS, p) ? held(L, R_HOLDS, R_MEMORY, p) : number_at(L, R_MEMORY, p));
-        const kl_value *cpu = cpu_text(r, (int64_t)floor(kl_sums_get(sums, (size_t)p - 1) / count)), *pod;
+        const kl_value *cpu = cpu_text(r, whole(kl_sums_get(sums, (size_t)p - 1) / count)), *pod;
         if (last && k->bytes[place] == bytes)
             memory = nth(nth(nth(last, 2), 0), 1);
         if (memory && nth(nth(nth(last, 2), 0), 0) == cpu) { /* a job mostly uses what it used */
@@ -349,7 +357,7 @@ static const kl_value *pods_of(lua_State *L, lkl__reports *r, known *k, const kl
 const kl_value *lkl__report(lua_State *L, lkl__reports *r)
 {
     lua_Integer at = luaL_checkinteger(L, R_AT);
-    luaL_argcheck(L, at >= 1 && at <= INT32_MAX, R_AT, "expected the place of a node");
+    luaL_argcheck(L, at >= 1 && at <= NODES_MAX, R_AT, "expected the place of a node");
     const char *node = luaL_checkstring(L, R_NODE);
     const char *created = luaL_checkstring(L, R_CREATED), *updated = luaL_checkstring(L, R_UPDATED);
     for (int i = R_AMOUNTS; i <= R_HOLDS; i++)
@@ -361,7 +369,7 @@ const kl_value *lkl__report(lua_State *L, lkl__reports *r)
     known *k = known_at(r, (size_t)at - 1, node, created);
     int64_t amounts[4];
     for (int i = 0; i < 4; i++)
-        amounts[i] = (int64_t)floor(number_at(L, R_AMOUNTS, i + 1));
+        amounts[i] = whole(number_at(L, R_AMOUNTS, i + 1));
     const kl_value *of_node = kl_value_like(r->node,
         (const kl_value *const[]){usage(r, cpu_text(r, amounts[0]), amount(amounts[1], "")),
             usage(r, cpu_text(r, amounts[2]), amount(amounts[3], ""))});

@@ -4,18 +4,23 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/resource.h"
 #include "script/nodes.h"
 #include "script/program.h"
 #include "script/stage.h"
+#include "server/documents.h"
 #include "sim/sim.h"
 #include "state/border.h"
 #include "value/edited.h"
 
 /* Failed runs that are reported one by one; further ones are only counted. */
 #define TOLD_MAX 1000
+
+/* Kinds that core.objects leaves out. */
+#define MOST_SKIPPED 16
 
 /* Stands for a key: the runs of every key are reported, and their writes with the content. */
 #define ALL "*"
@@ -282,6 +287,83 @@ static int load_path(lua_State *L)
     return 1;
 }
 
+/* --- snapshots ---------------------------------------------------------------------------- */
+
+typedef struct objects {
+    const kl_value **v;
+    size_t n, cap;
+    kl_map *skipped; /* "apiVersion/kind" to something */
+} objects;
+
+static void objects_free(void *p)
+{
+    objects *o = p;
+    for (size_t i = 0; i < o->n; i++)
+        kl_value_unref(o->v[i]);
+    kl_free(o->v);
+    kl_map_free(o->skipped, NULL);
+    kl_free(o);
+}
+static const lkl_class objects_class = {.name = "kubelua.objects", .free = objects_free};
+
+static void add_object(void *arg, const kl_value *v)
+{
+    objects *o = arg;
+    if (o->n == o->cap) {
+        o->cap = o->cap ? 2 * o->cap : 64;
+        o->v = kl_realloc(o->v, o->cap * sizeof *o->v);
+    }
+    o->v[o->n++] = v;
+}
+
+static bool is_wanted(void *arg, const kl_value *item)
+{
+    const objects *o = arg;
+    const char *version = kl_value_str_at(item, "apiVersion", NULL),
+               *kind = kl_value_str_at(item, "kind", NULL);
+    char name[128];
+    if (!version || !kind)
+        return true;
+    snprintf(name, sizeof name, "%s/%s", version, kind);
+    size_t *n = kl_map_get(o->skipped, name);
+    if (n)
+        ++*n;
+    return !n;
+}
+
+/* core.objects(path, { "v1/Event", ... }): the objects of a file that is read piece by piece, as views; items
+ * of lists that are of these kinds are left out at once, and then also { "v1/Event" = how many } */
+static int read_objects(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lkl_box *box = lkl_box_new(L, &objects_class, 0);
+    objects *o = box->ptr = kl_new(objects);
+    kl_err err = KL_ERR_INIT;
+    size_t kinds = lua_rawlen(L, 2), left[MOST_SKIPPED] = {0};
+    luaL_argcheck(L, kinds <= MOST_SKIPPED, 2, "too many kinds");
+    o->skipped = kl_map_new();
+    for (size_t i = 0; i < kinds; i++) {
+        lua_rawgeti(L, 2, (lua_Integer)i + 1);
+        kl_map_set(o->skipped, luaL_checkstring(L, -1), &left[i]);
+        lua_pop(L, 1);
+    }
+    if (kl_documents_each(path, is_wanted, add_object, o, &err))
+        return lkl__fail(L, &err);
+    lua_createtable(L, (int)o->n, 0);
+    for (size_t i = 0; i < o->n; i++) {
+        lkl_push_value(L, o->v[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_createtable(L, 0, (int)kinds);
+    for (size_t i = 0; i < kinds; i++) {
+        lua_rawgeti(L, 2, (lua_Integer)i + 1);
+        lua_pushinteger(L, (lua_Integer)left[i]);
+        lua_rawset(L, -3);
+    }
+    return 2;
+}
+
 /* s:lose(kind, namespace or nil, name): whether the object was there */
 static int lose(lua_State *L)
 {
@@ -465,6 +547,7 @@ const lkl_class lkl__sim_class = {"kubelua.sim", sim_free, methods, NULL};
 
 void lkl__open_sim(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"sim", sim}, {"samples", samples}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"sim", sim}, {"samples", samples}, {"objects", read_objects}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -22,6 +22,7 @@
 typedef struct reader {
     const char *path;
     void (*take)(void *arg, const kl_value *object);
+    bool (*wanted)(void *arg, const kl_value *item); /* NULL: all are */
     void *arg;
     kl_file *file;
     kl_buf seen;
@@ -31,6 +32,7 @@ typedef struct reader {
     kl_stream *json;
     kl__brackets in;
     size_t lines; /* of it, so far */
+    bool listed;  /* it had an item */
     const kl_value **items;
     size_t len, cap;
 } reader;
@@ -83,12 +85,17 @@ static kl_status keep_item(void *arg, const kl_value *object, kl_err *err)
 {
     (void)err;
     reader *r = arg;
+    kl_buf_fini(&r->seen); /* only a document without items is decoded from its text */
+    r->listed = true;
+    if (r->wanted && !r->wanted(r->arg, object)) {
+        kl_value_unref(object);
+        return KL_OK;
+    }
     if (r->len == r->cap) {
         r->cap = r->cap ? r->cap * 2 : 64;
         r->items = kl_realloc(r->items, r->cap * sizeof *r->items);
     }
     r->items[r->len++] = object;
-    kl_buf_fini(&r->seen); /* only a document without items is decoded from its text */
     return KL_OK;
 }
 
@@ -106,6 +113,7 @@ static void json_drop(reader *r)
     for (size_t i = 0; i < r->len; i++)
         kl_value_unref(r->items[i]);
     r->len = 0;
+    r->listed = false;
     kl_stream_free(r->json);
     r->json = NULL;
 }
@@ -127,19 +135,19 @@ static const kl_value *with_items(const reader *r, const kl_value *envelope)
 static kl_status json_end(reader *r, kl_err *err)
 {
     const kl_value *v = NULL;
-    kl_status st = r->len ? kl_stream_finish(r->json, &v, err)
-                          : kl_value_decode(r->seen.data, r->seen.len, &v, err);
+    kl_status st = r->listed ? kl_stream_finish(r->json, &v, err)
+                             : kl_value_decode(r->seen.data, r->seen.len, &v, err);
     if (st)
         return st;
     const char *kind = kl_object_kind(v);
-    if (!r->len)
+    if (!r->listed)
         st = take_document(r, v, err);
     else if (!is_list(kind))
         r->take(r->arg, with_items(r, v));
     else
         for (size_t i = 0; i < r->len; i++)
             take_item(r, r->items[i], kl_object_api_version(v), kind);
-    if (r->len)
+    if (r->listed)
         kl_value_unref(v);
     json_drop(r);
     r->line += r->lines;
@@ -154,11 +162,11 @@ static kl_status json_piece(reader *r, const char **at, const char *end, kl_err 
     const char *from = *at;
     bool whole;
     *at = kl__brackets_close(&r->in, from, end, &whole);
-    if (!r->len && kl_buf_add(&r->seen, from, (size_t)(*at - from)))
+    if (!r->listed && kl_buf_add(&r->seen, from, (size_t)(*at - from)))
         return kl_fail(err, KL_ETOOBIG, "a document may have at most %zu bytes", KL_BUF_MAX);
     r->lines += count_lines(from, *at);
     kl_status st = kl_stream_feed(r->json, from, (size_t)(*at - from), err);
-    if (r->len && st)
+    if (r->listed && st)
         return st;
     return whole ? json_end(r, err) : KL_OK;
 }
@@ -202,10 +210,17 @@ static kl_status next_yaml(void *from, char *piece, size_t room, size_t *got, kl
     return KL_OK;
 }
 
+static bool wanted_yaml(void *from, const kl_value *item)
+{
+    reader *r = from;
+    return r->wanted(r->arg, item);
+}
+
 /* Reads to the end of the file what `seen` begins. */
 static kl_status read_yaml(reader *r, kl_err *err)
 {
     kl_yaml_source source = {.next = next_yaml, .from = r, .line = r->line};
+    source.wanted = r->wanted ? wanted_yaml : NULL;
     return kl_yaml_each_from(r->path, &source, take_document, r, err);
 }
 
@@ -225,7 +240,7 @@ static kl_status read_piece(reader *r, const char *piece, size_t n, bool *yaml, 
         if (!*yaml && json)
             st = json_piece(r, &at, end, err);
     }
-    if (st == KL_ESYNTAX && !r->len) {
+    if (st == KL_ESYNTAX && !r->listed) {
         kl_err_fini(err);
         *yaml = true;
     }
@@ -243,9 +258,9 @@ static kl_status read_pieces(reader *r, bool *yaml, kl_err *err)
         st = kl_file_next(r->file, piece, PIECE, &n, err);
         if (st)
             break;
-        st = n                 ? read_piece(r, piece, n, yaml, err)
-            : !*yaml && r->len ? kl_stream_finish(r->json, NULL, err)
-                               : KL_OK;
+        st = n                    ? read_piece(r, piece, n, yaml, err)
+            : !*yaml && r->listed ? kl_stream_finish(r->json, NULL, err)
+                                  : KL_OK;
         if (st)
             kl_err_prefix(err, "%s:%zu", r->path, r->line + 1);
     }
@@ -253,10 +268,10 @@ static kl_status read_pieces(reader *r, bool *yaml, kl_err *err)
     return st;
 }
 
-kl_status kl__documents_each(
-    const char *path, void (*take)(void *arg, const kl_value *object), void *arg, kl_err *err)
+kl_status kl_documents_each(const char *path, bool (*wanted)(void *arg, const kl_value *item),
+    void (*take)(void *arg, const kl_value *object), void *arg, kl_err *err)
 {
-    reader r = {.path = path, .take = take, .arg = arg};
+    reader r = {.path = path, .take = take, .wanted = wanted, .arg = arg};
     bool yaml = false;
     kl_status st = kl_file_open_given(path, &r.file, err);
     if (st)

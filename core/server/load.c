@@ -225,7 +225,7 @@ static void batch_add(void *arg, const kl_value *o)
 static kl_status read_file(const char *path, struct batch *b, kl_err *err)
 {
     b->file = path;
-    return kl__documents_each(path, batch_add, b, err);
+    return kl_documents_each(path, NULL, batch_add, b, err);
 }
 
 static bool is_manifest(const struct dirent *e)

@@ -34,6 +34,7 @@ local function open(path)
   return file
 end
 
+--- The documents of a file, which is read whole, and its name for messages.
 local function documents(path)
   local name, file = path == "-" and "standard input" or path, open(path)
   local ok, result = pcall(core.yaml, file, name)
@@ -42,6 +43,8 @@ local function documents(path)
   if core.is_error(result) then error(result, 0) end
   fail(name, "%s", result)
 end
+
+M.documents = documents
 
 local function add(out, document, where)
   if not core.is_view(document) then
@@ -79,17 +82,19 @@ local function files_of(path)
 end
 
 --- The objects of files, of directories' .yaml, .yml and .json files, or of standard input ("-"), in the
---- order in which they can be applied; each with where it stood.
+--- order in which they can be applied; each with where it stood. `reads`: the documents of one file,
+--- the file's name for messages, and a word for what they are ("document").
 ---@param paths string|string[]
+---@param reads (fun(path: string): kubelua.view[], string, string?)?
 ---@return {object: kubelua.view, where: string, kind: string}[]
-function M.read(paths)
+function M.read(paths, reads)
   local out = {}
   if type(paths) == "string" then paths = { paths } end
   for _, path in ipairs(paths) do
     for _, file in ipairs(files_of(path)) do
-      local docs, name = documents(file)
+      local docs, name, word = (reads or documents)(file)
       for i, document in ipairs(docs) do
-        local where = #docs > 1 and ("%s, document %d"):format(name, i) or name
+        local where = #docs > 1 and ("%s, %s %d"):format(name, word or "document", i) or name
         if document ~= nil and document ~= core.null then add(out, document, where) end
       end
     end

@@ -48,6 +48,22 @@ describe("`kubelua dev --play`", function()
       out)
   end)
 
+  it("ends with the process, though the program neither returns nor waits", function()
+    local dir = process.tmpname ".play"
+    process.run("mkdir -p " .. process.quote(dir))
+    process.write(dir .. "/play.lua", [[
+      io.write "begun\n" io.flush()
+      local function work() for _ = 1, 1e4 do end end
+      local forever = coroutine.wrap(function() while true do pcall(work) end end)
+      while true do pcall(forever) end]])
+    local out, code = process.run(([[timeout -s KILL 60 %s dev controllers/hello.lua --play %s/play.lua >%s/out \
+      2>&1 & p=$!
+      until grep -q begun %s/out; do sleep 0.1; done
+      kill -TERM $p; wait $p; s=$?; cat %s/out; exit $s]]):format(KUBELUA, dir, dir, dir, dir))
+    assert.equal(0, code, out)
+    assert.truthy(out:find("the play did not end by itself", 1, true), out)
+  end)
+
   it("fails when the program is not Lua", function()
     local out, code = play "return return"
     assert.equal(1, code)

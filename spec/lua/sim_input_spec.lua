@@ -88,6 +88,36 @@ describe("a snapshot", function()
     assert.equal(0, code, out)
   end)
 
+  it("drops what is not simulated while it is read, and says how much", function()
+    local event = '{"apiVersion":"v1","kind":"Event","metadata":{"name":"e%d","namespace":"d"}}'
+    local lines = { '{"apiVersion":"v1","items":[' }
+    for k = 1, 3 do lines[#lines + 1] = event:format(k) .. "," end
+    lines[#lines + 1] = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},'
+      .. '"status":{"capacity":{"cpu":"4","memory":"8Gi"}}}],"kind":"List"}'
+    local json = table.concat(lines, "\n")
+    local forms = { [".json"] = json, [".yaml"] = require "kubelua".to_yaml(require "kubelua".decode(json)) }
+    for ending, content in pairs(forms) do
+      local path = process.write(process.tmpname(ending), content)
+      for _, file in ipairs { path, ("<(cat %s)"):format(path) } do
+        local out, code = process.run(("bash -c 'build/kubelua sim %s --snapshot %s --for 10m'"):format(
+          "controllers/hello.lua", file))
+        assert.equal(0, code, out)
+        assert.matches("Event", out)
+      end
+    end
+  end)
+
+  it("names the file and the place of what is no object", function()
+    local path = process.write(process.tmpname ".yaml", "kind: Node\n")
+    refused(("--snapshot %s --for 10m"):format(path), path .. ": the object needs an apiVersion and a kind")
+    path = process.write(process.tmpname ".yaml", "apiVersion: v1\nkind: List\nitems:\n- a: 1\n- b: 2\n")
+    refused(("--snapshot %s --for 10m"):format(path),
+      path .. ", object 1: the object needs an apiVersion and a kind")
+    path = process.write(process.tmpname ".yaml", "apiVersion: v1\nkind: List\nitems:\n- a: [\n- b: 2\n")
+    refused(("--snapshot %s --for 10m"):format(path),
+      path .. ":5:1: did not find expected node content, while parsing a flow node")
+  end)
+
   it("names the pod and the field that cannot be used", function()
     local pods = {
       { '"priority":"x"', "spec.priority must be an integer" },

@@ -110,11 +110,11 @@ describe("a node's report", function()
     sim:load_path "controllers/koordinator/crds"
     return {
       pods = pods, sums = sums,
-      report = function(node, n, holds, name)
+      report = function(node, n, holds, name, created, amounts)
         sums:take(n, pods.list, pods.used)
-        sim:report(node, name or "node-" .. node, "2026-01-01T00:00:00Z",
-          ("2026-01-01T00:%02d:00Z"):format(n), { 1234.9, 5e9, 100, 2e9 }, pods.list, pods.namespace,
-          pods.name, pods.class, pods.memory, holds, sums, n)
+        sim:report(node, name or "node-" .. node, created or "2026-01-01T00:00:00Z",
+          ("2026-01-01T00:%02d:00Z"):format(n), amounts or { 1234.9, 5e9, 100, 2e9 }, pods.list,
+          pods.namespace, pods.name, pods.class, pods.memory, holds, sums, n)
         return core.copy(sim:call { verb = "get", kind = KIND, name = name or "node-" .. node })
       end,
     }
@@ -158,6 +158,26 @@ describe("a node's report", function()
     assert_pods(r, r.report(90, 1), 1)
     assert.equal("metric-node-90", r.report(90, 1).metadata.uid)
     assert.equal("other", r.report(1, 2, nil, "other").metadata.name)
-    assert.has_error(function() r.report(0, 1) end)
+    for _, node in ipairs { 0, -1, (1 << 22) + 1, (1 << 31) - 1, math.maxinteger } do
+      assert.has_error(function() r.report(node, 1) end)
+    end
+  end)
+
+  it("begins with the node, also with one that comes back under its name", function()
+    local r = reporter()
+    assert.equal("2026-01-01T00:00:00Z", r.report(1, 1).metadata.creationTimestamp)
+    local later = "2026-01-01T00:30:00Z"
+    assert.equal(later, r.report(1, 2, nil, nil, later).metadata.creationTimestamp)
+  end)
+
+  it("cuts numbers that no integer holds", function()
+    local r = reporter()
+    r.pods.list, r.pods.class[1], r.pods.memory[1], r.pods.used[1] = { 1 }, "batch", math.huge, 0 / 0
+    local got = r.report(1, 1, nil, nil, nil, { 0 / 0, math.huge, -math.huge, 1e300 })
+    local most = ("%d"):format(math.maxinteger)
+    assert.same({ cpu = "0m", memory = most }, got.status.nodeMetric.nodeUsage.resources)
+    assert.same({ cpu = ("%dm"):format(math.mininteger), memory = most },
+      got.status.nodeMetric.systemUsage.resources)
+    assert.same({ cpu = "0m", memory = most }, got.status.podsMetric[1].podUsage.resources)
   end)
 end)

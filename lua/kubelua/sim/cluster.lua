@@ -153,13 +153,35 @@ function M.take(w, objects, what)
   return left_out
 end
 
---- Loads the objects of files and directories as M.take does.
+local SKIPPED_KINDS = {}
+for kind in pairs(SKIPPED) do SKIPPED_KINDS[#SKIPPED_KINDS + 1] = kind end
+
+-- A pipe can be read only once and may be slow, so it is read as a whole.
+local function is_seekable(path)
+  local file = path ~= "-" and io.open(path, "rb")
+  local seeks = file and file:seek "end"
+  if file then file:close() end
+  return seeks and seeks > 0
+end
+
+--- Loads the objects of files and directories as M.take does. A file is read piece by piece: what nobody
+--- needs is not kept.
 function M.load(w, paths)
-  local objects = {}
+  local objects, dropped = {}, {}
   for _, path in ipairs(paths) do
-    for _, d in ipairs(manifests.read(path)) do objects[#objects + 1] = d.object end
+    local list = manifests.read(path, function(file)
+      if not is_seekable(file) then return manifests.documents(file) end
+      local found, counts = core.objects(file, SKIPPED_KINDS)
+      for kind, n in pairs(counts) do dropped[kind] = (dropped[kind] or 0) + n end
+      return found, file, "object"
+    end)
+    for _, d in ipairs(list) do objects[#objects + 1] = d.object end
   end
-  return M.take(w, objects, "the snapshot")
+  local left_out = M.take(w, objects, "the snapshot")
+  for kind, n in pairs(dropped) do
+    if n > 0 then left_out[kind] = (left_out[kind] or 0) + n end
+  end
+  return left_out
 end
 
 -- ---------------------------------------------------------------- the policy's configuration

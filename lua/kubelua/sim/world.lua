@@ -37,7 +37,7 @@ local NODE_COLUMNS = {
   "name", "cpu", "memory", "ready", "reports", "pods", "batch_cpu", "batch_memory", "prod_asked",
   "prod_memory_asked", "batch_asked", "batch_memory_asked", "prod_used", "batch_used", "batch_wanted",
   "memory_used", "system", "allowed", "reported_cpu", "reported_memory", "since_cpu", "since_memory", "unmet",
-  "recorded",
+  "recorded", "created",
 }
 local POD_COLUMNS = {
   "name", "namespace", "class", "cpu", "memory", "app", "node", "state", "created", "placed", "work", "done",
@@ -102,8 +102,7 @@ local function bytes(n) return ("%d"):format(n // 1) end
 --- there its memory, and the mean of its last n samples of cpu.
 function W:put_metric(i, amounts, n)
   local nodes, pods = self.nodes, self.pods
-  self.created = self.created or self:timestamp(0)
-  self.sim:report(i, nodes.name[i], self.created, self:timestamp(), amounts, nodes.pods[i], pods.namespace,
+  self.sim:report(i, nodes.name[i], nodes.created[i], self:timestamp(), amounts, nodes.pods[i], pods.namespace,
     pods.name, pods.class, pods.memory, self.holds, self.means.pod, n)
 end
 
@@ -224,7 +223,7 @@ function W:take_node(o)
   nodes.n = i
   for _, name in ipairs(NODE_COLUMNS) do nodes[name][i] = 0 end
   nodes.name[i], nodes.ready[i], nodes.reports[i], nodes.pods[i] = o.metadata.name, false, false, {}
-  nodes.recorded[i] = false
+  nodes.recorded[i], nodes.created[i] = false, self:timestamp()
   nodes.system[i] = self.settings.system_cpu
   self.node_of[o.metadata.name] = i
   self:size_node(i, o)

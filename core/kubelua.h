@@ -40,7 +40,7 @@
 #include "model/selector.h"
 #include "model/time.h"
 #include "value/value.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 #include "client/client.h"
 #include "client/web.h"
 #include "auth/config.h"

@@ -12,7 +12,7 @@
 #include "client/call_webhook.h"
 #include "base/file.h"
 #include "faults/faults.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 /* The webhook caller of the one server in this process. */
 static kl_webhook_caller *caller;

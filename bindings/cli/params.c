@@ -10,7 +10,7 @@
 #include "base/sync.h"
 #include "cli/watched.h"
 #include "run/params.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 typedef struct source {
     const char *option, *word; /* as the command line has them */

@@ -6,7 +6,7 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "run/params.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 /* Runs end with the process: nobody waits for a simulation. */
 #define GRACE KL_SECONDS(2)

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "state/border.h"
 #include "state/ceiling.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 static void free_buf(void *ptr)
 {

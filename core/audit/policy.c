@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/suggest.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 const char *const kl_audit_levels[4] = {"None", "Metadata", "Request", "RequestResponse"};
 const char *const kl_audit_stages[4] = {"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"};

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "model/time.h"
 #include "value/value.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 #include "auth/auth.h"
 #include "auth/kubeconfig.h"
 

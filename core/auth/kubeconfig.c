@@ -13,7 +13,7 @@
 #include "base/base64.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 #define FILE_MAX ((size_t)16 << 20)
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/mem.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 #include "auth/kubeconfig.h"
 
 #define FILE_MAX ((size_t)16 << 20)

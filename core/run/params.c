@@ -10,7 +10,7 @@
 #include "base/suggest.h"
 #include "model/time.h"
 #include "value/patch.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 /* --- types -------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "schema/normalize.h"
 #include "schema/status.h"
 #include "server/syntax.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 #include "wire/proto.h"
 
 #define BODY_SHOWN 30

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "value/scan.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 #include "wire/stream.h"
 
 #define PIECE ((size_t)1 << 16)

@@ -10,7 +10,7 @@
 #include "model/object.h"
 #include "show/render.h"
 #include "show/table.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 #include "wire/proto.h"
 
 #define META_V1 "meta.k8s.io/v1"

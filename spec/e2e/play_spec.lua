@@ -56,8 +56,8 @@ describe("`kubelua dev --play`", function()
       local function work() for _ = 1, 1e4 do end end
       local forever = coroutine.wrap(function() while true do pcall(work) end end)
       while true do pcall(forever) end]])
-    local out, code = process.run(([[timeout -s KILL 60 %s dev controllers/hello.lua --play %s/play.lua >%s/out \
-      2>&1 & p=$!
+    local out, code = process.run(([[
+      timeout -s KILL 60 %s dev controllers/hello.lua --play %s/play.lua >%s/out 2>&1 & p=$!
       until grep -q begun %s/out; do sleep 0.1; done
       kill -TERM $p; wait $p; s=$?; cat %s/out; exit $s]]):format(KUBELUA, dir, dir, dir, dir))
     assert.equal(0, code, out)

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "value/yaml_impl.h"
+#include "yaml/yaml_impl.h"
 
 #define DOCUMENTS_MAX 64
 

@@ -1,7 +1,7 @@
 /* yaml_edit.c - any text, one string of it set: the text is left alone and a message says why, or the
  * string is there and setting it once more changes nothing. */
 #include "fuzz/fuzz.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,6 +1,6 @@
 -- layers.lua - the layers of the code as a table, and a check of every #include and require against it.
 --
---   base <- value <- model <- wire                                  what an object is
+--   base <- value <- model <- wire; value <- yaml                   what an object is
 --   http <- auth <- client <- session                               how a server is spoken to
 --   httpd                                                           how it is to be one: over base alone
 --   cache, queue, metrics                                           neighbours who never meet
@@ -44,10 +44,11 @@ M.arrows = {
   ["core/owners"] = set "base model schema store owners",
   ["core/rbac"] = set "base value httpd rbac",
   ["core/value"] = set "base value",
+  ["core/yaml"] = set "base value yaml",
   ["core/model"] = set "base value model",
   ["core/wire"] = set "base value model wire",
   ["core/http"] = set "base model http",
-  ["core/auth"] = set "base value model http auth",
+  ["core/auth"] = set "base value yaml model http auth",
   ["core/client"] = set "base value model wire http auth client",
   ["core/session"] = set "base httpd http client session",
   ["core/cache"] = set "base value model cache",
@@ -57,7 +58,7 @@ M.arrows = {
   ["core/election"] = set "base value model client cache metrics informers election",
   ["core/events"] = set "base value model election events",
   ["core/sharding"] = set "base value model client metrics informers election sharding",
-  ["core/run"] = set "base value model schema client cache queue metrics election events sharding run",
+  ["core/run"] = set "base value yaml model schema client cache queue metrics election events sharding run",
   ["core/isolate"] = set "base value model run isolate",
   ["core/observe"] = set "base httpd value model client queue metrics informers events run observe",
   ["core/controller"] = set "base value model client queue informers election sharding run observe \z
@@ -72,11 +73,11 @@ M.arrows = {
   ["core/cel"] = set "base value model grammar cel",
   ["core/rules"] = set "base model cel rules",
   ["core/schema"] = set "base value model rules schema",
-  ["core/show"] = set "base value model wire schema show",
+  ["core/show"] = set "base value yaml model wire schema show",
   ["core/openapi"] = set "base schema openapi",
   ["core/discovery"] = set "base schema store discovery",
   ["core/custom"] = set "base http value model store schema custom",
-  ["core/audit"] = set "base httpd value model wire rbac audit",
+  ["core/audit"] = set "base httpd value yaml model wire rbac audit",
   ["core/check"] = set "base value model schema check",
   ["core/builtin"] = set "base value model schema show check builtin",
   ["core/warnings"] = set "base model schema check builtin warnings",
@@ -85,8 +86,8 @@ M.arrows = {
   ["core/policy"] = set "base value model store cel rules schema show check builtin policy",
   ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin warnings serving \z
     devices policy custom verbs",
-  ["core/server"] = set "base httpd value rbac audit faults store owners archive wire model schema show \z
-    openapi builtin policy custom discovery verbs server",
+  ["core/server"] = set "base httpd value yaml rbac audit faults store owners archive wire model schema \z
+    show openapi builtin policy custom discovery verbs server",
 }
 
 --- kubelua.h, the public header, and the bindings may include everything in core; the rooms of the bindings
@@ -116,7 +117,7 @@ M.doors = {
   { "^cjson/", { "core/value/json.c" } },
   { "^sanitizer/", { "core/value/arena.c" } },
   { "^cJSON%.h$", { "core/value/json.c" } },
-  { "^yaml%.h$", { "core/value/yaml" } },
+  { "^yaml%.h$", { "core/yaml/" } },
   { "^openssl/", { "core/base/x509", "core/base/base64.c", "core/base/sha1.c",
     "core/base/sha256.c" } },
   { "^sys/inotify%.h$", { "core/base/fswatch.c" } },

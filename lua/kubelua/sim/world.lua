@@ -102,8 +102,8 @@ local function bytes(n) return ("%d"):format(n // 1) end
 --- there its memory, and the mean of its last n samples of cpu.
 function W:put_metric(i, amounts, n)
   local nodes, pods = self.nodes, self.pods
-  self.sim:report(i, nodes.name[i], nodes.created[i], self:timestamp(), amounts, nodes.pods[i], pods.namespace,
-    pods.name, pods.class, pods.memory, self.holds, self.means.pod, n)
+  self.sim:report(i, nodes.name[i], nodes.created[i], self:timestamp(), amounts, nodes.pods[i],
+    pods.namespace, pods.name, pods.class, pods.memory, self.holds, self.means.pod, n)
 end
 
 -- What many pods have alike is made once: a value by its key, and how many there are.

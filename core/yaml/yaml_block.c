@@ -5,11 +5,11 @@
  * Mappings and lists in block style, {} and [], plain and quoted scalars, literal blocks, comments. Whatever
  * else there is (anchors, tags, flow style, tabs, folded blocks, mistakes) ends the attempt, so that nothing
  * is read here in another way than libyaml does. JSON's decoder then finds keys that come twice. */
-#include "value/yaml_block.h"
+#include "yaml/yaml_block.h"
 
 #include <stdint.h>
 #include <string.h>
-#include "value/scalar.h"
+#include "yaml/scalar.h"
 #include "value/value.h"
 
 #define LEVELS_MAX 100

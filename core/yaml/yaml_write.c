@@ -2,14 +2,14 @@
  *
  * Keys stand in their own order, or in that of Go's YAML library, as in the answers of kube-apiserver: letter
  * by letter, letters behind everything else, and runs of digits as numbers. */
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 #include "base/mem.h"
 #include "value/intern.h"
-#include "value/scalar.h"
+#include "yaml/scalar.h"
 
 typedef struct writer {
     yaml_emitter_t e;

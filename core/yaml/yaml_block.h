@@ -1,6 +1,6 @@
-/* yaml_block.h - the YAML that kubectl prints, as JSON text (private to core/value). Pure; any thread. */
-#ifndef KL_VALUE_YAML_BLOCK_H
-#define KL_VALUE_YAML_BLOCK_H
+/* yaml_block.h - the YAML that kubectl prints, as JSON text (private to core/yaml). Pure; any thread. */
+#ifndef KL_YAML_YAML_BLOCK_H
+#define KL_YAML_YAML_BLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>

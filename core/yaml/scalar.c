@@ -3,7 +3,7 @@
  * The first character decides what is tried: digits and signs are numbers, a few letters are words, the
  * rest is text. Integral floats come out as integers, since the Go stack sends them through JSON, where
  * 1.0 is 1. */
-#include "value/scalar.h"
+#include "yaml/scalar.h"
 
 #include <math.h>
 #include <string.h>

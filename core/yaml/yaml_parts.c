@@ -12,8 +12,8 @@
 
 #include "base/mem.h"
 #include "value/decode.h"
-#include "value/yaml_block.h"
-#include "value/yaml_impl.h"
+#include "yaml/yaml_block.h"
+#include "yaml/yaml_impl.h"
 
 #define PIECE ((size_t)1 << 18)
 #define PART_MAX ((size_t)16 << 20) /* a larger part of a source is left to libyaml, which holds less */

@@ -2,7 +2,7 @@
  *
  * libyaml says where each node stands; the new text goes there. It counts characters, so places are turned
  * into bytes first. */
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 #include <string.h>
 #include <yaml.h>

@@ -4,7 +4,7 @@
  * values as they come; containers gather on a stack as in the decoder. An alias is one more reference on a
  * value, so "a billion laughs" cost nothing here, but would for whoever walks them: the nodes that aliases
  * stand for are counted, and too many are refused. Merge keys give way to the mapping's own keys. */
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "value/intern.h"
-#include "value/scalar.h"
-#include "value/yaml_impl.h"
+#include "yaml/scalar.h"
+#include "yaml/yaml_impl.h"
 
 #define ALIASED_NODES_MAX 400000u /* the maximum number of nodes that all aliases of a stream stand for */
 

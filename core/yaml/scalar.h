@@ -1,7 +1,7 @@
-/* scalar.h - the value of a plain YAML scalar, as sigs.k8s.io/yaml reads it (private to core/value). Any
+/* scalar.h - the value of a plain YAML scalar, as sigs.k8s.io/yaml reads it (private to core/yaml). Any
  * thread. */
-#ifndef KL_VALUE_SCALAR_H
-#define KL_VALUE_SCALAR_H
+#ifndef KL_YAML_SCALAR_H
+#define KL_YAML_SCALAR_H
 
 #include "value/value.h"
 

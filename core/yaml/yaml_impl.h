@@ -1,9 +1,9 @@
-/* yaml_impl.h - between the files that read YAML (private to core/value). Owner thread. */
-#ifndef KL_VALUE_YAML_IMPL_H
-#define KL_VALUE_YAML_IMPL_H
+/* yaml_impl.h - between the files that read YAML (private to core/yaml). Owner thread. */
+#ifndef KL_YAML_YAML_IMPL_H
+#define KL_YAML_YAML_IMPL_H
 
 #include "base/map.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 typedef kl_status kl__yaml_fn(void *arg, const kl_value *v, kl_err *err);
 

@@ -2,7 +2,7 @@
 #include "support/test.h"
 
 #include "base/mem.h"
-#include "value/yaml.h"
+#include "yaml/yaml.h"
 
 static kl_err err;
 

@@ -1,7 +1,7 @@
 /* yaml.h - the only door to libyaml: YAML documents as values (YAML 1.1 scalars as sigs.k8s.io/yaml reads
  * them). */
-#ifndef KL_VALUE_YAML_H
-#define KL_VALUE_YAML_H
+#ifndef KL_YAML_YAML_H
+#define KL_YAML_YAML_H
 
 #include "value/value.h"
 

@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "base/mem.h"
-#include "value/yaml_impl.h"
+#include "yaml/yaml_impl.h"
 #include "support/random_value.h"
 
 static void assert_reads(const char *yaml, const char *json)

@@ -155,6 +155,7 @@ spec:
     [SCRIPT .. " --scenario /no/such.lua"] = "/no/such.lua",
     ["/no/such.lua"] = "/no/such.lua",
     [SCRIPT .. " --budget nonsense"] = "NAME<=NUMBER",
+    [SCRIPT .. " --seeds 0 --for 1m"] = "--seeds must be at least 1",
     [SCRIPT .. " --goal eviction --for 1m"] = [[nothing is called "eviction"; did you mean 'evictions']],
     [SCRIPT .. " --generate nodes=1 --for 1m --budget 'used.nobody>=1'"] = 'has no team "nobody"',
     [SCRIPT .. " --explain node-001 --set cpu=16,32"] = "needs a single simulation",

@@ -843,6 +843,19 @@ describe("a scenario", function()
     assert.is_true(r.sums.jobs_done >= 2)
   end)
 
+  it("does something each 90 or 20 seconds, too, though nodes report each minute", function()
+    with [[
+      local nineties, twenties = 0, 0
+      return {
+        every = { ["90s"] = function() nineties = nineties + 1 end,
+          ["20s"] = function() twenties = twenties + 1 end },
+        at = { ["10m"] = function() -- comes before what is due each 20 seconds
+          assert(nineties == 6, nineties)
+          assert(twenties == 27, twenties)
+        end },
+      } ]]
+  end)
+
   it("that is invalid is reported", function()
     local function fails(source, pattern)
       local ok, why = pcall(with, source)
@@ -854,7 +867,17 @@ describe("a scenario", function()
     fails('return { at = { soon = function() end } }', 'at%["soon"%] is not a duration')
     fails('return { at = { ["1m"] = function(s) s:fail_node "nobody" end } }', 'there is no node "nobody"')
     fails("return {", "cannot read the scenario")
+    fails('return { every = { ["0s"] = print } }', 'every%["0s"%] must be at least 1s')
     fails("return { params = 3 }", "params must be a table, got number")
+    for call, why in pairs {
+      ['s:silence "node-9"'] = 's:silence: unknown node "node%-9"',
+      ['s:boost("ap-1", 2)'] = 's:boost: no pod is of the app "ap%-1"; did you mean \'app%-1\'%?',
+      ["s:boost(1, 2)"] = "s:boost: expected the name of an app",
+      ['s:add_job { cpu = "much" }'] = 's:add_job: cpu: "much" is not a quantity such as 500m or 2Gi',
+    } do
+      fails(('return { at = { ["1m"] = function(s) %s end } }'):format(call), why)
+    end
+    with 'return { at = { ["1m"] = function(s) s:boost("to come", 2) s:silence "*" end } }'
     assert.equal(1, #scenario.read(file("good.lua", 'return { at = { ["1h"] = print } }')).at)
   end)
 end)
@@ -997,6 +1020,25 @@ describe("what is varied", function()
       { "scenario.facto=2" }, {},
       { factor = 1 })
     fails("expected a number", sweep.axes, { "scenario.factor=much" }, {}, { factor = 1 })
+    fails("there is no scenario with params", sweep.axes, { "scenario.factor=2" }, {}, {})
+  end)
+
+  it("are fields of the colocation strategy, or of a policy's own", function()
+    fails([[has no field "cpuReclaimTresholdPercent"; did you mean 'cpuReclaimThresholdPercent']], sweep.axes,
+      { "colocation.cpuReclaimTresholdPercent=50,60" }, {})
+    for _, field in ipairs { "cpuReclaimThresholdPercent", "ourOwn" } do
+      assert.equal(2, #sweep.axes({ ("colocation.%s=50,60"):format(field) }, {})[1].values)
+    end
+  end)
+
+  it("happen in the same order at the same moment, however it is written", function()
+    for _ = 1, 5 do
+      local read = scenario.read(file("same.lua",
+        'return { at = { ["60s"] = print, ["1m"] = print, ["0.5m"] = print, ["30s"] = print } }'))
+      local words = {}
+      for i, entry in ipairs(read.at) do words[i] = entry[3] end
+      assert.same({ "0.5m", "30s", "1m", "60s" }, words)
+    end
   end)
 
   it("is refused with a way out", function()

@@ -392,6 +392,7 @@ function M.run(env)
   local commands = o.trace and trace.commands(o.trace:match "^(%w+):help$")
   if commands then return io.write(commands) and 0 end
   if o.cell then return one_cell(o.cell) end
+  if o.seeds == 0 then common.usage "--seeds must be at least 1" end
   if o.predictors or o.placement or o.queues then
     return studies.run(env, { base_cell = base_cell, progress = progress, make_dir = make_dir, write = write,
       command = command })

@@ -38,7 +38,7 @@ local POLICIES = {
 function M.policy(name)
   if POLICIES[name] then return POLICIES[name] end
   if not name:find "%.lua$" then
-    error(("--placement: unknown policy %q%s; or name a Lua file that returns a function")
+    error(("--placement: unknown policy %q%s (a name in .lua is a Lua file that returns a function)")
       :format(name, suggest.hint(name, POLICIES)), 0)
   end
   local chunk, why = loadfile(name, "t")

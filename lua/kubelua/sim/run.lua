@@ -48,8 +48,10 @@ local function happen(w, hands, s)
     local ok, why = pcall(entry[2], hands)
     if not ok then error(("the scenario's at[%q]: %s"):format(entry[3], tostring(why)), 0) end
   end
+  local before = s.time or 0
+  s.time = w.time
   for _, entry in ipairs(s.every) do
-    if w.time > 0 and w.time % entry[1] == 0 then
+    for _ = 1, w.time // entry[1] - before // entry[1] do
       local ok, why = pcall(entry[2], hands)
       if not ok then error(("the scenario's every[%q]: %s"):format(entry[3], tostring(why)), 0) end
     end

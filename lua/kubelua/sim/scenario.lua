@@ -108,9 +108,24 @@ end
 ---@param on boolean?
 function S:silence(name, on)
   local nodes = self.world.nodes
+  if name ~= "*" and not self.world.node_of[name] then
+    core.blame(("s:silence: unknown node %q"):format(tostring(name)))
+  end
   for i = 1, nodes.n do
     if name == "*" or nodes.name[i] == name then nodes.reports[i] = on == false and nodes.ready[i] end
   end
+end
+
+-- Refuses the name of an app that has no pod, if it is nearly one that has some. Pods of any other app may
+-- come later.
+local function check_app(w, app)
+  local apps = {}
+  for p = 1, w.pods.n do apps[w.pods.app[p] or ""] = true end
+  if apps[app] or next(apps) == nil then return end
+  local known = {}
+  for name in pairs(apps) do known[#known + 1] = name end
+  local near = suggest.nearest(app, known)
+  if near then core.blame(("s:boost: no pod is of the app %q; did you mean '%s'?"):format(app, near)) end
 end
 
 --- From now on pods of an app ("*": all pods) demand `factor` times what their curve says.
@@ -120,22 +135,30 @@ function S:boost(app, factor)
   if type(factor) ~= "number" or factor < 0 then
     core.blame "s:boost: the factor must be a number, 0 or more"
   end
+  if type(app) ~= "string" then core.blame "s:boost: expected the name of an app, or \"*\"" end
+  if app ~= "*" then check_app(self.world, app) end
   self.world.boost[app] = factor
 end
 
 local JOB = { cpu = "string", memory = "string", time = "duration", count = "integer", namespace = "string",
   labels = "table" }
 
+local function amount(name, text)
+  local ok, q = pcall(core.qty, text)
+  if ok then return q end
+  core.blame(("s:add_job: %s: %q is not a quantity such as 500m or 2Gi"):format(name, text))
+end
+
 --- A batch job, or `count` of them.
 ---@param o { cpu: string, memory: string, time: kubelua.Duration, count: integer?, namespace: string?, labels: table<string, string>? }
 function S:add_job(o)
   o = options.check("s:add_job", o, JOB)
+  local cpu, memory = amount("cpu", o.cpu or "1"):milli(), amount("memory", o.memory or "1Gi"):value()
   for _ = 1, o.count or 1 do
     self.jobs = self.jobs + 1
     self.world:add_pod {
       name = ("scenario-%d"):format(self.jobs), namespace = o.namespace or "batch", class = "batch",
-      cpu = core.qty(o.cpu or "1"):milli(), memory = core.qty(o.memory or "1Gi"):value(),
-      work = core.duration(o.time or "10m"), labels = o.labels,
+      cpu = cpu, memory = memory, work = core.duration(o.time or "10m"), labels = o.labels,
     }
   end
 end
@@ -144,19 +167,26 @@ end
 
 local KEYS = { "at", "every", "expect", "params" }
 
-local function moments(path, what, given)
+local function moments(path, what, given, least)
   local out = {}
   for text, fn in pairs(given or {}) do
     local ok, seconds = pcall(core.duration, text)
     if not ok then
       error(("%s: %s[%q] is not a duration such as \"6h\""):format(path, what, tostring(text)), 0)
     end
+    if seconds < least then
+      error(("%s: %s[%q] must be at least %ds"):format(path, what, text, least), 0)
+    end
     if type(fn) ~= "function" then
       error(("%s: %s[%q] must be a function, got %s"):format(path, what, text, type(fn)), 0)
     end
     out[#out + 1] = { seconds, fn, text }
   end
-  table.sort(out, function(a, b) return a[1] < b[1] end)
+  -- "60s" and "1m" are the same moment
+  table.sort(out, function(a, b)
+    if a[1] ~= b[1] then return a[1] < b[1] end
+    return a[3] < b[3]
+  end)
   return out
 end
 
@@ -182,8 +212,8 @@ function M.read(path)
       error(("%s: %s must be a table, got %s"):format(path, key, type(t[key])), 0)
     end
   end
-  return { at = moments(path, "at", t.at), every = moments(path, "every", t.every), expect = t.expect or {},
-    params = t.params or {} }
+  return { at = moments(path, "at", t.at, 0), every = moments(path, "every", t.every, 1),
+    expect = t.expect or {}, params = t.params or {} }
 end
 
 return M

@@ -91,6 +91,26 @@ local function field_of(name, params)
   return path, value
 end
 
+-- The fields of Koordinator's colocation strategy.
+local STRATEGY = { "enable", "metricAggregateDurationSeconds", "metricReportIntervalSeconds",
+  "metricAggregatePolicy", "metricMemoryCollectPolicy", "cpuReclaimThresholdPercent", "cpuCalculatePolicy",
+  "memoryReclaimThresholdPercent", "memoryCalculatePolicy", "degradeTimeMinutes",
+  "updateTimeThresholdSeconds", "resourceDiffThreshold", "midReclaimMode", "midCPUThresholdPercent",
+  "midMemoryThresholdPercent", "midUnallocatedPercent", "midStaticCPUReservedPercent",
+  "midStaticMemoryReservedPercent", "batchCPUThresholdPercent", "batchMemoryThresholdPercent", "extensions" }
+
+-- A policy may have fields of its own, but not such as are nearly one of these.
+local function check_field(name, field)
+  for _, known in ipairs(STRATEGY) do
+    if known == field then return end
+  end
+  local near = suggest.nearest(field, STRATEGY)
+  if near then
+    error(("--set %s: the colocation strategy has no field %q; did you mean '%s'?")
+      :format(name, field, near), 0)
+  end
+end
+
 -- The meaning of a name: { kind, path = the place in the cell's table of that kind, read = parses its texts,
 -- param = the whole default of a param of which it is a field }.
 local function meaning(name, params, scene, past)
@@ -114,6 +134,7 @@ local function meaning(name, params, scene, past)
   end
   local field = name:match "^colocation%.(%a+)$"
   if field then
+    check_field(name, field)
     return { kind = "colocation", path = { field }, read = function(text)
       if text == "true" or text == "false" then return text == "true" end
       return tonumber(text) or text
@@ -121,6 +142,9 @@ local function meaning(name, params, scene, past)
   end
   local of_scene = name:match "^scenario%.([%w_]+)$"
   if of_scene then
+    if next(scene) == nil then
+      error(("--set %s: there is no scenario with params"):format(name), 0)
+    end
     if scene[of_scene] == nil then
       error(("--set %s: the scenario has no param %q%s"):format(name, of_scene,
         suggest.hint(of_scene, names_of(scene))), 0)

@@ -7,8 +7,9 @@ local M = {}
 
 -- Sorts a list by the ranks of its items: { [item] = { number or text, ... } }, all of one length.
 function M.sort(list, ranks)
+  local n = list[1] and #ranks[list[1]]
   table.sort(list, function(a, b)
-    local x, y, i, n = ranks[a], ranks[b], 1, #ranks[a]
+    local x, y, i = ranks[a], ranks[b], 1
     while i < n and x[i] == y[i] do i = i + 1 end
     return x[i] < y[i]
   end)

@@ -42,12 +42,19 @@ end
 
 -- ---------------------------------------------------------------- usage
 
-local function fresh(metric, expiration, now)
-  if dig(metric, "status", "nodeMetric") == nil then return false end
-  local updated = dig(metric, "status", "updateTime")
-  if expiration == nil then return true end
-  if updated == nil then return false end
-  return expiration <= 0 or now - kube.time(updated):unix() < expiration
+-- A function of a NodeMetric: whether it can be used. Many have the same time.
+local function freshness(expiration, now)
+  local is_fresh = {}
+  return function(metric)
+    if dig(metric, "status", "nodeMetric") == nil then return false end
+    local updated = dig(metric, "status", "updateTime")
+    if expiration == nil then return true end
+    if updated == nil then return false end
+    if is_fresh[updated] == nil then
+      is_fresh[updated] = expiration <= 0 or now - kube.time(updated):unix() < expiration
+    end
+    return is_fresh[updated]
+  end
 end
 
 local USAGE = "podUsage.resources" -- of a report of a pod
@@ -135,14 +142,15 @@ end
 -- NodeMetric }; names: the resources that count, "pods" is their number; expiration in seconds, nil: reports
 -- never expire.
 function M.loads(list, pods_on, metrics, names, expiration, now)
-  local out, resources = {}, lists.names(names)
+  local out, resources, fresh, sorted = {}, lists.names(names), freshness(expiration, now), true
   for _, node in ipairs(list) do
     local name = node.metadata.name
-    if fresh(metrics[name], expiration, now) then
+    if fresh(metrics[name]) then
+      sorted = sorted and (#out == 0 or out[#out].name < name) -- as lists of a cache are
       out[#out + 1] = of_node(node, pods_on[name] or {}, metrics[name], resources)
     end
   end
-  table.sort(out, function(a, b) return a.name < b.name end)
+  if not sorted then table.sort(out, function(a, b) return a.name < b.name end) end
   return out
 end
 
@@ -174,14 +182,16 @@ end
 local function pair_of(load, low, high, average)
   local down, up = {}, {}
   for name, percent in pairs(low) do
-    if average and percent == 0 then
+    local above = high[name] or 0
+    if not average then
+      down[name] = share(load.allocatable, name, percent)
+      up[name] = above == percent and down[name] or share(load.allocatable, name, above)
+    elseif percent == 0 then
       down[name] = load.allocatable[name] or 0
       up[name] = down[name]
     else
-      local mean = average and average[name]
-      down[name] = share(load.allocatable, name, mean and clamp(mean - percent) or percent)
-      up[name] = not mean and high[name] == percent and down[name]
-        or share(load.allocatable, name, mean and clamp(mean + (high[name] or 0)) or high[name] or 0)
+      down[name] = share(load.allocatable, name, clamp(average[name] - percent))
+      up[name] = share(load.allocatable, name, clamp(average[name] + above))
     end
   end
   return down, up

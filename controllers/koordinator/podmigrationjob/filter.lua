@@ -244,12 +244,13 @@ local function barred(pod, settings)
   return not forced(pod) and unfit(pod, settings) or false
 end
 
--- What the settings alone say of a pod: { key, barred, forced }. fact: what is known of this version of the
+-- What the settings alone say of a pod: { key, uid, barred, forced }. fact: what is known of this version of the
 -- pod, where it is kept for the next pass with the same table of settings; nil: it is not kept.
 local function judged(pod, settings, fact)
   fact = fact or { key = pods.key(pod) }
   if fact.judged_by ~= settings then
-    fact.judged_by, fact.barred, fact.forced = settings, barred(pod, settings), forced(pod)
+    fact.judged_by, fact.uid = settings, pod.metadata.uid
+    fact.barred, fact.forced = barred(pod, settings), forced(pod)
   end
   return fact
 end
@@ -271,7 +272,7 @@ function M.open(settings, jobs, pod_of, load_of)
 
   local function refused(pod, fact)
     local all, known = book.all.all, judged(pod, settings, fact)
-    if uids[pod.metadata.uid] or all and all.has[known.key] then return "a job moves it already" end
+    if uids[known.uid] or all and all.has[known.key] then return "a job moves it already" end
     if known.barred or known.forced then return known.barred or nil end
     local load = load_of(pod)
     return wrong_replicas(settings, load) or waits(pod, settings, load, book, known.key, set)

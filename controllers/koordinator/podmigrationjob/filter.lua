@@ -244,8 +244,8 @@ local function barred(pod, settings)
   return not forced(pod) and unfit(pod, settings) or false
 end
 
--- What the settings alone say of a pod: { key, uid, barred, forced }. fact: what is known of this version of the
--- pod, where it is kept for the next pass with the same table of settings; nil: it is not kept.
+-- What the settings alone say of a pod: { key, uid, barred, forced }. fact: what is known of this version of
+-- the pod, where it is kept for the next pass with the same table of settings; nil: it is not kept.
 local function judged(pod, settings, fact)
   fact = fact or { key = pods.key(pod) }
   if fact.judged_by ~= settings then

@@ -2,7 +2,7 @@
 --   world  { get = function(kind, namespace, name), owned = function(kind, namespace, uid),
 --            scale = function(kind, namespace, name) }
 -- `owned` lists the objects of a kind that a controller owns. `scale` returns the Scale of a workload of
--- another kind, or nil.
+-- a kind in SCALED, or nil.
 
 local fields = require "fields"
 local kube = require "kubelua"
@@ -55,7 +55,7 @@ local function pods_of(object, kind, namespace, world)
 end
 
 -- { uid, replicas, pods } of a pod's workload; nil: the pod has no controller. A workload that was deleted,
--- or whose kind has no Scale, has no replicas and no pods.
+-- or is of another kind, has no replicas and no pods.
 function M.of(pod, world)
   local owner = M.controller(pod)
   if not owner then return nil end
@@ -118,6 +118,14 @@ M.INDEXES = {
   [REPLICA_SET] = { owner = M.controller_uid },
 }
 
+-- The workloads that are known by their Scale, of OpenKruise; any other kind that has one may be added. Each
+-- is named where it is read, so that `kubelua rbac` prints the right.
+local CLONE_SET, KRUISE_SET = "apps.kruise.io/v1alpha1/CloneSet", "apps.kruise.io/v1beta1/StatefulSet"
+local SCALED = {
+  [CLONE_SET] = function(ctx, namespace, name) return ctx:get_scale(CLONE_SET, namespace, name) end,
+  [KRUISE_SET] = function(ctx, namespace, name) return ctx:get_scale(KRUISE_SET, namespace, name) end,
+}
+
 -- Scales are read from the server, and so are remembered for a while.
 local SCALE_KEPT = 30 -- seconds
 local scales = { since = -math.huge, of = {} }
@@ -126,12 +134,9 @@ local function scale_of(ctx, kind, namespace, name)
   local now = ctx:now():unix()
   if now - scales.since >= SCALE_KEPT then scales = { since = now, of = {} } end
   local key = table.concat({ kind, namespace, name }, "/")
-  if scales.of[key] == nil then
-    local scale, why = kube.try(ctx.get_scale, ctx, kind, namespace, name)
-    -- Some kinds have none, and some servers do not know the kind.
-    local none = why and (why.code == 403 or why.kind == "not_found" or why.kind == "invalid")
-    if why and not none then error(why) end
-    if why and why.code == 403 then ctx.log:warn("the replicas of %s are unknown: %s", key, tostring(why)) end
+  if SCALED[kind] and scales.of[key] == nil then
+    local scale, why = kube.try(SCALED[kind], ctx, namespace, name)
+    if why and why.kind ~= "not_found" then error(why) end -- the server may not have the kind
     scales.of[key] = scale or false
   end
   return scales.of[key] or nil

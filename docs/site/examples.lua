@@ -103,6 +103,17 @@ local name, age, zone = kube.pick({ name = "a", of = { age = 3 } }, "name", "of.
 name  --> "a"
 age   --> 3
 zone  --> nil]],
+  ["kube.milli_pick"] = [[
+local cpu, memory = kube.milli_pick({ cpu = "1.5", of = {} }, "cpu", "of.memory")
+cpu     --> 1500
+memory  --> nil]],
+  ["kube.tally"] = [[
+local sums = kube.tally { key = { "name" }, amounts = { "cpu" } }
+local list = kube.decode '[{"name":"a","cpu":"1"},{"name":"b","cpu":"500m"},{"name":"c","cpu":"2"}]'
+sums:count(list, { a = 1, c = 1 })
+local n, cpu = sums:sum(1)
+n    --> 2
+cpu  --> 3000]],
   ["kube.places"] = [[
 local at, texts = kube.places({ { ns = "a", name = "x" }, { ns = "b", name = "x" } }, "ns", "name")
 at["b/x"]  --> 2

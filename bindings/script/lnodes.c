@@ -69,7 +69,7 @@ static int64_t whole(double x)
 static bool is_prod(lua_State *L, int idx, lua_Integer p)
 {
     const char *class = lua_rawgeti(L, idx, p) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-    bool yes = !strcmp(class, "prod");
+    bool yes = class[0] == 'p' && !strcmp(class, "prod");
     lua_pop(L, 1);
     return yes;
 }

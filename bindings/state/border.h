@@ -49,7 +49,8 @@ typedef struct lkl__field {
     uintptr_t below;
     kl_lookup lookup;
 } lkl__field;
-#define LKL__FIELDS 64
+#define LKL__FIELD_BITS 7
+#define LKL__FIELDS (1 << LKL__FIELD_BITS)
 
 /* The border of a Lua state: there is one, in the registry. */
 typedef struct lkl_border {

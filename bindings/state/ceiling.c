@@ -121,7 +121,7 @@ __attribute__((noinline)) static void *count_any(lkl_ceiling *c, void *p, size_t
  * seven of a size at hand; the others cost it a hundred instructions each way. So they wait here. Sizes are
  * those of glibc's blocks (24, 40, 56 ...); with another library a block may count as a smaller one. */
 
-#define SPARE_MAX ((size_t)128 << 10)
+#define SPARE_MAX ((size_t)512 << 10)
 #define SPARE_LEAST 24
 
 static size_t spare_size(size_t i) { return SPARE_LEAST + 16 * i; }

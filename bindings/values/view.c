@@ -266,7 +266,8 @@ static uintptr_t below(const lkl_view *view)
 static const kl_value *field_of(lua_State *L, lkl_border *b, const lkl_view *view, const char *name, size_t n)
 {
     uintptr_t at = below(view);
-    size_t i = (size_t)(((uint64_t)(uintptr_t)name ^ (uint64_t)at << 3) * 0x9e3779b97f4a7c15u >> 58);
+    size_t i = (size_t)(((uint64_t)(uintptr_t)name ^ (uint64_t)at << 3) * 0x9e3779b97f4a7c15u
+        >> (64 - LKL__FIELD_BITS));
     lkl__field *f = &b->fields[i];
     if (f->name != name || f->below != at) {
         if (b->closing)

@@ -91,6 +91,8 @@ local RESOURCES = {
     } },
 }
 
+local OF_CPU, OF_MEMORY = RESOURCES[1], RESOURCES[2]
+
 local function policy_of(r, strategy) return r.policies[strategy[r.policy]] or r.policies.usage end
 
 -- The arithmetic of one resource of one place, node or zone.
@@ -102,8 +104,9 @@ local function left_of(r, strategy, place)
   return threshold and math.min(left, r.scale(capacity, threshold / 100.0)) or left
 end
 
--- The same as a line.
-local function show(r, strategy, place, left)
+-- The same as a line, of what M.left keeps in the place.
+local function show(r, place)
+  local strategy, left = place.strategy, place.left[r.unit]
   local policy, unit, shown, threshold = policy_of(r, strategy), r.unit, r.shown, strategy[r.threshold]
   local capacity = shown(place.capacity[unit])
   local formula = ("nodeCapacity:%d - nodeSafetyMargin:%d - %s:%d - %s:%d"):format(capacity,
@@ -122,10 +125,9 @@ function M.left(strategy, place)
   if system.cpu < reserved.cpu or system.memory < reserved.memory then
     place.system = amounts.max(system, reserved)
   end
-  local of_cpu, of_memory = RESOURCES[1], RESOURCES[2]
-  local left = amounts.new(left_of(of_cpu, strategy, place), left_of(of_memory, strategy, place))
-  return left, function() return show(of_cpu, strategy, place, left.cpu) end,
-    function() return show(of_memory, strategy, place, left.memory) end
+  place.strategy = strategy
+  place.left = amounts.new(left_of(OF_CPU, strategy, place), left_of(OF_MEMORY, strategy, place))
+  return place.left, function() return show(OF_CPU, place) end, function() return show(OF_MEMORY, place) end
 end
 
 -- What the pods of high priority use, as reported or else as requested; and how many active pods are
@@ -204,11 +206,11 @@ local function used_by_reports(known, metric, place)
   return { cpu = cpu + classes.owned, memory = memory + more }
 end
 
--- The sums for a node, made once for the facts of its pods and a report; `most` only for a policy that asks
--- for it. No two pods have the same key.
-local function sums_of(known, metric, place, with_most)
+-- The sums for a node, made once for the facts of its pods and a report; `most` and `asked` for policies that
+-- ask for them. No two pods have the same key.
+local function sums_of(known, metric, place, with_most, with_asked)
   local used = not with_most and used_by_reports(known, metric, place)
-  if used then return { used = used, asked = known.asked or asked_by_pods(known) } end
+  if used then return { used = used, asked = with_asked and asked_by_pods(known) or nil } end
   local reports = nodemetric.reports(metric, place)
   local sum = reports.summed == known and reports.sums or { asked = asked_by_pods(known) }
   local others
@@ -229,14 +231,14 @@ end
 local function on_node(input, known)
   local strategy = input.strategy
   local reserved, capacity = reservation.of(input.node)
-  local with_most = policy_of(RESOURCES[1], strategy)[4] == "most"
-    or policy_of(RESOURCES[2], strategy)[4] == "most"
+  local by_cpu, by_memory = policy_of(OF_CPU, strategy)[4], policy_of(OF_MEMORY, strategy)[4]
   return M.left(strategy, {
     capacity = capacity,
     margin = margin(input, capacity),
     reserved = reserved,
     system = nodemetric.system_used(input.nodeMetric, "koord-batch", input.place),
-    sum = sums_of(known, input.nodeMetric, input.place, with_most),
+    sum = sums_of(known, input.nodeMetric, input.place, by_cpu == "most" or by_memory == "most",
+      by_memory == "asked"),
   })
 end
 

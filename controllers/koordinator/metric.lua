@@ -13,6 +13,7 @@ local M = {}
 
 local MINUTE = 60
 local memory = remembered.of_metric
+local NOTHING = amounts.new() -- constant
 
 local last_text, last_time -- many nodes report at the same time
 
@@ -47,32 +48,42 @@ function M.is_stale(input)
     input.place)
 end
 
--- The amounts at two paths, and whether both are there.
+-- The amounts at two paths.
 local function usage_at(metric, cpu_path, memory_path)
-  local cpu, memory_used = kube.milli_pick(metric, cpu_path, memory_path)
-  return amounts.new(cpu, memory_used), cpu ~= nil and memory_used ~= nil
+  return amounts.new(kube.milli_pick(metric, cpu_path, memory_path))
 end
 
 local function applications(metric, class)
   local used = amounts.new()
   for _, app in ipairs(dig(metric, "status", "hostApplicationMetric") or {}) do
     if (pods.default_priority[app.priority] or 0) > pods.default_priority[class] then
-      amounts.accumulate(used, (usage_at(app, "usage.resources.cpu", "usage.resources.memory")))
+      amounts.accumulate(used, usage_at(app, "usage.resources.cpu", "usage.resources.memory"))
     end
   end
   return used
+end
+
+-- The amounts of the node, read together.
+local function amounts_of(metric, known)
+  if not known.system then
+    local system_cpu, system_memory, cpu, used, spare_cpu, spare_memory = kube.milli_pick(metric,
+      "status.nodeMetric.systemUsage.resources.cpu", "status.nodeMetric.systemUsage.resources.memory",
+      "status.nodeMetric.nodeUsage.resources.cpu", "status.nodeMetric.nodeUsage.resources.memory",
+      "status.prodReclaimableMetric.resource.resources.cpu",
+      "status.prodReclaimableMetric.resource.resources.memory")
+    known.system, known.reclaimable = amounts.new(system_cpu, system_memory), NOTHING
+    known.used = cpu and used and amounts.new(cpu, used)
+    if spare_cpu or spare_memory then known.reclaimable = amounts.new(spare_cpu, spare_memory) end
+    known.alone = dig(metric, "status", "hostApplicationMetric") == nil -- in most clusters
+  end
+  return known
 end
 
 -- System usage, including host applications of a class above `class`, which live on the node's reserve. An
 -- application without a class is below all classes. Callers must not change it.
 ---@param place string?
 function M.system_used(metric, class, place)
-  local known = memory(metric, place)
-  if not known.system then
-    known.system = usage_at(metric, "status.nodeMetric.systemUsage.resources.cpu",
-      "status.nodeMetric.systemUsage.resources.memory")
-    known.alone = dig(metric, "status", "hostApplicationMetric") == nil -- in most clusters
-  end
+  local known = amounts_of(metric, memory(metric, place))
   if known.alone then return known.system end
   known[class] = known[class] or amounts.add(known.system, applications(metric, class))
   return known[class]
@@ -82,15 +93,8 @@ end
 -- Callers must not change them.
 ---@param place string?
 function M.idle(metric, place)
-  local known = memory(metric, place)
-  if not known.reclaimable then
-    local used, complete = usage_at(metric, "status.nodeMetric.nodeUsage.resources.cpu",
-      "status.nodeMetric.nodeUsage.resources.memory")
-    known.used = complete and used or nil
-    known.reclaimable = usage_at(metric, "status.prodReclaimableMetric.resource.resources.cpu",
-      "status.prodReclaimableMetric.resource.resources.memory")
-  end
-  return known.used, known.reclaimable
+  local known = amounts_of(metric, memory(metric, place))
+  return known.used or nil, known.reclaimable
 end
 
 -- ---------------------------------------------------------------- the reported pods

@@ -38,6 +38,8 @@ local RESOURCES = {
     static = "midStaticMemoryReservedPercent", threshold = "midMemoryThresholdPercent" },
 }
 
+local OF_CPU, OF_MEMORY = RESOURCES[1], RESOURCES[2]
+
 -- Whether a pod counts as prod: it runs or will run, and has no lower class. facts: see pods.facts.
 function M.is_prod(facts) return facts.active and not BELOW_PROD[facts.class] end
 
@@ -56,18 +58,16 @@ local function prod_requests(known)
   return known.prod_requests
 end
 
--- What the dynamic mode is made of. What is idle now is 0 if the node's usage is not completely known, to be
--- on the safe side.
-local function terms_of(input, reserved, capacity, known)
+-- What the dynamic mode is made of, into `case`. What is idle now is 0 if the node's usage is not completely
+-- known, to be on the safe side.
+local function add_terms(case, input, reserved, capacity, known)
   local metric, place = input.nodeMetric, input.place
   local used, reclaimable = nodemetric.idle(metric, place)
   local system, asked = nodemetric.system_used(metric, "koord-mid", place), prod_requests(known)
-  return {
-    reclaimable = reclaimable,
-    idle = used and amounts.sub(capacity, used) or NOTHING,
-    unallocated = amounts.new(max(capacity.cpu - max(system.cpu, reserved.cpu) - asked.cpu, 0),
-      max(capacity.memory - max(system.memory, reserved.memory) - asked.memory, 0)),
-  }
+  case.reclaimable = reclaimable
+  case.idle = used and amounts.sub(capacity, used) or NOTHING
+  case.unallocated = amounts.new(max(capacity.cpu - max(system.cpu, reserved.cpu) - asked.cpu, 0),
+    max(capacity.memory - max(system.memory, reserved.memory) - asked.memory, 0))
 end
 
 -- What the strategy says of a node, made once: the most that it may lend, in static mode a fixed part, and
@@ -87,27 +87,28 @@ end
 
 -- What is left of one resource: in static mode, without terms, a fixed part of the node; else the least of
 -- what is predicted to be idle and what is idle now, and a part of what is not requested.
-local function left_of(r, of, terms)
+local function left_of(r, of, case)
   local unit = r.unit
   local bound, part = of[unit], of.part
-  if not terms then return bound.fixed end
-  local base = max(min(terms.reclaimable[unit], terms.idle[unit]), 0)
-  return min(part == 0 and base or base + r.scale(terms.unallocated[unit], part), bound.most)
+  if not case.idle then return bound.fixed end
+  local base = max(min(case.reclaimable[unit], case.idle[unit]), 0)
+  return min(part == 0 and base or base + r.scale(case.unallocated[unit], part), bound.most)
 end
 
 -- The same as a line.
-local function show(r, strategy, capacity, terms, left)
-  local unit, shown, limit = r.unit, r.shown, amounts.ratio(ratio(strategy, r.threshold))
-  local cap = shown(capacity[unit])
-  if not terms then
+local function show(r, case)
+  local unit, shown, strategy = r.unit, r.shown, case.strategy
+  local cap, left, limit = shown(case.capacity[unit]), shown(case[unit]),
+    amounts.ratio(ratio(strategy, r.threshold))
+  if not case.idle then
     return ("%s:%d = min(nodeCapacity:%d * staticReservedPercent:%s, nodeCapacity:%d * thresholdRatio:%s)")
-      :format(r.label, shown(left), cap, amounts.ratio(ratio(strategy, r.static)), cap, limit)
+      :format(r.label, left, cap, amounts.ratio(ratio(strategy, r.static)), cap, limit)
   end
   return
     ("%s:%d = min(min(ProdReclaimable:%d, NodeUnused:%d) + Unallocated:%d * midUnallocatedRatio:%s, \z
     NodeCapacity:%d * thresholdRatio:%s)")
-    :format(r.label, shown(left), shown(terms.reclaimable[unit]), shown(terms.idle[unit]),
-      shown(terms.unallocated[unit]), amounts.ratio(ratio(strategy, "midUnallocatedPercent")), cap, limit)
+    :format(r.label, left, shown(case.reclaimable[unit]), shown(case.idle[unit]),
+      shown(case.unallocated[unit]), amounts.ratio(ratio(strategy, "midUnallocatedPercent")), cap, limit)
 end
 
 function M.reset(message)
@@ -129,15 +130,17 @@ function M.calculate(input)
     return M.reset(DEGRADED)
   end
   local reserved, capacity = reservation.of(node)
-  local terms = strategy.midReclaimMode ~= "static"
-    and terms_of(input, reserved, capacity, input.facts or pods.facts(list)) or nil
-  local of_cpu, of_memory, of = RESOURCES[1], RESOURCES[2], bounds(input, capacity)
-  local cpu, memory = left_of(of_cpu, of, terms), left_of(of_memory, of, terms)
+  local of, case = bounds(input, capacity), { strategy = strategy, capacity = capacity, reclaimable = false,
+    idle = false, unallocated = false, cpu = 0, memory = 0 } -- a table that grows costs more than the sums
+  if strategy.midReclaimMode ~= "static" then
+    add_terms(case, input, reserved, capacity, input.facts or pods.facts(list))
+  end
+  case.cpu, case.memory = left_of(OF_CPU, of, case), left_of(OF_MEMORY, of, case)
   return {
-    resources = { [M.CPU] = cpu, [M.MEMORY] = amounts.bytes(memory) },
+    resources = { [M.CPU] = case.cpu, [M.MEMORY] = amounts.bytes(case.memory) },
     messages = {
-      [M.CPU] = function() return show(of_cpu, strategy, capacity, terms, cpu) end,
-      [M.MEMORY] = function() return show(of_memory, strategy, capacity, terms, memory) end,
+      [M.CPU] = function() return show(OF_CPU, case) end,
+      [M.MEMORY] = function() return show(OF_MEMORY, case) end,
     },
   }
 end

@@ -29,36 +29,26 @@ local function fill(out, more)
   return out
 end
 
--- Each calculation makes its resources and messages anew.
-local function into(before, said)
-  if next(said) == nil then return before end
-  return before == NOTHING and said or fill(before, said)
-end
-
--- Other parts may be constants. A part of which one result alone says something is the table of that result.
+-- Most parts may be constants. A part of which one result alone says something is the table of that result.
 local function both(before, said)
   if next(said) == nil then return before end
   return before == NOTHING and said or fill(fill({}, before), said)
 end
 
 local function empty()
-  return { resources = NOTHING, resets = NOTHING, zones = NOTHING, annotations = NOTHING, labels = NOTHING,
-    messages = NOTHING }
+  -- With room for the amounts of mid and batch: a table that grows is made twice.
+  return { resources = { a = nil, b = nil, c = nil, d = nil }, resets = NOTHING, zones = NOTHING,
+    annotations = NOTHING, labels = NOTHING, messages = { a = nil, b = nil, c = nil, d = nil } }
 end
 
 -- Adds a result to a plan.
 local function add(out, result)
-  if result.resources then out.resources = into(out.resources, result.resources) end
-  if result.messages then out.messages = into(out.messages, result.messages) end
+  if result.resources then fill(out.resources, result.resources) end
+  if result.messages then fill(out.messages, result.messages) end
   if result.resets then out.resets = both(out.resets, result.resets) end
   if result.zones then out.zones = both(out.zones, result.zones) end
   if result.annotations then out.annotations = both(out.annotations, result.annotations) end
   if result.labels then out.labels = both(out.labels, result.labels) end
-end
-
-local function finished(out)
-  if out.resources == NOTHING then out.resources = {} end
-  return out
 end
 
 -- given: strategy, node, nodeMetric, pods, now, and, where there are some, nodeResourceTopology, device,
@@ -84,7 +74,7 @@ function M.calculate(given)
       failed[#failed + 1] = STEPS[i].name .. ": " .. why
     end
   end
-  return finished(out), failed
+  return out, failed
 end
 
 -- The plan of a node without colocation: mid and batch resources are removed. Device resources stay.
@@ -92,7 +82,7 @@ function M.reset(message)
   local out = empty()
   add(out, midresource.reset(message))
   add(out, batchresource.reset(message))
-  return finished(out)
+  return out
 end
 
 return M

@@ -8,8 +8,9 @@ local pods = require "pods"
 
 local M = {}
 
--- Several calculations in a row ask for the same object.
-local function memory_of(kind)
+-- Several calculations in a row ask for the same object. `new` names what is mostly set, so that the table
+-- need not grow.
+local function memory_of(kind, new)
   local last, last_place, last_own
   return function(object, place)
     if object == last and place == last_place then return last_own end
@@ -18,7 +19,7 @@ local function memory_of(kind)
     local known = pods.recall(name)
     local own = known[kind]
     if not own or own.object ~= object then
-      own = { object = object }
+      own = new(object)
       known[kind] = own
     end
     last, last_place, last_own = object, place, own
@@ -28,10 +29,17 @@ end
 
 -- A table for what is read of a node. Its fields belong to the module that sets them.
 ---@type fun(node: any): table
-M.of_node = memory_of "of_node"
+M.of_node = memory_of("of_node", function(node)
+  return { object = node, sized = nil, cfg = nil, strategy = nil, reserved = nil, capacity = nil,
+    annotations = nil, labels = nil, allocatable = nil, usable = nil, has_devices = nil, only_ours = nil,
+    normalized_by = nil, normalized = nil, amplified_by = nil, amplified = nil, mid_by = nil, mid = nil,
+    margin_by = nil, margin = nil }
+end)
 
 -- The same of a NodeMetric. place: the name of its node; nil: nothing is remembered.
-local of_metric = memory_of "of_metric"
+local of_metric = memory_of("of_metric", function(metric)
+  return { object = metric, updated = nil, system = nil, used = nil, reclaimable = nil, alone = nil }
+end)
 
 ---@param place string?
 function M.of_metric(metric, place) return place and of_metric(metric, place) or {} end

@@ -60,7 +60,7 @@ function M.new(sim, settings, seed)
     sim = sim, settings = settings, seed = seed, start = sim:now(), time = 0,
     nodes = columns(NODE_COLUMNS), pods = columns(POD_COLUMNS), node_of = {}, pod_of = {},
     ending = {}, evictions = {}, factor = {}, phases = {}, boost = {}, uids = 0, reported = 0,
-    replicas = {}, resized = {}, heirs = {}, namesakes = {}, parts = {}, n_parts = 0,
+    sizes = {}, replicas = {}, resized = {}, heirs = {}, namesakes = {}, parts = {}, n_parts = 0,
     means = { node = core.sums(), memory = core.sums(), pod = core.sums() },
     sums = { evicted = 0, lost_work = 0, finished = 0, waited = {}, oom = 0, nowhere = 0, failed_nodes = 0 },
   }, W)
@@ -230,6 +230,9 @@ function W:take_node(o)
   return i
 end
 
+local BATCH_CPU = 'status.allocatable["kubernetes.io/batch-cpu"]'
+local BATCH_MEMORY = 'status.allocatable["kubernetes.io/batch-memory"]'
+
 -- A member of a table or a view that may be absent; a null is absent, too.
 local function member(o, name)
   local v = o and o[name]
@@ -240,9 +243,13 @@ end
 function W:size_node(i, o)
   local nodes, status = self.nodes, member(o, "status")
   local capacity = member(status, "capacity") or member(status, "allocatable") or {}
-  local cpu = core.qty(capacity.cpu or "0"):milli()
+  local cpu_text, memory_text = capacity.cpu or "0", capacity.memory or "0"
+  local known = self.sizes[i]
+  if known and known.cpu == cpu_text and known.memory == memory_text then return end
+  self.sizes[i] = { cpu = cpu_text, memory = memory_text }
+  local cpu = core.qty(cpu_text):milli()
   if nodes.cpu[i] == 0 and cpu > 0 then nodes.ready[i], nodes.reports[i] = true, true end
-  nodes.cpu[i], nodes.memory[i] = cpu, core.qty(capacity.memory or "0"):value()
+  nodes.cpu[i], nodes.memory[i] = cpu, core.qty(memory_text):value()
 end
 
 --- Adds a node at the beginning: a table in a manifest's form.
@@ -258,14 +265,9 @@ function W:saw_node(view, what)
   if what == "DELETED" then return self.node_of[name] and self:lose_node(name) end
   local i = self.node_of[name] or self:take_node(view)
   self:size_node(i, view)
-  local has = view("status.allocatable")
-  local nodes = self.nodes
-  local function amount(resource, how)
-    local q = has and has[resource]
-    return q and core.qty(q)[how](core.qty(q)) or 0
-  end
-  nodes.batch_cpu[i] = amount("kubernetes.io/batch-cpu", "value")
-  nodes.batch_memory[i] = amount("kubernetes.io/batch-memory", "value")
+  local nodes, cpu, memory = self.nodes, core.pick(view, BATCH_CPU, BATCH_MEMORY)
+  nodes.batch_cpu[i] = cpu and core.qty(cpu):value() or 0
+  nodes.batch_memory[i] = memory and core.qty(memory):value() or 0
 end
 
 -- ---------------------------------------------------------------- pods

@@ -7,6 +7,7 @@ local kube = require "kubelua"
 local amounts = require "amounts"
 local batchresource = require "batchresource"
 local midresource = require "midresource"
+local plan = require "plan"
 local reservation = require "reservation"
 
 local CASES, SEED = 3000, 23
@@ -88,6 +89,26 @@ describe("over random nodes, pods and metrics", function()
       assert.is_true(c >= 0 and c <= capacity.cpu * strategy.midCPUThresholdPercent / 100, label)
       assert.is_true(m >= 0
         and m <= amounts.bytes(capacity.memory) * strategy.midMemoryThresholdPercent / 100, label)
+    end)
+  end)
+
+  it("objects of a cache, of which much is remembered, give what tables give", function()
+    local function said(input)
+      local decided, failed = plan.calculate(input)
+      local out = { failed = failed, resources = decided.resources, resets = decided.resets, messages = {} }
+      for name, say in pairs(decided.messages) do out.messages[name] = say() end
+      return out
+    end
+    local function view(x) return kube.decode(kube.encode(x)) end
+    each(function(input, label)
+      if math.random(3) > 1 then return end -- the others take long
+      input.cpuNormalization, input.resourceAmplification = { enable = false }, { enable = false }
+      if math.random(20) == 1 then input.now = NOW + 3600 end
+      local expected, cached = said(input), kube.copy(input)
+      cached.node, cached.nodeMetric = view(input.node), view(input.nodeMetric)
+      cached.pods = view(kube.array(input.pods))
+      assert.same(expected, said(cached), label)
+      assert.same(expected, said(cached), label .. ", again")
     end)
   end)
 

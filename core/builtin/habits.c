@@ -12,7 +12,8 @@ bool kl__habit_create_on_update(const kl__kind *k)
         && kl__kind_among(k,
             " coordination.k8s.io/leases /endpoints /events events.k8s.io/events /services /limitranges "
             "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/rolebindings "
-            "rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings ");
+            "rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings "
+            "node.k8s.io/runtimeclasses ");
 }
 
 bool kl__habit_needs_rv(const kl__kind *k)
@@ -48,6 +49,7 @@ typedef enum generation {
     NO_GENERATION,
     BY_SPEC,
     BY_SPEC_AND_ANNOTATIONS,
+    BY_SPEC_FROM_NONE, /* a new object has none */
     BY_ALL_BUT_METADATA,
     ALWAYS_ONE
 } generation;
@@ -73,7 +75,9 @@ static generation generation_rule(const kl__kind *k)
             " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations "
             "admissionregistration.k8s.io/validatingwebhookconfigurations /podtemplates "))
         return BY_ALL_BUT_METADATA;
-    return kl__kind_among(k, "scheduling.k8s.io/priorityclasses") ? ALWAYS_ONE : NO_GENERATION;
+    return kl__kind_among(k, "scheduling.k8s.io/priorityclasses") ? ALWAYS_ONE
+        : kl__kind_among(k, "storage.k8s.io/csidrivers")          ? BY_SPEC_FROM_NONE
+                                                                  : NO_GENERATION;
 }
 
 /* Whether all members are equal, except for metadata, and for status where it is a subresource. */
@@ -91,7 +95,11 @@ static bool same_content(const kl_value *a, const kl_value *b, bool status_apart
     return same;
 }
 
-bool kl__generation_kept(const kl__kind *k) { return generation_rule(k) != NO_GENERATION; }
+bool kl__generation_kept(const kl__kind *k)
+{
+    generation rule = generation_rule(k);
+    return rule != NO_GENERATION && rule != BY_SPEC_FROM_NONE;
+}
 
 bool kl__generation_moves(const kl__kind *k, const char *sub, const kl_value *old, const kl_value *o)
 {
@@ -100,6 +108,7 @@ bool kl__generation_moves(const kl__kind *k, const char *sub, const kl_value *ol
         return false;
     switch (rule) {
     case BY_SPEC:
+    case BY_SPEC_FROM_NONE:
         return k->custom ? !same_content(old, o, true)
                          : !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"));
     case BY_SPEC_AND_ANNOTATIONS:

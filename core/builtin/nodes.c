@@ -81,6 +81,8 @@ static void check_update(const kl__write *w)
     if (*kl__text(old, "providerID") && !kl__is(spec, "providerID", kl__text(old, "providerID")))
         kl__say_forbidden(
             c, KL_IN(SPEC, "providerID"), "node updates may not change providerID except from \"\" to valid");
+    if (strcmp(kl__text(old, "externalID"), kl__text(spec, "externalID")) != 0)
+        kl__say_forbidden(c, KL_IN(SPEC, "externalID"), "may not be updated");
 }
 
 void kl__check_node(const kl__write *w)

@@ -307,7 +307,7 @@ void kl__check_csi_driver(const kl__write *w)
     const kl_value *spec = kl_value_get(w->o, "spec"), *tokens = kl_value_get(spec, "tokenRequests"),
                    *modes = kl_value_get(spec, "volumeLifecycleModes");
     const kl__place *in = KL_IN(SPEC, "tokenRequests");
-    kl__check_word(c, spec, SPEC, "fsGroupPolicy", false, "File None ReadWriteOnceWithFSType");
+    kl__check_word(c, spec, SPEC, "fsGroupPolicy", true, "File None ReadWriteOnceWithFSType");
     kl_finder audiences = {.key = "audience", .empty_is_absent = true};
     for (size_t i = 0; i < kl_value_len(tokens); i++) {
         const kl_value *one = kl_value_item(tokens, i), *seconds = kl_value_get(one, "expirationSeconds");
@@ -324,6 +324,13 @@ void kl__check_csi_driver(const kl__write *w)
             kl__say_unsupported(
                 c, KL_IN(SPEC, "volumeLifecycleModes"), kl_value_item(modes, i), "Persistent Ephemeral");
     }
+    if (!w->old)
+        return;
+    const kl_value *was = kl_value_get(w->old, "spec"), *attach = kl_value_get(spec, "attachRequired");
+    if (!kl_value_equal(attach, kl_value_get(was, "attachRequired"))) /* so does kube-apiserver call it */
+        kl__say_invalid(c, KL_IN(SPEC, "attachedRequired"), attach, "field is immutable");
+    if (!kl_value_equal(modes, kl_value_get(was, "volumeLifecycleModes")))
+        kl__say_invalid(c, KL_IN(SPEC, "volumeLifecycleModes"), modes, "field is immutable");
 }
 
 /* ------------------------------------------------------------------ CSINode */

@@ -1,4 +1,5 @@
 /* status.c - validation of status writes. */
+#include "check/conditions.h"
 #include "check/forms.h"
 #include "builtin/kinds.h"
 
@@ -103,6 +104,17 @@ static void check_phase(const kl__write *w)
         kl__say_invalid_text(w->causes, at, phase, "may only be 'Active' if `deletionTimestamp` is empty");
 }
 
+static void check_job(const kl__write *w)
+{
+    const kl_value *s = kl_value_get(w->o, "status"), *old = kl_value_get(w->old, "status");
+    int64_t ready = kl_value_int_at(s, 0, "ready", NULL), active = kl_value_int_at(s, 0, "active", NULL);
+    bool moves = ready != kl_value_int_at(old, 0, "ready", NULL)
+        || active != kl_value_int_at(old, 0, "active", NULL);
+    if (moves && ready > active)
+        kl__say_invalid_int(
+            w->causes, KL_IN(STATUS, "ready"), ready, "cannot set more ready pods than active");
+}
+
 void kl__check_status(const kl__write *w)
 {
     if (kl_value_equal(kl_value_get(w->old, "status"), kl_value_get(w->o, "status")))
@@ -113,6 +125,11 @@ void kl__check_status(const kl__write *w)
         kl__check_quota_status(w);
     if (kl__kind_among(w->kind, "/namespaces"))
         check_phase(w);
+    if (kl__kind_among(w->kind, "policy/poddisruptionbudgets"))
+        kl__check_conditions(
+            w->causes, kl_value_at(w->o, "status", "conditions", NULL), KL_IN(STATUS, "conditions"));
     check_counters(w);
+    if (kl__kind_among(w->kind, "batch/jobs"))
+        check_job(w);
     check_balancer(w);
 }

@@ -349,6 +349,20 @@ static void check_claim(const kl__write *w, const kl_value *ns)
     }
 }
 
+/* A template's metadata has labels and annotations alone. */
+static void check_alone(kl__causes *causes, const kl_value *metadata)
+{
+    for (size_t i = 0; i < kl_value_len(metadata); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *v = kl_value_member(metadata, i, &key, &n);
+        bool none = kl_value_type(v) == KL_NULL || !strcmp(key, "labels") || !strcmp(key, "annotations");
+        if (!none)
+            kl__say_forbidden(
+                causes, KL_IN(KL_IN(SPEC, "metadata"), strcmp(key, "uid") ? key : "uID"), "cannot be set");
+    }
+}
+
 static void check_template(const kl__write *w, const kl_value *ns)
 {
     const kl_value *spec = kl_value_get(w->o, "spec"), *inner = kl_value_get(spec, "spec"),
@@ -365,6 +379,7 @@ static void check_template(const kl__write *w, const kl_value *ns)
         kl__validate_annotations(
             "spec.metadata.annotations", kl_value_get(metadata, "annotations"), w->causes);
         kl__validate_labels("spec.metadata.labels", kl_value_get(metadata, "labels"), w->causes);
+        check_alone(w->causes, metadata);
         check_claim_spec(w->causes, inner, KL_IN(SPEC, "spec"));
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "schema/edit.h"
 
 static kl_status status_of_code(int code, const char *reason)
 {
@@ -81,11 +82,15 @@ kl_status kl__fail_not_found(kl_err *err, const kl__kind *k, const char *name)
     return st;
 }
 
-kl_status kl__fail_exists(kl_err *err, const kl__kind *k, const char *name)
+kl_status kl__fail_exists(kl_err *err, const kl__kind *k, const char *name, bool goes, bool generated)
 {
     char *what = kl__kind_display(k);
-    kl_status st = kl__api_fail(err, 409, "AlreadyExists", details_of(name, k->group, k->plural),
-        "%s \"%s\" already exists", what, name);
+    const kl_value *details = details_of(name, k->group, k->plural);
+    if (generated)
+        KL_EDIT(&details, kl_value_of_int(1), "retryAfterSeconds");
+    kl_status st = kl__api_fail(err, 409, "AlreadyExists", details, "%s%s \"%s\" already exists%s",
+        goes ? "object is being deleted: " : "", what, name,
+        generated ? ", the server was not able to generate a unique name for the object" : "");
     kl_free(what);
     return st;
 }

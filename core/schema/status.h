@@ -12,7 +12,8 @@ kl_status kl__api_fail(
     kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, ...) KL_PRINTF(5, 6);
 kl_status kl__fail_bad_request(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_status kl__fail_not_found(kl_err *err, const kl__kind *k, const char *name);
-kl_status kl__fail_exists(kl_err *err, const kl__kind *k, const char *name);
+/* `goes`: the present object is being deleted. `generated`: the name was to be a generated one. */
+kl_status kl__fail_exists(kl_err *err, const kl__kind *k, const char *name, bool goes, bool generated);
 kl_status kl__fail_conflict(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...)
     KL_PRINTF(4, 5);
 /* "the object has been modified; ..." */

@@ -84,6 +84,8 @@ static void on_change(void *arg, kl__bucket *b, const kl__change *c)
         kl__owners_change(s->world.owners, b, c);
     if (s->world.tallies)
         kl__tallies_change(s->world.tallies, b, c);
+    if (kl__presence_noticed(&s->world, b, c->key, c->old && c->now && c->type == KL_MODIFIED))
+        kl_cond_signal(&s->wake);
     if (s->changed)
         s->changed(s->changed_arg,
             &(kl_server_change){.group = b->group,
@@ -129,6 +131,7 @@ static void server_free(kl_server *s)
     kl__store_free(s->world.store);
     kl__owners_free(s->world.owners);
     kl__tallies_free(s->world.tallies);
+    kl__presence_end(&s->world);
     kl__types_free(s->world.types);
     kl_cond_fini(&s->wake);
     kl_mutex_fini(&s->mu);

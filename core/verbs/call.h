@@ -23,6 +23,9 @@ typedef struct kl__world {
     bool rbac;                         /* Roles decide what users may do */
     bool complete;                     /* it has what kube-apiserver makes for itself: see first.h */
     kl_time renewal;                   /* ... and renews its Lease then: see presence.h */
+    kl_time look;                      /* ... and looks at its ConfigMaps then ... */
+    kl_time tracking;                  /* ... of which it may make one not before then */
+    char *authorities;                 /* of clients, for one of them: PEM text, or NULL */
     struct kl_map *tokens;             /* of users, or NULL: see rbac/tokens.h */
     struct kl__issuer *issuer;         /* signs tokens of service accounts */
     struct kl_map *issued;             /* of service accounts, and their claims: see rbac/tokens.h */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "builtin/fill.h"
 #include "devices/devices.h"
+#include "schema/edit.h"
 
 /* ContainerRestartRules: a container has no rules, and no policy but that of a sidecar. */
 static void container(const kl_value **c)
@@ -39,6 +40,43 @@ static void lease(const kl_value **spec)
     kl__cut(spec, off);
 }
 
+/* DeploymentReplicaSetTerminatingReplicas */
+static void counters(const kl_value **status)
+{
+    static const char *const off[] = {"terminatingReplicas", NULL};
+    kl__cut(status, off);
+}
+
+/* MutableCSINodeAllocatableCount */
+static void csi_driver(const kl_value **spec)
+{
+    static const char *const off[] = {"nodeAllocatableUpdatePeriodSeconds", NULL};
+    kl__cut(spec, off);
+}
+
+/* DRAExtendedResource */
+static void pod_status(const kl_value **status)
+{
+    static const char *const off[] = {"extendedResourceClaimStatus", NULL};
+    kl__cut(status, off);
+}
+
+/* Configuration of kubelets by the API, which is gone. */
+static void node(const kl_value **spec)
+{
+    static const char *const off[] = {"configSource", NULL};
+    kl__cut(spec, off);
+}
+
+/* What no feature brings back: a ServiceAccount keeps the names of its Secrets alone. */
+static void secret(const kl_value **reference)
+{
+    const kl_value *name = kl_value_ref(kl_value_get(*reference, "name"));
+    kl_value_unref(*reference);
+    *reference = kl_value_empty(KL_OBJECT);
+    KL_EDIT(reference, name, "name");
+}
+
 void kl__drop_off(const kl__kind *k, const kl_value **o)
 {
     static const struct {
@@ -52,7 +90,13 @@ void kl__drop_off(const kl__kind *k, const kl_value **o)
             "spec", workload},
         {"batch/cronjobs", "spec", cron_job},
         {"coordination.k8s.io/leases", "spec", lease},
+        {"apps/deployments apps/replicasets", "status", counters},
+        {"storage.k8s.io/csidrivers", "spec", csi_driver},
+        {"/nodes", "spec", node},
+        {"/pods", "status", pod_status},
     };
+    if (kl__kind_among(k, "/serviceaccounts"))
+        kl__each_inside(o, "secrets", secret);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kl__kind_among(k, kinds[i].kinds))
             kl__inside(o, kinds[i].member, kinds[i].drop);

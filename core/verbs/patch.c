@@ -77,6 +77,28 @@ kl_status kl__applied_name(const kl__call *c, bool there, const kl_value **confi
     return st;
 }
 
+#define HANDLED " cannot be handled as a "
+
+/* What decoding says of a value: of a text that is no quantity, or no time. NULL: it complains of something
+ * else. Borrowed from err. */
+static const char *bad_value(const kl_err *err)
+{
+    const char *text = strstr(kl_err_message(err), HANDLED), *why = text ? strstr(text, ": ") : NULL;
+    return why && strncmp(why + 2, "strict ", 7) != 0 ? why + 2 : NULL;
+}
+
+/* The error of an applied configuration that has an unreadable value. */
+static kl_status blame_config(
+    const kl__call *c, const kl_value *config, const char *version, const kl_err *of, kl_err *err)
+{
+    const char *ns = kl_object_namespace(config), *name = kl_object_name(config);
+    return kl__api_fail(err, 500, "", NULL,
+        "failed to convert new object (%s/%s; %s/%s, Kind=%s) to proper version: unable to convert "
+        "unstructured object to %s%s, Kind=%s: %s",
+        ns ? ns : "", name ? name : "", c->kind->group, c->kind->version, c->kind->kind,
+        *c->kind->group ? "" : "/", version, c->kind->kind, bad_value(of));
+}
+
 static kl_status apply(const kl__call *c, bool force, const kl_value *stored, const kl_value *patch,
     const kl_value **out, int *code, kl_err *err)
 {
@@ -87,9 +109,17 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     if (!st)
         st = kl__applied_check(c, c->kind, patch, err);
     kl__call once = *c;
-    once.repeated = NULL; /* repeated keys are refused after conflicts */
-    if (!st)
-        st = kl__body_decode(&once, patch, false, &config, err);
+    once.repeated = NULL;            /* repeated keys are refused after conflicts */
+    kl_err unreadable = KL_ERR_INIT; /* it is told of after conflicts */
+    if (!st && kl__body_decode(&once, patch, false, &config, &unreadable)) {
+        if (bad_value(&unreadable))
+            config = kl_value_ref(patch);
+        else {
+            st = unreadable.status;
+            if (err)
+                kl_err_move(err, &unreadable);
+        }
+    }
     if (!st)
         st = kl__applied_name(c, live != NULL, &config, err);
     if (!st && !live && (c->sub || kl_object_uid(config)))
@@ -101,6 +131,8 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
         kl__other_version other;
         kl__writer w = kl__call_writer(c, version, now, &other);
         st = kl__managed_apply(c->kind->schema, &w, force, live, config, &merged, err);
+        if (!st && unreadable.status)
+            st = blame_config(c, patch, version, &unreadable, err);
         if (!st)
             kl__last_applied_update(w.manager, patch, &merged);
     }
@@ -121,6 +153,7 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
         st = kl__verb_create_decoded(c, o, true, out, err);
     }
     kl_free(version);
+    kl_err_fini(&unreadable);
     kl_value_unref(config);
     kl_value_unref(merged);
     kl_value_unref(live);
@@ -156,6 +189,9 @@ kl_status kl__blame_patch(kl__patch kind, const kl_value *patch, const kl_value 
         type = strstr(text, "no kind \"");
     if (!type)
         type = strstr(text, "converting (");
+    const char *value = type ? NULL : bad_value(err);
+    if (value)
+        return blame(strategic ? patch : patched, strategic, value, err);
     return unknown ? blame(strategic ? patch : patched, strategic, unknown, err)
         : type     ? blame(patched, false, type, err)
                    : err->status;

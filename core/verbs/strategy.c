@@ -34,6 +34,7 @@
 #define POLICIES "admissionregistration.k8s.io/validatingadmissionpolicies"
 #define BINDINGS "admissionregistration.k8s.io/validatingadmissionpolicybindings"
 #define RANGES "networking.k8s.io/servicecidrs"
+#define VOLUMES "/persistentvolumeclaims /persistentvolumes"
 #define CLAIMS "resource.k8s.io/resourceclaims"
 /* Kinds whose status is created with them. */
 #define STATUS_GIVEN "/nodes " RANGES
@@ -200,8 +201,7 @@ void kl__strategy_create(const kl__call *c, const kl_value **o, kl__causes *caus
     if (kl__kind_among(k, "certificates.k8s.io/certificatesigningrequests")
         && !(c->any_status && kl_value_at(*o, "spec", "username", NULL)))
         kl__csr_create(c->user ? c->user : c->w->anybody, o);
-    if (kl__kind_among(k, "/persistentvolumeclaims /persistentvolumes")
-        && !kl_value_str_at(*o, "status", "phase", NULL))
+    if (kl__kind_among(k, VOLUMES) && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
     if (kl__kind_among(k, "/persistentvolumes"))
         kl__volume_phase(kl__world_wall(c->w), NULL, o);
@@ -301,7 +301,15 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
             KL_EDIT(o, kl_value_ref(metadata), "metadata");
         kl_value_unref(metadata);
         status_keeps(k, old, o);
+        const kl_value *qos = kl_value_at(old, "status", "qosClass", NULL);
+        if (kl__kind_among(k, "/pods") && qos && !kl_value_str_at(*o, "status", "qosClass", NULL))
+            KL_EDIT(o, kl_value_ref(qos), "status", "qosClass");
+        if (kl__kind_among(k, "apps/daemonsets")) /* it is a part of the spec */
+            KL_EDIT(o, kl_value_ref(kl_object_annotation(old, GENERATION)), "metadata", "annotations",
+                GENERATION);
         kl__devices_status(k, old, o);
+        if (kl__kind_among(k, VOLUMES) && !kl_value_str_at(*o, "status", "phase", NULL))
+            KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
         if (kl__kind_among(k, "/persistentvolumes"))
             kl__volume_phase(kl__world_wall(c->w), old, o);
     } else if (c->sub && !strcmp(c->sub, "finalize")) {

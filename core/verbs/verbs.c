@@ -471,10 +471,12 @@ kl_status kl__verb_create_decoded(
         st = kl__write_begin(c, o, &w, err);
     if (!st) {
         key = kl__call_key(c, kl_object_name(o));
-        bool there = kl__bucket_get(c->kind->bucket, key) != NULL;
-        st = kl__plug_charge(c, NULL, o, there, err);
+        const kl__entry *there = kl__bucket_get(c->kind->bucket, key);
+        const char *base = kl_value_str_at(o, "metadata", "generateName", NULL);
+        st = kl__plug_charge(c, NULL, o, there != NULL, err);
         if (!st && there)
-            st = kl__fail_exists(err, c->kind, kl_object_name(o));
+            st = kl__fail_exists(
+                err, c->kind, kl_object_name(o), kl_object_deleting(there->object), base && *base);
     }
     if (!st)
         st = kl__write_end(c, &w, key, false, out, err);

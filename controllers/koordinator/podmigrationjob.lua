@@ -33,6 +33,7 @@ local PARAMS = kube.merge(filter.PARAMS, {
   evictQPS = 10,
   evictBurst = 1,
   evictionPolicy = "Eviction",       -- or "Delete", "SoftEviction"
+  defaultDeleteOptions = {},         -- of jobs without deleteOptions
 })
 
 local function is_ours(job, ctx)
@@ -116,9 +117,15 @@ local function give_tokens(buckets)
   end
 end
 
+-- The options of the pod's deletion, or nil.
+local function delete_options(ctx, job)
+  local default = fields.copy(ctx.params.defaultDeleteOptions)
+  return fields.copy(fields.dig(job, "spec", "deleteOptions")) or next(default) and default or nil
+end
+
 local function soft_evict(ctx, job, pod)
   local text = kube.encode {
-    timestamp = tostring(ctx:now()), deleteOptions = fields.copy(fields.dig(job, "spec", "deleteOptions")),
+    timestamp = tostring(ctx:now()), deleteOptions = delete_options(ctx, job),
     initiator = fields.annotation(job, "koordinator.sh/evict-trigger"), reason = step.reason(job),
   }
   ctx:patch(pod, function(draft) draft.metadata.annotations[SOFT] = text end)
@@ -126,7 +133,7 @@ end
 
 local function evict(ctx, job, pod)
   local policy = fields.label(pod, POLICY) or fields.label(job, POLICY) or ctx.params.evictionPolicy
-  local given = fields.dig(job, "spec", "deleteOptions") or {}
+  local given = delete_options(ctx, job) or {}
   local opts = { uid = pod.metadata.uid, grace = given.gracePeriodSeconds,
     propagation = given.propagationPolicy }
   if policy == "SoftEviction" then

@@ -156,7 +156,8 @@ describe("podmigrationjob", function()
   end)
 
   it("deletes, or only marks, if the pod's label says so", function()
-    start(4, { objectLimiters = { workload = { duration = "0s" } } })
+    start(4, { objectLimiters = { workload = { duration = "0s" } },
+      defaultDeleteOptions = { gracePeriodSeconds = 0 } })
     for i, policy in ipairs { "Delete", "SoftEviction" } do
       t:patch(t:get(POD, "default", "web-" .. i), { metadata = {
         labels = { ["koordinator.sh/evict-policy"] = policy } } })
@@ -167,6 +168,7 @@ describe("podmigrationjob", function()
     local text = t:get(POD, "default",
       "web-2")('metadata.annotations["scheduling.koordinator.sh/soft-eviction"]')
     assert.equal("NotSet", kube.decode(text).reason)
+    assert.same({ gracePeriodSeconds = 0 }, kube.copy(kube.decode(text).deleteOptions))
     assert.equal("Running", status("j2").phase)
   end)
 

@@ -1,5 +1,5 @@
 -- reservations.lua - Koordinator's Reservation controller: it maintains the status of Reservations that a
--- scheduler put on nodes, ends them when they expire, and deletes them a day later. The policy is
+-- scheduler put on nodes, ends them when they expire, and deletes them after a day. The policy is
 -- reservations/lifecycle.lua.
 --
 --   kubelua run controllers/koordinator/reservations.lua
@@ -31,11 +31,14 @@ return kube.controller {
   },
   fields = { [POD] = { "metadata", "spec" }, [NODE] = { "metadata" } },
   workers = 1,
+  -- As in ReservationArgs.
+  params = { gcDurationSeconds = 86400, disableGarbageCollection = false },
 
   reconcile = function(reservation, ctx)
     local now, node = ctx:now():unix(), reservation("status.nodeName")
     local exists = node == nil or node == "" or ctx:get(NODE, node) ~= nil
-    local left = lifecycle.until_deleted(reservation, exists, now)
+    local left = not ctx.params.disableGarbageCollection
+      and lifecycle.until_deleted(reservation, exists, now, ctx.params.gcDurationSeconds)
     if left and left <= 0 then
       ctx:delete(RESERVATION, reservation.metadata.name, { uid = reservation.metadata.uid })
       return nil

@@ -9,13 +9,14 @@ describe("reservations", function()
   local t ---@type kubelua.Testing
   local room ---@type any
 
-  before_each(function()
+  local function start(params)
     t = kube.testing.start { script = "reservations.lua", crds = "crds", namespace = "default",
-      objects = { { kind = NODE, name = "n" } } }
+      objects = { { kind = NODE, name = "n" } }, params = params }
     room = t:create { kind = RESERVATION, name = "room", spec = { ttl = "1h", allocateOnce = false,
       owners = { { labelSelector = { matchLabels = { app = "web" } } } },
       template = { spec = { containers = { { name = "c", image = "i" } } } } } }
-  end)
+  end
+  before_each(function() start() end)
 
   local function schedule()
     t:patch_status(room, { phase = "Available", nodeName = "n", allocatable = { cpu = "4" }, conditions = {
@@ -57,6 +58,19 @@ describe("reservations", function()
     assert.equal("Expired", status().conditions[2].reason)
     t:advance "24h"
     assert.is_nil(t:get(RESERVATION, "room"))
+  end)
+
+  it("are deleted earlier, or never, if the params say so", function()
+    for after, params in pairs { ["2h"] = { gcDurationSeconds = 3600 },
+      ["48h"] = { disableGarbageCollection = true } } do
+      start(params)
+      schedule()
+      t:advance "61m"
+      assert.equal("Failed", status().phase)
+      t:advance(after)
+      assert.equal(params.disableGarbageCollection, t:get(RESERVATION, "room") and true)
+      assert.same({}, t:logs "error")
+    end
   end)
 
   it("end with their node", function()

@@ -10,7 +10,6 @@ local M = {}
 local dig = fields.dig
 
 M.ALLOCATED = "scheduling.koordinator.sh/reservation-allocated"
-local KEPT = 24 * 3600 -- seconds from the end of a Reservation to its deletion
 
 local function timestamp(now) return os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(now)) end
 
@@ -116,12 +115,13 @@ local function ended_at(reservation)
   end
 end
 
--- Seconds until the Reservation is deleted, 0 or less: now; nil: it has not ended, and stays.
-function M.until_deleted(reservation, node_exists, now)
+-- Seconds until the Reservation is deleted, 0 or less: now; nil: it has not ended, and stays. kept: seconds
+-- from its end to its deletion.
+function M.until_deleted(reservation, node_exists, now, kept)
   local at = ended_at(reservation)
   if not at then return nil end
   if not node_exists and has_node(reservation) then return 0 end
-  return at + KEPT - now
+  return at + kept - now
 end
 
 return M

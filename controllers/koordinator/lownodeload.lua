@@ -46,5 +46,6 @@ return descheduling.controller {
     paused = false,
     dryRun = false,
     anomalyCondition = { timeout = "1m", consecutiveAbnormalities = 5, consecutiveNormalities = 3 },
+    detectorCacheTimeout = "5m",
   }),
 }

@@ -229,6 +229,17 @@ describe("an anomaly", function()
     assert.is_false(anomaly.mark(entry, true, 4, condition))
   end)
 
+  it("is forgotten some time after the last bad check", function()
+    local loads = { { name = "n" } }
+    local function after(seconds, kept)
+      local entries = {}
+      for now = 0, 1 do anomaly.filter(loads, entries, now, condition, kept) end
+      return #anomaly.filter(loads, entries, 1 + seconds, condition, kept)
+    end
+    assert.same({ 1, 0 }, { after(300), after(301) })
+    assert.same({ 1, 0 }, { after(600, "10m"), after(601, "10m") })
+  end)
+
   it("needs no wait without a condition", function()
     local loads = { { name = "n" } }
     assert.same(loads, anomaly.filter(loads, {}, 0, nil))

@@ -8,7 +8,7 @@ local kube = require "kubelua"
 
 local M = {}
 
-local FORGOTTEN = 300 -- seconds after the last bad look, as Koordinator's detector cache
+local KEPT = "5m" -- after the last bad look, as Koordinator's detector cache
 
 local function begin(entry, state, now, condition)
   entry.state, entry.good, entry.bad = state, 0, 0
@@ -36,16 +36,18 @@ function M.mark(entry, good, now, first_condition)
   return entry.state == "anomaly"
 end
 
--- The `loads` that count as overloaded. entries: { [node name] = entry }. Without a condition, or with one
--- that is met at the first look, all do.
-function M.filter(loads, entries, now, condition)
+-- The `loads` that count as overloaded. entries: { [node name] = entry }; kept: how long after its last bad
+-- look an entry is remembered, nil: KEPT. Without a condition, or with one that is met at the first look, all
+-- do.
+---@param kept (string|number)?
+function M.filter(loads, entries, now, condition, kept)
   if condition == nil or condition.consecutiveAbnormalities == 1 then
     return table.move(loads, 1, #loads, 1, {})
   end
-  local out = {}
+  local out, seconds = {}, kube.duration(kept or KEPT)
   for _, load in ipairs(loads) do
     local entry = entries[load.name]
-    if entry == nil or now - entry.seen > FORGOTTEN then entry = {} end
+    if entry == nil or now - entry.seen > seconds then entry = {} end
     if M.mark(entry, false, now, condition) then out[#out + 1] = load end
     entry.seen = now
     entries[load.name] = entry

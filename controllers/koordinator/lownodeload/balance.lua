@@ -185,6 +185,7 @@ end
 --                   returns whether it goes, as the moves before it count for the limits
 --        budget     the most moves (nil: unlimited)
 --        detectors  { node = {}, prod = {} }, changed: who was seen overloaded how often (anomaly.lua)
+--        detectors_kept     how long after the last time, "5m" if nil
 -- Returns { moves = the list of these, classes, loads, processed = { [node name] = true } }.
 function M.pass(input)
   local thresholds = measure.thresholds(input.pool)
@@ -198,8 +199,9 @@ function M.pass(input)
   local condition, detectors = input.pool.anomalyCondition, input.detectors
   if #classes.high == 0 and #classes.prodHigh == 0 then return out end
 
-  local high = anomaly.filter(classes.high, detectors.node, input.now, condition)
-  local prod_high = anomaly.filter(classes.prodHigh, detectors.prod, input.now, condition)
+  local kept = input.detectors_kept
+  local high = anomaly.filter(classes.high, detectors.node, input.now, condition, kept)
+  local prod_high = anomaly.filter(classes.prodHigh, detectors.prod, input.now, condition, kept)
   local low = #classes.low + #classes.prodLow + #classes.bothLow
   if #high + #prod_high == 0 or low == 0 then return out end
   for _, load in ipairs(join(classes.low, classes.bothLow)) do anomaly.reset(load, detectors.node) end
@@ -237,6 +239,7 @@ function M.all(settings, world)
       move = world.move,
       budget = budget,
       detectors = world.detectors,
+      detectors_kept = settings.detectorCacheTimeout,
     }
     for name in pairs(result.processed) do processed[name] = true end
     budget = budget - #result.moves

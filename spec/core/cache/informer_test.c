@@ -530,6 +530,23 @@ static void throttled_watches_back_off_without_a_list(void **state)
     teardown(&w);
 }
 
+/* A server that asks for a pause of centuries is asked again after a day. */
+static void a_pause_that_a_server_asks_for_lasts_a_day_at_most(void **state)
+{
+    (void)state;
+    world w;
+    setup_synced(&w);
+    fake_event(&w.f, "ERROR",
+        "{\"kind\":\"Status\",\"code\":429,\"reason\":\"TooManyRequests\",\"details\":{"
+        "\"retryAfterSeconds\":9223372036854775807}}");
+    assert_int_equal(w.f.open, FAKE_NOTHING);
+    fake_advance(&w.f, KL_SECONDS(24 * 3600) - 1);
+    assert_int_equal(w.f.open, FAKE_NOTHING);
+    fake_advance(&w.f, KL_SECONDS(60));
+    assert_int_equal(w.f.open, FAKE_WATCH);
+    teardown(&w);
+}
+
 static void foreign_and_unknown_frames_are_skipped(void **state)
 {
     (void)state;
@@ -1149,6 +1166,7 @@ static void an_event_of_the_past_rolls_nothing_back(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
+    cmocka_unit_test(a_pause_that_a_server_asks_for_lasts_a_day_at_most),
     cmocka_unit_test(a_list_of_something_else_replaces_nothing),
     cmocka_unit_test(items_of_another_kind_are_skipped),
     cmocka_unit_test(a_list_kind_of_its_own_is_taken_and_stays), cmocka_unit_test(a_list_counts_as_heard),

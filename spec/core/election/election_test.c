@@ -5,6 +5,7 @@
 #include "support/test.h"
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "election/election.h"
@@ -246,6 +247,34 @@ static void a_foreign_lease_is_respected_until_it_has_been_silent_for_its_durati
     teardown(&w);
 }
 
+static void keep_elected(void *arg, kl_log_level level, const char *message, const char *fields)
+{
+    (void)level;
+    if (!strcmp(message, "leader elected"))
+        kl_buf_printf(arg, "%s\n", fields);
+}
+
+/* A holder is a text of another program: it may not look like more fields of the log, or more lines. */
+static void the_log_quotes_the_holder(void **state)
+{
+    (void)state;
+    world w;
+    kl_buf said = KL_BUF_INIT;
+    kl_err err = KL_ERR_INIT;
+    const char *text = "{\"metadata\":{\"name\":\"lease\",\"namespace\":\"ns\",\"resourceVersion\":\"5\"},"
+                       "\"spec\":{\"holderIdentity\":\"a b=c\\n\\\"d\",\"leaseDurationSeconds\":20,"
+                       "\"renewTime\":\"2023-11-14T22:13:20.000000Z\"}}";
+    kl_log_set_sink(keep_elected, &said);
+    setup(&w, NULL);
+    assert_ok(kl_value_decode(text, strlen(text), &w.lease, &err), &err);
+    kl_election_start(w.e);
+    pass(&w, 5, false);
+    kl_log_set_sink(NULL, NULL);
+    assert_string_equal(kl_buf_str(&said), "lease=ns/lease holder=\"a b=c\\n\\\"d\"\n");
+    kl_buf_fini(&said);
+    teardown(&w);
+}
+
 static void a_deposed_leader_campaigns_again_after_its_workers_ended(void **state)
 {
     (void)state;
@@ -384,7 +413,7 @@ static void a_released_lease_has_no_holder_and_no_leader(void **state)
     fini(&w);
 }
 
-KL_TESTS(cmocka_unit_test(a_missing_lease_is_created_and_kept),
+KL_TESTS(cmocka_unit_test(a_missing_lease_is_created_and_kept), cmocka_unit_test(the_log_quotes_the_holder),
     cmocka_unit_test(a_leader_that_cannot_renew_stops_before_its_successor_and_campaigns_again),
     cmocka_unit_test(a_foreign_lease_is_respected_until_it_has_been_silent_for_its_duration),
     cmocka_unit_test(a_deposed_leader_campaigns_again_after_its_workers_ended),

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "sharding/shard.h"
+#include "sharding/shard_lease.h"
 
 #define TICK KL_MILLISECONDS(20)
 #define LEASE KL_SECONDS(4)
@@ -751,7 +752,33 @@ static void the_deadline_counts_from_before_the_request_and_a_late_answer_is_ign
     kl_shard_free(s);
 }
 
-KL_TESTS(cmocka_unit_test(the_deadline_counts_from_before_the_request_and_a_late_answer_is_ignored),
+/* The seconds of a Lease come from a server: their nanoseconds must be a time. */
+static void the_duration_of_a_lease_is_within_what_a_clock_can_count(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *seconds;
+        kl_time is;
+    } cases[] = {{"9223372036854775807", KL_SECONDS(INT32_MAX)}, {"2147483648", KL_SECONDS(INT32_MAX)},
+        {"2147483646", KL_SECONDS(2147483646)}, {"15", KL_SECONDS(15)}, {"0", 0}, {"-1", 0},
+        {"-9223372036854775808", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = kl_sprintf(
+            "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"leaseDurationSeconds\":%s}}", cases[i].seconds);
+        const kl_value *lease = NULL;
+        kl_err err = KL_ERR_INIT;
+        kl_shard_lease read;
+        assert_ok(kl_value_decode(text, strlen(text), &lease, &err), &err);
+        kl_shard_lease_read(lease, NULL, &read);
+        assert_int_equal(read.duration, cases[i].is);
+        kl_shard_lease_fini(&read);
+        kl_value_unref(lease);
+        kl_free(text);
+    }
+}
+
+KL_TESTS(cmocka_unit_test(the_duration_of_a_lease_is_within_what_a_clock_can_count),
+    cmocka_unit_test(the_deadline_counts_from_before_the_request_and_a_late_answer_is_ignored),
     cmocka_unit_test(a_publication_that_cannot_be_read_may_mean_any_key),
     cmocka_unit_test(keys_of_one_namespace_stay_together_where_that_is_asked_for),
     cmocka_unit_test(a_crash_moves_its_keys_within_a_lease),

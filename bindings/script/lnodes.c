@@ -316,11 +316,18 @@ static size_t place_of(const known *k, lua_Integer p, size_t at)
     return at;
 }
 
+/* The memory of pod p; without a trace it is always the same. */
+static int64_t bytes_of(lua_State *L, lua_Integer p)
+{
+    return whole(is_prod(L, R_CLASS, p) ? held(L, R_HOLDS, R_MEMORY, p) : number_at(L, R_MEMORY, p));
+}
+
 /* The report's pods; what is known of the node's last report becomes that of this one. */
 static const kl_value *pods_of(lua_State *L, lkl__reports *r, known *k, const kl_sums *sums)
 {
     size_t n = lua_rawlen(L, R_PODS), at = 0;
     double count = lua_tonumber(L, R_COUNT);
+    bool told = !lua_isnil(L, R_HOLDS);
     known now = {.p = kl_new_array(lua_Integer, n), .bytes = kl_new_array(int64_t, n), .n = n};
     kl_builder *b = kl_builder_new(); /* nothing raises while it is there: all reads are raw */
     kl_build_array(b);
@@ -328,8 +335,7 @@ static const kl_value *pods_of(lua_State *L, lkl__reports *r, known *k, const kl
         lua_Integer p = now.p[i] = whole(number_at(L, R_PODS, (lua_Integer)i + 1));
         size_t place = place_of(k, p, at);
         const kl_value *last = place < k->n ? kl_value_item(k->pods, place) : NULL, *memory = NULL;
-        int64_t bytes = now.bytes[i] = whole(
-            is_prod(L, R_CLASS, p) ? held(L, R_HOLDS, R_MEMORY, p) : number_at(L, R_MEMORY, p));
+        int64_t bytes = now.bytes[i] = last && !told ? k->bytes[place] : bytes_of(L, p);
         const kl_value *cpu = cpu_text(r, whole(kl_sums_get(sums, (size_t)p - 1) / count)), *pod;
         if (last && k->bytes[place] == bytes)
             memory = nth(nth(nth(last, 2), 0), 1);

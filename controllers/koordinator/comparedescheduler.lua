@@ -10,6 +10,7 @@ local descheduling = require "lib.descheduling"
 local eviction = require "compare.eviction"
 local fields = require "fields"
 local filter = require "podmigrationjob.filter"
+local kept_of = require "compare.kept"
 local lasting = require "compare.lasting"
 local pools = require "lownodeload.pools"
 local report = require "compare.report"
@@ -18,7 +19,6 @@ local whole = require "lib.whole"
 local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local REPORT = "koordinator-compare-descheduler"
 local PLUGIN = "LowNodeLoad"
-local TOLD = 200 -- the most disagreements about moved pods that are remembered
 
 -- The uids of pods with a job that the plugin made from `since` on, and that the last look has not `seen`;
 -- and the list of older jobs that go on.
@@ -71,18 +71,17 @@ return whole.controller {
     local world = world_of(ctx, settings, older)
     local theirs = of_uids(world, new)
     local only_there, only_here = eviction.judge(theirs, settings, world)
-    local told, cases = fields.copy(memo.told or {}), fields.copy(memo.cases or {})
-    for _, one in ipairs(only_there) do told[#told + 1] = one end
-    while #told > TOLD do table.remove(told, 1) end
-    if #only_there > 0 and #cases < settings.cases then
-      cases[#cases + 1] = eviction.case(theirs, settings, world)
+    local kept = kept_of.read()
+    for _, one in ipairs(only_there) do kept_of.tell(kept, one) end
+    if #only_there > 0 and #kept.cases < settings.cases then
+      kept_of.add(kept, eviction.case(theirs, settings, world), settings.cases)
     end
     only_here = lasting.look(ctx, only_here)
 
-    memo.looked_at, memo.seen, memo.told, memo.cases = now, new, told, cases
-    memo.compared = (memo.compared or 0) + #theirs
-    local all = table.move(only_here, 1, #only_here, #told + 1, fields.copy(told))
-    report.write(ctx, REPORT, report.text(all, memo.compared, "moved pods"), { ["low_node_load_passes.json"] =
-      #cases > 0 and kube.encode { calc = "low_node_load_passes", cases = kube.array(cases) } or nil })
+    kept_of.write(kept)
+    memo.looked_at, memo.seen, memo.compared = now, new, (memo.compared or 0) + #theirs
+    local all = table.move(only_here, 1, #only_here, #kept.told + 1, fields.copy(kept.told))
+    report.write(ctx, REPORT, report.text(all, memo.compared, "moved pods"),
+      { ["low_node_load_passes.json"] = kept_of.text(kept, "low_node_load_passes") })
   end,
 }

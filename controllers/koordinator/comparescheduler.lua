@@ -9,6 +9,7 @@
 local kube = require "kubelua"
 local cluster = require "scheduler.cluster"
 local fields = require "fields"
+local kept_of = require "compare.kept"
 local lasting = require "compare.lasting"
 local pods = require "pods"
 local placement = require "compare.placement"
@@ -19,7 +20,8 @@ local settings = require "scheduler.settings"
 local whole = require "lib.whole"
 
 local REPORT = "koordinator-compare-scheduler"
-local TOLD = 200 -- disagreements about placements that are remembered
+local RECENT = 60 -- seconds
+local BOUND = "bound/" -- in kube.shared, with the uid of a pod: its resourceVersion when it was bound
 
 -- When a pod got its node, in seconds; nil if it has none.
 local function bound_at(pod)
@@ -29,18 +31,33 @@ local function bound_at(pod)
     and kube.time(condition.lastTransitionTime):unix()
 end
 
--- The pods that this scheduler bound from `since` on and before `now`, in that order; and those for which it
--- found no node.
+-- Whether a resourceVersion is older: they are decimal numbers.
+local function is_older(a, b)
+  if #a ~= #b then return #a < #b end
+  return a < b
+end
+
+-- The pods that this scheduler bound from `since` on and before `now`, in that order; those for which it
+-- found no node; and those that it bound from `now` on. What was noted of pods that it bound before `now` is
+-- forgotten.
 local function decided_by(ctx, waiting, since, now)
-  local placed, refused = {}, {}
+  local placed, refused, later, noted = {}, {}, {}, {}
+  for _, name in ipairs(kube.shared:names(BOUND)) do noted[name] = kube.shared:get(name) end
   for pod in ctx:each(cluster.POD) do
     local at = pod("spec.schedulerName") == ctx.params.schedulerName and bound_at(pod)
+    local name = BOUND .. pod.metadata.uid
     if at and at >= since and at < now then
-      placed[#placed + 1] = { pod = pod, node = pod.spec.nodeName, at = at, key = pods.key(pod) }
+      placed[#placed + 1] = { pod = pod, node = pod.spec.nodeName, at = at, key = pods.key(pod),
+        version = noted[name] or pod.metadata.resourceVersion }
+    elseif at and at >= now then
+      noted[name] = nil
+      later[#later + 1] = { pod = pod, node = pod.spec.nodeName }
     end
   end
+  for name in pairs(noted) do kube.shared:set(name, nil) end
   table.sort(placed, function(a, b)
     if a.at ~= b.at then return a.at < b.at end
+    if a.version ~= b.version then return is_older(a.version, b.version) end
     return a.key < b.key
   end)
   for _, pod in ipairs(waiting) do
@@ -49,10 +66,27 @@ local function decided_by(ctx, waiting, since, now)
       refused[#refused + 1] = pod
     end
   end
-  return placed, refused
+  return placed, refused, later
 end
 
-return whole.controller {
+-- Notes the resourceVersion of each pod that was just bound. Times of bindings are whole seconds, and the
+-- version changes as soon as an agent writes the pod's status.
+local noting = kube.controller {
+  name = "compare-scheduler-order",
+  resource = cluster.POD,
+  when = function(now, old) return (now("spec.nodeName") or "") ~= (old("spec.nodeName") or "") end,
+  workers = 1,
+  params = { schedulerName = settings.PARAMS.schedulerName },
+
+  reconcile = function(pod, ctx)
+    local at = pod("spec.schedulerName") == ctx.params.schedulerName and bound_at(pod)
+    if at and at >= ctx:now():unix() - RECENT then
+      kube.shared:cas(BOUND .. pod.metadata.uid, nil, pod.metadata.resourceVersion)
+    end
+  end,
+}
+
+local comparing = whole.controller {
   name = "compare-scheduler",
   reads = settings.reads { cluster.POD, cluster.NODE, quota.KIND, reservation.KIND },
   every = "10s",
@@ -69,22 +103,22 @@ return whole.controller {
     local state, _, known, nodes = cluster.reader()(ctx)
     local params, waiting = fields.copy(ctx.params), {}
     for i, fact in ipairs(known) do waiting[i] = fact.pod end
-    local args, told = settings.args(params), fields.copy(memo.told or {})
-    local cases, compared = fields.copy(memo.cases or {}), memo.compared or 0
-    local placed, refused = decided_by(ctx, waiting, since, now)
+    local args, kept = settings.args(params), kept_of.read()
+    local placed, refused, later = decided_by(ctx, waiting, since, now)
     local judged = table.move(waiting, 1, #waiting, 1, {})
     for _, one in ipairs(placed) do judged[#judged + 1] = one.pod end
     state.volumes = cluster.volumes_of(ctx, judged, state.claiming)
 
-    local found = placement.judge_all(placed, nodes, state, args, function(pod, one)
-      return #cases < params.cases and placement.case(pod, one, nodes, state, { weights = params.weights,
-        loadaware = params.loadaware, deviceshare = params.deviceshare, numa = params.numa }) or nil
+    local found = placement.judge_all(placed, later, nodes, state, args, function(pod, one)
+      return #kept.cases < params.cases and placement.case(pod, one, nodes, state, {
+        weights = params.weights, loadaware = params.loadaware, deviceshare = params.deviceshare,
+        numa = params.numa }) or nil
     end)
     for _, one in ipairs(found) do
-      cases[#cases + 1], one.case = one.case, nil
-      told[#told + 1] = one
+      kept_of.add(kept, one.case, params.cases)
+      one.case = nil
+      kept_of.tell(kept, one)
     end
-    while #told > TOLD do table.remove(told, 1) end
 
     local waits = {}
     for _, pod in ipairs(refused) do
@@ -96,9 +130,12 @@ return whole.controller {
     end
     waits = lasting.look(ctx, waits)
 
-    memo.looked_at, memo.told, memo.cases, memo.compared = now, told, cases, compared + #placed
-    local all = table.move(waits, 1, #waits, #told + 1, fields.copy(told))
-    report.write(ctx, REPORT, report.text(all, memo.compared + #refused, "decisions"), { ["placement.json"] =
-      #cases > 0 and kube.encode { calc = "placement", cases = kube.array(cases) } or nil })
+    kept_of.write(kept)
+    memo.looked_at, memo.compared = now, (memo.compared or 0) + #placed
+    local all = table.move(waits, 1, #waits, #kept.told + 1, fields.copy(kept.told))
+    report.write(ctx, REPORT, report.text(all, memo.compared + #refused, "decisions"),
+      { ["placement.json"] = kept_of.text(kept, "placement") })
   end,
 }
+
+return { comparing, noting }

@@ -80,6 +80,47 @@ describe("compare-scheduler", function()
     tells "default/third: there idle, here busy; Insufficient cpu"
   end)
 
+  it("keeps large examples, until they are too much for a ConfigMap", function()
+    for i, size in ipairs { 100000, 100000, 900000, 100000 } do
+      local name = "large" .. i
+      t:load { kube.merge(pod(name, "10m", { nodeName = "busy" }), { status = { conditions = { {
+        type = "PodScheduled", status = "True", lastTransitionTime = tostring(t:now()) } },
+        message = ("x"):rep(size) } }) }
+      t:advance "11s"
+    end
+    tells "decisions compared: 4, disagreements: 4\n"
+    local cases = kube.decode(data()["placement.json"]).cases
+    assert.equal("default/large1", cases[1].name)
+    assert.is_true(#cases >= 1 and #data()["placement.json"] < 600000)
+    assert.same({}, t:logs "error")
+  end)
+
+  local function bound(name, where, at)
+    return kube.merge(pod(name, "1", { nodeName = where, containers = { { name = "c", image = "i",
+      resources = { requests = { memory = "5Gi" } } } } }), { status = { conditions = { {
+      type = "PodScheduled", status = "True", lastTransitionTime = tostring(at or t:now()) } } } })
+  end
+
+  it("does not count pods that are bound in the second of its look", function()
+    t:load { bound("first", "idle"), bound("next", "idle", t:now() + 15) }
+    t:advance "11s"
+    assert.equal("decisions compared: 1, disagreements: 0\n", data()["report.txt"])
+    t:advance "10s"
+    tells "default/next: there idle, here busy; Insufficient memory"
+  end)
+
+  it("knows the order of pods that were bound within a second", function()
+    t:load { bound("z", "idle") }
+    t:load { bound("a", "busy") }
+    t:advance "1s"
+    -- An agent writes their status later, in another order.
+    for _, name in ipairs { "a", "z" } do
+      t:patch_status(t:get(POD, "default", name), { phase = "Running" })
+    end
+    t:advance "20s"
+    assert.equal("decisions compared: 2, disagreements: 0\n", data()["report.txt"])
+  end)
+
   it("reports pods that wait although it would have placed them, once the difference lasts", function()
     decide("waits", "1", nil)
     t:advance "30s"

@@ -15,7 +15,7 @@ local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local QUOTA = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota"
 local LABEL = "quota.scheduling.koordinator.sh/"
 local NS, PATIENCE = policies.NAMESPACE, policies.PATIENCE
-local NODES, PODS = 6, 16
+local NODES, PODS, RUSH = 6, 16, 40
 
 local function configuration(kubeconfig)
   local function enabled(...)
@@ -25,8 +25,6 @@ local function configuration(kubeconfig)
   end
   local function only(...) return kube.merge(enabled(...), { disabled = { { name = "*" } } }) end
   local score = enabled("LoadAwareScheduling", "NodeNUMAResource", "DeviceShare", "Reservation")
-  -- Ours has no such plugin.
-  score.disabled = { { name = "NodeResourcesBalancedAllocation" } }
   for _, one in ipairs(score.enabled) do one.weight = one.name == "Reservation" and 5000 or 1 end
   return kube.encode {
     apiVersion = "kubescheduler.config.k8s.io/v1", kind = "KubeSchedulerConfiguration",
@@ -93,6 +91,14 @@ local function add_pod(client, i)
         resources = { requests = { cpu = cpu, memory = (i % 3 + 1) .. "Gi" } } } } } }
 end
 
+-- Pods of no quota, some of which request more cpu, and others more memory.
+local function add_plain_pod(client, i)
+  client:create { apiVersion = "v1", kind = "Pod", metadata = { namespace = "default", name = "rush" .. i },
+    spec = { schedulerName = "koord-scheduler", containers = { { name = "c", image = "none",
+      resources = { requests = { cpu = ("%dm"):format(100 + 200 * (i % 4)), memory = (i * 7 % 5) .. "Gi" } }
+    } } } }
+end
+
 servers.only_real(function(name, start)
   describe("koord-scheduler on " .. name, function()
     local server, client, original, runs
@@ -141,20 +147,28 @@ servers.only_real(function(name, start)
         ["patienceSeconds = 60,"] = "patienceSeconds = 3," })
       begin("compare-quota", { ['every = "60s"'] = 'every = "1s"',
         ["patienceSeconds = 60,"] = "patienceSeconds = 3," }, "--param", "upstream=v1.8.0")
-      for i = 1, PODS do
-        add_pod(client, i)
-        wait.until_true(PATIENCE, "a decision about pod " .. i, function()
-          local pod = client:get(POD, "default", "p" .. i)
+      local function decided(pod_name)
+        wait.until_true(PATIENCE, "a decision about pod " .. pod_name, function()
+          local pod = client:get(POD, "default", pod_name)
           if pod("spec.nodeName") or kube.find_condition(pod, "PodScheduled") then return true end
           error(original:log(), 0)
         end)
-        -- Bindings within one second have no order.
+      end
+      for i = 1, PODS do
+        add_pod(client, i)
+        decided("p" .. i)
+        -- A pod that waits for its quota may be tried again meanwhile.
         local second = os.time()
         wait.until_true(PATIENCE, "another second", function() return os.time() > second end)
       end
+      for i = 1, RUSH do
+        add_plain_pod(client, i)
+        decided("rush" .. i)
+      end
       look_on "compare-scheduler"
       look_on "compare-quota"
-      assert.equal(("decisions compared: %d, disagreements: 0\n"):format(PODS), said "compare-scheduler")
+      assert.equal(("decisions compared: %d, disagreements: 0\n"):format(PODS + RUSH),
+        said "compare-scheduler")
       assert.equal("quotas compared: 6, disagreements: 0\n", said "compare-quota")
       local used = {}
       for _, pod in ipairs(client:list(POD)) do used[pod "spec.nodeName" or "none"] = true end
@@ -175,7 +189,8 @@ servers.only_real(function(name, start)
         status = "True", lastTransitionTime = os.date "!%Y-%m-%dT%H:%M:%SZ" } } })
       look_on "compare-scheduler"
       look_on "compare-quota"
-      assert.matches("^decisions compared: 17, disagreements: 1\n", said "compare-scheduler")
+      assert.matches(("^decisions compared: %d, disagreements: 1\n"):format(PODS + RUSH + 1),
+        said "compare-scheduler")
       assert.matches("refused here: 1\n  default/misplaced: there n6", said "compare-scheduler")
       assert.matches("runtime of cpu, less there: 1\n  large: there 1, here %d+;", said "compare-quota")
     end)

@@ -60,14 +60,17 @@ function M.judge(pod, theirs, nodes, state, args)
 end
 
 -- Judges pods that the original has just placed, { { pod, node = its name, at = seconds }, ... }, each in the
--- cluster of its moment: those that came later are not there. Returns a list of what judge says, with the
--- pod's key as `object` and what `keep(pod, found)` returned as `case`.
-function M.judge_all(placed, nodes, state, args, keep)
+-- cluster of its moment: those that came later are not there, nor are those of `later`, which are not judged
+-- yet. Returns a list of what judge says, with the pod's key as `object` and what `keep(pod, found)` returned
+-- as `case`.
+function M.judge_all(placed, later, nodes, state, args, keep)
   local out, by_name, entries = {}, {}, {}
   for _, node in ipairs(nodes) do by_name[node.metadata.name] = node end
-  for _, one in ipairs(placed) do
-    local node = by_name[one.node]
-    entries[one] = node and snapshot.take_out(state, one.pod, node)
+  for _, list in ipairs { placed, later } do
+    for _, one in ipairs(list) do
+      local node = by_name[one.node]
+      entries[one] = node and snapshot.take_out(state, one.pod, node)
+    end
   end
   for _, one in ipairs(placed) do
     if entries[one] then
@@ -79,6 +82,9 @@ function M.judge_all(placed, nodes, state, args, keep)
       end
       snapshot.put_back(state, entries[one], by_name[one.node])
     end
+  end
+  for _, one in ipairs(later) do
+    if entries[one] then snapshot.put_back(state, entries[one], by_name[one.node]) end
   end
   return out
 end

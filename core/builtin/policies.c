@@ -24,34 +24,17 @@ static void check_share(kl__causes *c, const kl_value *spec, const char *member)
         kl__say_invalid(c, KL_IN(SPEC, member), v, "must not be greater than 100%%");
 }
 
-/* kube-apiserver shows the struct, whose fields have Go's names. */
-static void say_both(kl__causes *c, const kl_value *spec)
-{
-    static const char *const names[][2] = {{"minAvailable", "MinAvailable"}, {"selector", "Selector"},
-        {"maxUnavailable", "MaxUnavailable"}, {"unhealthyPodEvictionPolicy", "UnhealthyPodEvictionPolicy"}};
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const kl_value *v = kl_value_get(spec, names[i][0]);
-        kl_build_key(b, names[i][1]);
-        if (v)
-            kl_build_value(b, v);
-        else
-            kl_build_null(b);
-    }
-    kl_build_end(b);
-    const kl_value *shown = kl_builder_done(b);
-    kl__say_invalid(c, SPEC, shown, "minAvailable and maxUnavailable cannot be both set");
-    kl_value_unref(shown);
-}
-
 void kl__check_budget(const kl__write *w)
 {
     const kl_value *spec = kl_value_get(w->o, "spec");
     if (kl__write_same_spec(w))
         return;
-    if (kl_value_get(spec, "minAvailable") && kl_value_get(spec, "maxUnavailable"))
-        say_both(w->causes, spec);
+    if (kl_value_get(spec, "minAvailable") && kl_value_get(spec, "maxUnavailable")) {
+        const kl_value *shown = kl__as_go(
+            spec, "MinAvailable? Selector? MaxUnavailable? UnhealthyPodEvictionPolicy?");
+        kl__say_invalid(w->causes, SPEC, shown, "minAvailable and maxUnavailable cannot be both set");
+        kl_value_unref(shown);
+    }
     check_share(w->causes, spec, "minAvailable");
     check_share(w->causes, spec, "maxUnavailable");
     kl__check_selector(w->causes, kl_value_get(spec, "selector"), KL_IN(SPEC, "selector"));

@@ -163,17 +163,6 @@ char *kl__owners_unique(const kl_value **o)
     return twice.len ? kl_buf_take(&twice) : NULL;
 }
 
-static void check(const char *at, const kl_value *o, kl__causes *causes)
-{
-    char *labels = kl_sprintf("%smetadata.labels", at),
-         *annotations = kl_sprintf("%smetadata.annotations", at);
-    kl__validate_labels(labels, kl_value_at(o, "metadata", "labels", NULL), causes);
-    kl__validate_annotations(annotations, kl_value_at(o, "metadata", "annotations", NULL), causes);
-    kl_free(labels);
-    kl_free(annotations);
-    check_owners(at, kl_value_at(o, "metadata", "ownerReferences", NULL), causes);
-}
-
 void kl__validate_owners(const kl_value *o, kl__causes *causes)
 {
     check_owners("", kl_value_at(o, "metadata", "ownerReferences", NULL), causes);
@@ -181,7 +170,12 @@ void kl__validate_owners(const kl_value *o, kl__causes *causes)
 
 void kl__validate_metadata_at(const char *path, const kl_value *o, kl__causes *causes)
 {
-    char *at = kl_sprintf("%s.", path);
-    check(at, o, causes);
+    char *at = kl_sprintf("%s.", path), *labels = kl_sprintf("%smetadata.labels", at),
+         *annotations = kl_sprintf("%smetadata.annotations", at);
+    kl__validate_labels(labels, kl_value_at(o, "metadata", "labels", NULL), causes);
+    kl__validate_annotations(annotations, kl_value_at(o, "metadata", "annotations", NULL), causes);
+    check_owners(at, kl_value_at(o, "metadata", "ownerReferences", NULL), causes);
+    kl_free(labels);
+    kl_free(annotations);
     kl_free(at);
 }

@@ -26,10 +26,12 @@ typedef struct note {
     char *key, *value;
 } note;
 
+#define ID_MAX 64 /* further bytes of a client's Audit-Id are cut off, as in kube-apiserver */
+
 struct kl_audit_record {
     kl_audit *a;
     kl_audit_verdict verdict;
-    char id[KL_UUID_MAX];
+    char *id;
     kl_time received; /* wall */
     bool nobody;      /* the user is unknown */
     char *uri, *agent, *verb, *source;
@@ -269,6 +271,7 @@ static void ended(void *arg)
         kl_free(r->notes[i].value);
     }
     kl_free(r->notes);
+    kl_free(r->id);
     kl_value_unref(r->user);
     kl_value_unref(r->worn);
     kl_value_unref(r->sent);
@@ -344,7 +347,9 @@ kl_audit_record *kl_audit_attend(kl_audit *a, kl_httpd_request *http, const kl_v
         r->nobody = !user;
         r->user = kl_value_ref(user);
         r->received = kl_clock_wall(a->clock);
-        kl_uuid_new(r->id);
+        char made[KL_UUID_MAX];
+        const char *mark = kl_httpd_mark(http);
+        r->id = kl_strndup(mark ? mark : kl_uuid_new(made), mark ? ID_MAX : sizeof made);
         read_request(r, http, &asked.request);
         kl_httpd_attend(http, &witness, r);
         if (user)

@@ -1,13 +1,13 @@
 /* uuid.c - random UUIDs, and their text. */
 #include "base/uuid.h"
 
-#include <stdio.h>
 #include <sys/random.h>
 
 #include "base/mem.h"
 
 char *kl_uuid_of(const unsigned char bytes[16], char out[KL_UUID_MAX])
 {
+    static const char hex[] = "0123456789abcdef";
     char *to = out;
     for (int i = 0; i < 16; i++) {
         unsigned b = bytes[i];
@@ -15,8 +15,12 @@ char *kl_uuid_of(const unsigned char bytes[16], char out[KL_UUID_MAX])
             b = (b & 0x0f) | 0x40; /* the version */
         if (i == 8)
             b = (b & 0x3f) | 0x80; /* the variant */
-        to += sprintf(to, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b);
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *to++ = '-';
+        *to++ = hex[b >> 4];
+        *to++ = hex[b & 15];
     }
+    *to = 0;
     return out;
 }
 

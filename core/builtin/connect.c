@@ -26,13 +26,12 @@ static bool has_container(const kl_value *list, const char *name)
     return false;
 }
 
-/* "[a b]" */
+/* Adds names with blanks between them. */
 static void add_names(kl_buf *out, const kl_value *list)
 {
-    kl_buf_putc(out, '[');
     for (size_t i = 0; i < kl_value_len(list); i++)
-        kl_buf_printf(out, "%s%s", i ? " " : "", kl_value_str_at(kl_value_item(list, i), "name", NULL));
-    kl_buf_putc(out, ']');
+        kl_buf_printf(
+            out, "%s%s", out->len ? " " : "", kl_value_str_at(kl_value_item(list, i), "name", NULL));
 }
 
 static kl_status check_container(const kl_value *pod, const char *container, kl_err *err)
@@ -50,13 +49,11 @@ static kl_status check_container(const kl_value *pod, const char *container, kl_
     if (kl_value_len(containers) == 1)
         return KL_OK;
     kl_buf choice = KL_BUF_INIT;
+    add_names(&choice, init);
     add_names(&choice, containers);
-    if (kl_value_len(init)) {
-        kl_buf_puts(&choice, " or one of the init containers: ");
-        add_names(&choice, init);
-    }
+    add_names(&choice, ephemeral);
     kl_status st = kl__fail_bad_request(
-        err, "a container name must be specified for pod %s, choose one of: %s", name, kl_buf_str(&choice));
+        err, "a container name must be specified for pod %s, choose one of: [%s]", name, kl_buf_str(&choice));
     kl_buf_fini(&choice);
     return st;
 }

@@ -25,6 +25,7 @@
 #include "base/locks.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/uuid.h"
 #include "httpd/listen.h"
 
 #define MAX_BODY ((size_t)16 << 20)
@@ -162,6 +163,7 @@ static void request_free(kl_httpd_request *r)
     kl_free(r->uri);
     kl_free(r->method);
     kl_free(r->path);
+    kl_free(r->mark);
     kl_free(r->peer);
     kl_buf_fini(&r->body);
     kl_free(r);
@@ -213,8 +215,11 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
 }
 
 static void add_headers(
-    const kl_httpd *h, struct MHD_Response *response, const char *content_type, const char *lines)
+    const kl_httpd_request *r, struct MHD_Response *response, const char *content_type, const char *lines)
 {
+    const kl_httpd *h = r->h;
+    if (r->mark)
+        add_header(response, h->mark, r->mark);
     if (content_type)
         add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
     if (h->cache_control && !(lines && strstr(lines, "Cache-Control:")))
@@ -224,7 +229,9 @@ static void add_headers(
         char *line = kl_strndup(p, n), *colon = strchr(line, ':');
         if (colon) {
             *colon++ = '\0';
-            add_header(response, line, colon + strspn(colon, " "));
+            colon += strspn(colon, " ");
+            if (*colon)
+                add_header(response, line, colon);
         }
         kl_free(line);
         p += n + strspn(p + n, "\r\n");
@@ -288,7 +295,7 @@ void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, con
     struct MHD_Response *response = r->halved ? half_response(body, len)
                                               : kl__response_must(MHD_create_response_from_buffer(
                                                   len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
-    add_headers(r->h, response, content_type, headers);
+    add_headers(r, response, content_type, headers);
     answer(r, code, response, NULL);
 }
 
@@ -305,7 +312,7 @@ void kl_httpd_reply_take(
     r->size = len;
     struct MHD_Response *response = kl__response_must(
         MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));
-    add_headers(r->h, response, content_type, headers);
+    add_headers(r, response, content_type, headers);
     answer(r, code, response, NULL);
 }
 
@@ -342,7 +349,7 @@ kl_httpd_stream *kl_httpd_reply_stream(
     tell(r, code, content_type, NULL, 0, true);
     struct MHD_Response *response;
     kl_httpd_stream *s = kl__stream_new(h->max_queued, &response);
-    add_headers(r->h, response, content_type, headers);
+    add_headers(r, response, content_type, headers);
     kl__stream_attach(h, s, r->conn);
     answer(r, code, response, s);
     return s;
@@ -406,6 +413,11 @@ static enum MHD_Result begin(
     r->method = kl_strdup(method);
     r->path = kl_strdup(path);
     r->owed = true;
+    if (h->mark) {
+        const char *given = kl_httpd_header(r, h->mark);
+        char made[KL_UUID_MAX];
+        r->mark = kl_strdup(given && *given ? given : kl_uuid_new(made));
+    }
     const char *length = kl_httpd_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool coming = kl_httpd_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING)
         || (length && strtoull(length, NULL, 10));
@@ -579,6 +591,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     h->max_bodies = o->max_bodies ? o->max_bodies : MAX_BODIES;
     h->no_bodies = o->no_bodies;
     h->cache_control = o->cache_control;
+    h->mark = o->mark;
     h->read_seconds = o->read_seconds ? o->read_seconds : READ_SECONDS;
     h->send_rate = o->send_rate ? o->send_rate : SEND_RATE;
     h->next_id = 1;

@@ -32,6 +32,8 @@ typedef struct kl_httpd_options {
     size_t max_queued;         /* bytes that may wait in one stream; 0 means 256 MiB */
     bool no_bodies;            /* a request with a body is answered 413 */
     const char *cache_control; /* of answers that have no such header; borrowed. NULL: none */
+    /* a header of each answer with the request's own value of it, or with a new UUID; borrowed. NULL: none */
+    const char *mark;
     /* a timeout in seconds, after which the connection is closed: for a request's head, and for pauses in a
      * body or in the client's reading of a whole answer. A whole body may take twice as long. 0 means 32 */
     unsigned read_seconds;
@@ -95,6 +97,9 @@ void *kl_httpd_user(const kl_httpd_request *r);
  * the reply is discarded. Any thread. */
 bool kl_httpd_again(kl_httpd_request *r);
 
+/* The value of the header `mark` in the answer, or NULL. */
+const char *kl_httpd_mark(const kl_httpd_request *r);
+
 /* The observer of a request: at most one each. */
 typedef struct kl_httpd_witness {
     /* An answer was given or, with `goes_on` and no body, a stream began. Called inside kl_httpd_reply*;
@@ -108,8 +113,9 @@ typedef struct kl_httpd_witness {
 void kl_httpd_attend(kl_httpd_request *r, const kl_httpd_witness *w, void *arg);
 void *kl_httpd_attended(const kl_httpd_request *r); /* that arg, or NULL */
 
-/* One whole answer; headers are "Name: value\r\n" lines or NULL. Copies body. Exactly one kl_httpd_reply*
- * per request, inside the handler or later on any thread; the request is gone afterwards. */
+/* One whole answer; headers are "Name: value\r\n" lines or NULL; one without a value leaves out a default.
+ * Copies body. Exactly one kl_httpd_reply* per request, inside the handler or later on any thread; the
+ * request is gone afterwards. */
 void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers,
     const void *body, size_t len);
 /* The same with a body that is moved out of `body` (large lists). */

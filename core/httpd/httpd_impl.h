@@ -29,7 +29,7 @@ struct kl_httpd {
     unsigned read_seconds;
     size_t send_rate;
     bool no_bodies;
-    const char *cache_control;
+    const char *cache_control, *mark;
     kl_mutex mu; /* the registry */
     bool stopping KL_GUARDED_BY(mu);
     uint64_t next_id KL_GUARDED_BY(mu);
@@ -75,6 +75,7 @@ struct kl_httpd_request {
     struct MHD_Connection *conn;
     /* method and path NULL: its head is incomplete; then only uri and cut are set */
     char *uri, *method, *path;
+    char *mark;                      /* the value of the header h->mark in the answer */
     bool cut;                        /* the decoded URI contains a NUL, and would be cut there */
     const kl_httpd_witness *witness; /* or NULL */
     void *witness_arg;

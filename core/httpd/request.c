@@ -157,6 +157,8 @@ const char *kl_httpd_body(const kl_httpd_request *r, size_t *len)
     return kl_buf_str(&r->body);
 }
 
+const char *kl_httpd_mark(const kl_httpd_request *r) { return r->mark; }
+
 void kl_httpd_set_user(kl_httpd_request *r, void *user) { r->user = user; }
 
 void *kl_httpd_user(const kl_httpd_request *r) { return r->user; }

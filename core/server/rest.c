@@ -6,10 +6,10 @@
  * The lock is held from routing to reply; nothing in between waits. */
 #include "server/rest.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "builtin/connect.h"
 #include "rbac/attributes.h"
 #include "rbac/tokens.h"
 #include "schema/status.h"
@@ -74,9 +74,10 @@ static bool find(kl__request *r, char **w, size_t n)
         return false;
     c->name = n > i + 1 ? w[i + 1] : NULL;
     c->sub = n > i + 2 ? w[i + 2] : NULL;
-    if (c->kind->namespaced ? c->name && !c->ns : c->ns != NULL)
+    r->nowhere = c->kind->namespaced && c->name && scoped && !c->ns;
+    if (!r->nowhere && (c->kind->namespaced ? c->name && !c->ns : c->ns != NULL))
         return false;
-    if ((c->name && !*c->name) || (c->sub && !*c->sub))
+    if (c->sub && !*c->sub)
         return false;
     if (r->watches) {
         r->watched = c->name;
@@ -85,7 +86,7 @@ static bool find(kl__request *r, char **w, size_t n)
     }
     if (c->sub && !kl__kind_sub(c->kind, c->sub))
         return c->kind->custom; /* check_verb refuses it */
-    return n <= i + 3;
+    return n <= i + 3 || !strcmp(c->sub, "proxy");
 }
 
 /* ------------------------------------------------------------------ verbs */
@@ -138,19 +139,22 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
     *verb = c->sub && !strcmp(method, "POST") ? "create" : verb_of(method, c->name != NULL);
     if (c->sub && !kl__kind_sub(c->kind, c->sub))
         return kl__fail_not_found(err, c->kind, c->name);
+    bool proxy = c->sub && !strcmp(c->sub, "proxy"); /* takes any method */
+    if (proxy)
+        *verb = "get";
     bool known = *verb != NULL;
-    if (known && c->sub)
+    if (known && c->sub && !proxy)
         known = kl__words_have(kl__kind_sub(c->kind, c->sub)->verbs, *verb);
-    else if (known)
+    else if (known && !proxy)
         known = kl__kind_has_verb(c->kind, *verb);
-    if (known && c->kind->namespaced && !c->ns && strcmp(*verb, "list"))
+    if (known && c->kind->namespaced && !c->ns && !c->name && strcmp(*verb, "list"))
         known = false;
     if (!is_routed(c))
         return kl__api_fail(err, 404, "NotFound", kl_value_empty(KL_OBJECT),
             "the server could not find the requested resource");
     if (!known)
         return kl__fail_method(err);
-    if (c->sub && !kl__sub_served(c->sub))
+    if (c->sub && !kl__rest_connects(c) && !kl__sub_served(c->sub))
         return kl__api_fail(err, 501, "NotImplemented", NULL,
             "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
     return check_segment(c->name, err);
@@ -205,7 +209,12 @@ static kl_status run_scale(
 static kl_status run_create_below(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     const kl_value *body = NULL;
-    kl_status st = kl__read_object(c, http, &body, err);
+    kl__kind kind = *c->kind;
+    kl__call as = *c;
+    if (c->sub)
+        kind.kind = kl__kind_sub(c->kind, c->sub)->kind;
+    as.kind = &kind;
+    kl_status st = kl__read_object(&as, http, &body, err);
     if (!st)
         st = kl__sub_create(c, body, out, err);
     if (st && err->retry_after_ns)
@@ -220,11 +229,8 @@ static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, con
     kl_status *st, kl_err *err)
 {
     bool scale = c->sub && !strcmp(c->sub, "scale");
-    if (c->sub && kl__pod_connects(c->sub)) {
-        const kl_value *pod = NULL;
-        *st = kl__verb_get(c, &pod, err);
-        if (!*st)
-            *st = kl__pod_connect(pod, c->sub, kl_httpd_query(http, "container"), err);
+    if (kl__rest_connects(c)) {
+        *st = kl__rest_connect(c, http, err);
         return true;
     }
     if (!scale && (!kl__sub_creates(c) || strcmp(verb, "create")))
@@ -336,13 +342,18 @@ static bool serve_objects(kl__request *r)
     c->warnings = &warnings;
     c->repeated = &repeated;
     kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
+    if (!st && c->name && !*c->name)
+        st = kl__fail_bad_request(&err, "name must be provided");
+    else if (!st && r->nowhere)
+        st = kl__fail_bad_request(&err, "Namespace parameter required.");
     if (!st && c->kind->deprecation)
         kl__call_warn(c, "%s", c->kind->deprecation);
     if (!st && r->watches && strcmp(verb, "list") != 0)
         st = kl__fail_method(&err);
     if (!st && !strcmp(verb, "patch"))
         st = kl__check_patch_type(c, http, &err);
-    if (!st)
+    /* connections have no media type */
+    if (!st && (!kl__rest_connects(c) || !strcmp(c->sub, "log")))
         st = kl_show_negotiate(c->kind, what_of(r, verb), kl_httpd_header(http, "Accept"),
             kl_httpd_query(http, "includeObject"), &form, &err);
     if (!st)
@@ -378,7 +389,7 @@ static bool serve_objects(kl__request *r)
 /* Whether an unknown path is below an API of built-in kinds. */
 static bool in_builtin_api(const kl_server *s, const char *path)
 {
-    if (!strncmp(path, "/api/", 5))
+    if (!strncmp(path, "/api/", 5) || !strncmp(path, "/version/", 9))
         return true;
     const char *group = strncmp(path, "/apis/", 6) ? "" : path + 6;
     size_t n = strcspn(group, "/");
@@ -390,8 +401,28 @@ static bool in_builtin_api(const kl_server *s, const char *path)
     return false;
 }
 
+/* Whether a path ends where the kind of a watch would stand. */
+static bool ends_in_watch(const char *path)
+{
+    char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
+    size_t n = split(copy, words), at = n && !strcmp(words[0], "api") ? 2 : 3;
+    bool ends = n == at + 1 && (!strcmp(words[0], "api") || !strcmp(words[0], "apis"))
+        && !strcmp(words[at], "watch");
+    kl_free(copy);
+    return ends;
+}
+
 static void reply_nowhere(const kl_server *s, const char *path, kl_httpd_request *http)
 {
+    if (ends_in_watch(path)) {
+        char *text = kl_sprintf("Internal Server Error: \"%s\": failed to create RequestInfo: unable to "
+                                "determine kind and namespace from url, %s\n",
+            kl_httpd_uri(http), path);
+        kl_httpd_reply(http, 500, "text/plain; charset=utf-8",
+            "Cache-Control:\r\nX-Content-Type-Options: nosniff\r\n", text, strlen(text));
+        kl_free(text);
+        return;
+    }
     if (!in_builtin_api(s, path)) {
         kl_httpd_reply(http, 404, "text/plain; charset=utf-8", "X-Content-Type-Options: nosniff\r\n",
             "404 page not found\n", strlen("404 page not found\n"));
@@ -405,6 +436,15 @@ static void reply_nowhere(const kl_server *s, const char *path, kl_httpd_request
         &err, 404, "NotFound", kl_builder_done(b), "the server could not find the requested resource");
     kl__reply_error(http, NULL, &err);
     kl_err_fini(&err);
+}
+
+/* Whether a "%" in the path of a URI begins no escape. */
+static bool has_bad_escape(const char *uri)
+{
+    for (const char *p = uri; *p && *p != '?'; p++)
+        if (*p == '%' && !(isxdigit((unsigned char)p[1]) && isxdigit((unsigned char)p[2])))
+            return true;
+    return false;
 }
 
 static void refuse_foreign(kl_httpd_request *http, const char *header)
@@ -475,6 +515,11 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     const char *foreign = s->loopback ? kl_httpd_foreign(http) : NULL;
     if (foreign) {
         refuse_foreign(http, foreign);
+        return;
+    }
+    if (has_bad_escape(kl_httpd_uri(http))) {
+        static const char text[] = "400 Bad Request";
+        kl_httpd_reply(http, 400, "text/plain; charset=utf-8", "Cache-Control:\r\n", text, sizeof text - 1);
         return;
     }
     /* making the key takes long, and all requests need the lock */

@@ -17,6 +17,11 @@ kl_status kl__fail_too_new(const kl__call *c, uint64_t rv, kl_err *err); /* list
 void kl__rest_list(kl__request *r, const kl_show_form *form);
 void kl__rest_delete_collection(kl__request *r, const kl_show_form *form, const kl_value *options);
 
+/* connect.c: whether a call is for a log, a connection to a container, or a proxy; and its answer: KL_OK is
+ * an empty log. */
+bool kl__rest_connects(const kl__call *c);
+KL_NODISCARD kl_status kl__rest_connect(const kl__call *c, kl_httpd_request *http, kl_err *err);
+
 /* health.c, index.c, openapi.c: they answer requests for their paths and return true. Under the lock. */
 bool kl__health(kl_server *s, const char *path, kl_httpd_request *http);
 bool kl__index(kl_server *s, const char *path, kl_httpd_request *http);

@@ -247,6 +247,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     kl_httpd_options http = {.listen = o->listen ? o->listen : "127.0.0.1:0",
         .max_body = o->max_body,
         .cache_control = "no-cache, private",
+        .mark = "Audit-Id",
         .handler = kl__rest_handle,
         .arg = s};
     if (!st && o->tls)

@@ -50,6 +50,7 @@ typedef struct kl__request {
     kl_fault_plan plan;  /* the faults of this request */
     bool watches;        /* the path is that of a watch (.../watch/..., deprecated) ... */
     const char *watched; /* ... of the object of this name; NULL: of all */
+    bool nowhere;        /* the path names an object in the namespace "" */
 } kl__request;
 
 /* Ends the watches of a resource's versions that are not in `keep` (NULL-terminated). `server` is the

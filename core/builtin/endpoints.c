@@ -1,9 +1,10 @@
 /* endpoints.c - where a Service's traffic goes: EndpointSlices, and the Endpoints that came before them
  * (pkg/apis/discovery/validation, ValidateEndpoints of pkg/apis/core). */
+#include "check/addresses.h"
 #include "check/forms.h"
 #include "builtin/kinds.h"
 
-#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -19,16 +20,18 @@ static const char protocols[] = "SCTP TCP UDP";
 /* `ip` cannot be reached from another machine. */
 static void check_reachable(kl__causes *c, const char *ip, const kl__place *at)
 {
-    struct in_addr v4;
+    unsigned char bytes[16];
     struct in6_addr v6;
     bool nowhere, loopback, local, multicast;
-    if (inet_pton(AF_INET, ip, &v4) == 1) {
-        uint32_t n = ntohl(v4.s_addr);
+    size_t len = kl__address_bytes(ip, bytes);
+    if (len == 4) {
+        uint32_t n = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
         nowhere = !n;
         loopback = n >> 24 == 127;
         local = n >> 16 == 0xa9fe;
         multicast = n >> 8 == 0xe00000;
-    } else if (inet_pton(AF_INET6, ip, &v6) == 1) {
+    } else if (len == 16) {
+        memcpy(&v6, bytes, sizeof v6);
         nowhere = IN6_IS_ADDR_UNSPECIFIED(&v6);
         loopback = IN6_IS_ADDR_LOOPBACK(&v6);
         local = IN6_IS_ADDR_LINKLOCAL(&v6);
@@ -61,7 +64,10 @@ static void check_slice_address(
     }
     if (!kl__one_of(type, "IPv4 IPv6"))
         return;
-    kl__check_form(c, at, ip, KL_IP);
+    if (!strcmp(type, "IPv6"))
+        kl__check_address(c, at, ip, KL_ADDRESS);
+    else
+        kl__check_form(c, at, ip, KL_IP);
     if (c->len > before)
         return;
     if ((strchr(ip, ':') != NULL) != !strcmp(type, "IPv6"))

@@ -120,6 +120,64 @@ void kl__check_address(kl__causes *c, const kl__place *at, const char *text, kl_
     kl_free(good);
 }
 
+bool kl__reads_as(const char *text, kl__address_form form)
+{
+    reading r = {0};
+    return form == KL_ADDRESS ? read_address(text, strlen(text), &r) : read_range(text, &r);
+}
+
+size_t kl__address_bytes(const char *text, unsigned char out[16])
+{
+    reading r = {0};
+    if (!read_address(text, strlen(text), &r))
+        return 0;
+    size_t skip = r.mapped ? 12 : 0;
+    memcpy(out, r.bytes + skip, r.n - skip);
+    return r.n - skip;
+}
+
+static void clear_bits_beyond(reading *r)
+{
+    for (size_t i = r->bits; i < r->n * 8; i++)
+        r->bytes[i / 8] &= (unsigned char)~(1U << (7 - i % 8));
+}
+
+/* Warns of a network with bits beyond its prefix; true: it has some. */
+static bool warn_ambiguous(kl__causes *c, const kl__place *at, const char *text, const reading *r)
+{
+    reading network = *r;
+    if (!has_bits_beyond(r))
+        return false;
+    clear_bits_beyond(&network);
+    char *wide = canonical(&network, KL_NETWORK), *one = canonical(r, KL_ADDRESS);
+    kl__say_odd(c, at, "CIDR value \"%s\" is ambiguous in this context (should be \"%s\" or \"%s/%zu\"?)",
+        text, wide, one, r->n * 8);
+    kl_free(wide);
+    kl_free(one);
+    return true;
+}
+
+void kl__warn_address(kl__causes *c, const kl__place *at, const char *text, kl__address_form form)
+{
+    reading r = {0};
+    bool network = form != KL_ADDRESS;
+    if (network ? !read_range(text, &r) : !read_address(text, strlen(text), &r))
+        return;
+    bool ambiguous = network && warn_ambiguous(c, at, text, &r);
+    if (network)
+        clear_bits_beyond(&r);
+    char *good = canonical(&r, form);
+    const char *what = network ? "CIDR value" : "address";
+    if (r.zeros || r.mapped)
+        kl__say_odd(c, at,
+            "non-standard %s \"%s\" will be considered invalid in a future Kubernetes release: use \"%s\"",
+            network ? what : "IP address", text, good);
+    else if (!ambiguous && r.n == 16 && strcmp(good, text))
+        kl__say_odd(
+            c, at, "IPv6 %s \"%s\" should be in RFC 5952 canonical format (\"%s\")", what, text, good);
+    kl_free(good);
+}
+
 int kl__network_family(const char *text)
 {
     reading r = {0};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "check/addresses.h"
 #include "model/names.h"
 
 static const char bad_wildcard[] =
@@ -132,11 +133,11 @@ size_t kl__faults(const char *s, kl__form f, const char *out[KL_FAULTS_MAX])
             why = "Invalid path (" KL_REGEX_USED("[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+");
         break;
     case KL_IP:
-        if (kl_name_ip(s))
+        if (!kl__reads_as(s, KL_ADDRESS))
             why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
         break;
     case KL_CIDR:
-        if (kl_name_cidr(s))
+        if (!kl__reads_as(s, KL_NETWORK))
             why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
         break;
     }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/escape.h"
 #include "base/mem.h"
 #include "schema/edit.h"
 
@@ -73,31 +74,9 @@ static const kl_value *details_of(const char *name, const char *group, const cha
     return kl_builder_done(b);
 }
 
-/* A name in quotes, as Go's %q writes it. The caller frees it. */
-static char *quoted(const char *name)
-{
-    static const char plain[] = "\a\b\t\n\v\f\r", letters[] = "abtnvfr";
-    kl_buf out = KL_BUF_INIT;
-    kl_buf_putc(&out, '"');
-    for (const char *p = name ? name : ""; *p; p++) {
-        unsigned char c = (unsigned char)*p;
-        const char *at = strchr(plain, c);
-        if (c == '"' || c == '\\')
-            kl_buf_printf(&out, "\\%c", c);
-        else if (at)
-            kl_buf_printf(&out, "\\%c", letters[at - plain]);
-        else if (c < ' ' || c == 127)
-            kl_buf_printf(&out, "\\x%02x", c);
-        else
-            kl_buf_putc(&out, (char)c);
-    }
-    kl_buf_putc(&out, '"');
-    return kl_buf_take(&out);
-}
-
 kl_status kl__fail_not_found(kl_err *err, const kl__kind *k, const char *name)
 {
-    char *what = kl__kind_display(k), *shown = quoted(name);
+    char *what = kl__kind_display(k), *shown = kl_escape_go(name);
     kl_status st = kl__api_fail(
         err, 404, "NotFound", details_of(name, k->group, k->plural), "%s %s not found", what, shown);
     kl_free(what);

@@ -42,19 +42,22 @@ kl_time kl__world_wall(const kl__world *w) { return kl_clock_wall(w->clock); }
 
 #define WARNINGS_MAX 4096 /* as in kube-apiserver, for all warnings */
 
-/* Frees the text. */
+/* Adds the header of a warning, once. Frees the text. */
 static void add_warning(kl_buf *out, char *text)
 {
-    if (out && out->len < WARNINGS_MAX) {
-        kl_buf_puts(out, "Warning: 299 - \"");
-        for (const char *p = text; *p && (out->len < WARNINGS_MAX || (*p & 0xc0) == 0x80); p++) {
-            if (*p == '"' || *p == '\\')
-                kl_buf_putc(out, '\\');
-            if ((unsigned char)*p >= ' ' && *p != 127)
-                kl_buf_putc(out, *p);
-        }
-        kl_buf_puts(out, "\"\r\n");
+    size_t had = out ? out->len : WARNINGS_MAX;
+    kl_buf line = KL_BUF_INIT;
+    kl_buf_puts(&line, "Warning: 299 - \"");
+    for (const char *p = text; *p && (had + line.len < WARNINGS_MAX || (*p & 0xc0) == 0x80); p++) {
+        if (*p == '"' || *p == '\\')
+            kl_buf_putc(&line, '\\');
+        if ((unsigned char)*p >= ' ' && *p != 127)
+            kl_buf_putc(&line, *p);
     }
+    kl_buf_puts(&line, "\"\r\n");
+    if (had < WARNINGS_MAX && !(had && memmem(out->data, had, line.data, line.len)))
+        kl_buf_add(out, line.data, line.len);
+    kl_buf_fini(&line);
     kl_free(text);
 }
 

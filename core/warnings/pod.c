@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "check/addresses.h"
+#include "schema/names.h"
 
 /* ------------------------------------------------------------------ shared with other kinds */
 
@@ -30,13 +32,21 @@ const char *kl__old_node_label(const char *label)
     return NULL;
 }
 
-void kl__warn_term(kl__causes *out, const kl_value *term, const kl__place *at)
+void kl__warn_term(kl__causes *out, const kl_value *term, bool values, const kl__place *at)
 {
     const kl_value *list = kl_value_get(term, "matchExpressions");
     for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *label = kl__text(kl_value_item(list, i), "key"), *why = kl__old_node_label(label);
+        const kl_value *one = kl_value_item(list, i), *some = values ? kl_value_get(one, "values") : NULL;
+        const kl__place *in = KL_ITEM(KL_IN(at, "matchExpressions"), i);
+        const char *label = kl__text(one, "key"), *why = kl__old_node_label(label);
         if (why)
-            kl__say_odd(out, KL_IN(KL_ITEM(KL_IN(at, "matchExpressions"), i), "key"), "%s is %s", label, why);
+            kl__say_odd(out, KL_IN(in, "key"), "%s is %s", label, why);
+        for (size_t k = 0; k < kl_value_len(some); k++) {
+            const char *value = kl__item_text(some, k), *faults[KL_FAULTS_MAX];
+            size_t n = kl__label_value_faults(value, faults);
+            for (size_t f = 0; f < n; f++)
+                kl__say_odd(out, KL_ITEM(KL_IN(in, "values"), k), "%s is invalid, %s", value, faults[f]);
+        }
     }
 }
 
@@ -107,10 +117,10 @@ static void node_labels(kl__causes *out, const kl_value *spec, const kl__place *
     const kl_value *terms = kl_value_at(affinity, REQUIRED, "nodeSelectorTerms", NULL);
     for (size_t i = 0; i < kl_value_len(terms); i++)
         kl__warn_term(
-            out, kl_value_item(terms, i), KL_ITEM(KL_IN(KL_IN(at, REQUIRED), "nodeSelectorTerms"), i));
+            out, kl_value_item(terms, i), false, KL_ITEM(KL_IN(KL_IN(at, REQUIRED), "nodeSelectorTerms"), i));
     terms = kl_value_get(affinity, PREFERRED);
     for (size_t i = 0; i < kl_value_len(terms); i++)
-        kl__warn_term(out, kl_value_get(kl_value_item(terms, i), "preference"),
+        kl__warn_term(out, kl_value_get(kl_value_item(terms, i), "preference"), true,
             KL_IN(KL_ITEM(KL_IN(at, PREFERRED), i), "preference"));
 }
 
@@ -164,8 +174,36 @@ static void variables(kl__causes *out, const kl_value *env, const kl__place *in)
     kl_finder_fini(&before);
 }
 
-static void container(
-    kl__causes *out, const kl_value *c, const kl_value *meta, const kl__place *at, const kl__place *top)
+/* Whether an AppArmorProfile is what an annotation of older versions says. */
+static bool is_profile(const kl_value *profile, const char *note)
+{
+    static const char local[] = "localhost/";
+    const char *type = kl__text(profile, "type"), *name = kl__text(profile, "localhostProfile");
+    if (!strcmp(note, "unconfined"))
+        return !strcmp(type, "Unconfined");
+    if (!strcmp(note, "runtime/default"))
+        return !strcmp(type, "RuntimeDefault");
+    return !strncmp(note, local, sizeof local - 1) && !strcmp(type, "Localhost")
+        && !strcmp(note + sizeof local - 1, name);
+}
+
+/* The annotation of a template's container that has no field in its place. Pods get the field. */
+static void app_armor(
+    kl__causes *out, const kl_value *spec, const kl_value *c, const kl_value *meta, const kl__place *top)
+{
+    const kl_value *profile = kl_value_at(spec, "securityContext", "appArmorProfile", NULL);
+    if (!top || kl_value_at(c, "securityContext", "appArmorProfile", NULL))
+        return;
+    char *key = kl_sprintf("container.apparmor.security.beta.kubernetes.io/%s", kl__text(c, "name"));
+    const char *note = kl_value_str_at(meta, "annotations", key, NULL);
+    if (note && !(profile && is_profile(profile, note)))
+        kl__say_odd(out, KL_KEYED(KL_IN(KL_IN(top, "metadata"), "annotations"), key, strlen(key)),
+            "deprecated since v1.30; use the \"appArmorProfile\" field instead");
+    kl_free(key);
+}
+
+static void container(kl__causes *out, const kl_value *spec, const kl_value *c, const kl_value *meta,
+    const kl__place *at, const kl__place *top)
 {
     static const char *const kinds[] = {"memory", "ephemeral-storage"},
                              *const lists[] = {"limits", "requests"};
@@ -176,6 +214,7 @@ static void container(
                 {key, "non-functional in v1.27+; use the \"seccompProfile\" field instead"}, {NULL, NULL}});
         kl_free(key);
     }
+    app_armor(out, spec, c, meta, top);
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 0; k < 2; k++)
             kl__warn_fraction(out, kl_value_at(c, "resources", lists[k], NULL), kinds[i],
@@ -300,6 +339,18 @@ static void volumes(kl__causes *out, const kl_value *list, const kl__place *in)
     }
 }
 
+static void addresses(kl__causes *out, const kl_value *spec, const kl__place *in)
+{
+    const kl_value *servers = kl_value_at(spec, "dnsConfig", "nameservers", NULL),
+                   *aliases = kl_value_get(spec, "hostAliases");
+    for (size_t i = 0; i < kl_value_len(servers); i++)
+        kl__warn_address(out, KL_ITEM(KL_IN(KL_IN(in, "dnsConfig"), "nameservers"), i),
+            kl__item_text(servers, i), KL_ADDRESS);
+    for (size_t i = 0; i < kl_value_len(aliases); i++)
+        kl__warn_address(out, KL_IN(KL_ITEM(KL_IN(in, "hostAliases"), i), "ip"),
+            kl__text(kl_value_item(aliases, i), "ip"), KL_ADDRESS);
+}
+
 void kl__pod_warnings(kl__causes *out, const kl_value *pod, const kl__place *at)
 {
     static const char *const notes[][2] = {
@@ -322,6 +373,7 @@ void kl__pod_warnings(kl__causes *out, const kl_value *pod, const kl__place *at)
     spread(out, kl_value_get(spec, "topologySpreadConstraints"), KL_IN(in, "topologySpreadConstraints"));
     kl__warn_annotations(out, meta, at, notes);
     volumes(out, kl_value_get(spec, "volumes"), KL_IN(in, "volumes"));
+    kl__warn_paths(out, kl_value_get(spec, "volumes"));
     repeated(out, kl_value_get(spec, "hostAliases"), "ip", "ip", KL_IN(in, "hostAliases"));
     repeated(out, secrets, "name", "name", KL_IN(in, "imagePullSecrets"));
     for (size_t i = 0; i < kl_value_len(secrets); i++)
@@ -335,7 +387,7 @@ void kl__pod_warnings(kl__causes *out, const kl_value *pod, const kl__place *at)
     for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++) {
         const kl_value *list = kl_value_get(spec, LISTS[l]);
         for (size_t i = 0; i < kl_value_len(list); i++)
-            container(out, kl_value_item(list, i), meta, KL_ITEM(KL_IN(in, LISTS[l]), i), at);
+            container(out, spec, kl_value_item(list, i), meta, KL_ITEM(KL_IN(in, LISTS[l]), i), at);
     }
     char *text = kl__place_text(in);
     ports(out, spec, text);
@@ -345,4 +397,5 @@ void kl__pod_warnings(kl__causes *out, const kl_value *pod, const kl__place *at)
             "must be >= 0; negative values are invalid and will be treated as 1");
     pod_affinity(out, spec, in, "podAffinity");
     pod_affinity(out, spec, in, "podAntiAffinity");
+    addresses(out, spec, in);
 }

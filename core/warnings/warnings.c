@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/mem.h"
+#include "base/x509.h"
+#include "check/addresses.h"
 #include "model/names.h"
 #include "schema/names.h"
 
@@ -106,15 +110,92 @@ static void warn_cron_job(const kl__write *w, kl__causes *out)
 
 /* ------------------------------------------------------------------ the network */
 
+/* Warns of the addresses or networks in a list. */
+static void warn_each(kl__causes *out, const kl_value *list, const kl__place *in, kl__address_form form)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        kl__warn_address(out, KL_ITEM(in, i), kl__item_text(list, i), form);
+}
+
+/* The same for a member of the items. `deep`: the place is the member's, not the item's. */
+static void warn_member(
+    kl__causes *out, const kl_value *list, const char *member, const kl__place *in, bool deep)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl__place *at = KL_ITEM(in, i);
+        kl__warn_address(
+            out, deep ? KL_IN(at, member) : at, kl__text(kl_value_item(list, i), member), KL_ADDRESS);
+    }
+}
+
+static void warn_balancer(const kl__write *w, kl__causes *out)
+{
+    warn_member(out, kl_value_at(w->o, "status", "loadBalancer", "ingress", NULL), "ip",
+        KL_IN(KL_IN(KL_IN(NULL, "status"), "loadBalancer"), "ingress"), false);
+}
+
+static void warn_pod_status(const kl__write *w, kl__causes *out)
+{
+    const kl_value *status = kl_value_get(w->o, "status");
+    const kl__place *in = KL_IN(NULL, "status");
+    warn_member(out, kl_value_get(status, "podIPs"), "ip", KL_IN(in, "podIPs"), true);
+    warn_member(out, kl_value_get(status, "hostIPs"), "ip", KL_IN(in, "hostIPs"), true);
+}
+
+/* Whether the label says that one of these manages the object; they write addresses in the new form. */
+static bool managed_by(const kl_value *o, const char *label, const char *names)
+{
+    const char *name = kl_value_str_at(o, "metadata", "labels", label, NULL);
+    return name && kl__one_of(name, names);
+}
+
+static void warn_endpoints(const kl__write *w, kl__causes *out)
+{
+    const kl_value *subsets = kl_value_get(w->o, "subsets");
+    if (managed_by(w->o, "endpoints.kubernetes.io/managed-by", "endpoint-controller"))
+        return;
+    for (size_t i = 0; i < kl_value_len(subsets); i++) {
+        const kl_value *s = kl_value_item(subsets, i);
+        const kl__place *at = KL_ITEM(KL_IN(NULL, "subsets"), i);
+        warn_member(out, kl_value_get(s, "addresses"), "ip", KL_IN(at, "addresses"), true);
+        warn_member(out, kl_value_get(s, "notReadyAddresses"), "ip", KL_IN(at, "notReadyAddresses"), true);
+    }
+}
+
+static void warn_peers(kl__causes *out, const kl_value *rules, const char *member, const kl__place *in)
+{
+    for (size_t i = 0; i < kl_value_len(rules); i++) {
+        const kl_value *peers = kl_value_get(kl_value_item(rules, i), member);
+        for (size_t k = 0; k < kl_value_len(peers); k++) {
+            const kl_value *block = kl_value_get(kl_value_item(peers, k), "ipBlock");
+            const kl__place *at = KL_IN(KL_ITEM(KL_IN(KL_ITEM(in, i), member), k), "ipBlock");
+            kl__warn_address(out, KL_IN(at, "cidr"), kl__text(block, "cidr"), KL_NETWORK);
+            warn_each(out, kl_value_get(block, "except"), KL_IN(at, "except"), KL_NETWORK);
+        }
+    }
+}
+
+static void warn_network_policy(const kl__write *w, kl__causes *out)
+{
+    const kl_value *spec = kl_value_get(w->o, "spec");
+    const kl__place *in = KL_IN(NULL, "spec");
+    warn_peers(out, kl_value_get(spec, "ingress"), "from", KL_IN(in, "ingress"));
+    warn_peers(out, kl_value_get(spec, "egress"), "to", KL_IN(in, "egress"));
+}
+
 static void warn_service(const kl__write *w, kl__causes *out)
 {
     const kl_value *spec = kl_value_get(w->o, "spec");
+    const kl_value *addresses = kl_value_get(spec, "clusterIPs");
+    const kl__place *in = KL_IN(NULL, "spec");
     bool outside = kl__is(spec, "type", "ExternalName"),
          ips = kl_value_len(kl_value_get(spec, "externalIPs"));
     if (kl_value_at(w->o, "metadata", "annotations", "service.kubernetes.io/topology-aware-hints", NULL))
         kl__cause_add(out, "Warning", "",
             "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use "
             "service.kubernetes.io/topology-mode instead");
+    if (!kl__is(spec, "clusterIP", "None"))
+        warn_each(out, addresses, KL_IN(in, "clusterIPs"), KL_ADDRESS);
     if (kl__is(spec, "type", "ClusterIP") && kl__is(spec, "clusterIP", "None")) {
         if (*kl__text(spec, "loadBalancerIP"))
             kl__cause_add(out, "Warning", "", "spec.loadBalancerIP is ignored for headless services");
@@ -123,6 +204,10 @@ static void warn_service(const kl__write *w, kl__causes *out)
         if (!kl__is(spec, "sessionAffinity", "None"))
             kl__cause_add(out, "Warning", "", "spec.SessionAffinity is ignored for headless services");
     }
+    warn_each(out, kl_value_get(spec, "externalIPs"), KL_IN(in, "externalIPs"), KL_ADDRESS);
+    kl__warn_address(out, KL_IN(in, "loadBalancerIP"), kl__text(spec, "loadBalancerIP"), KL_ADDRESS);
+    warn_each(out, kl_value_get(spec, "loadBalancerSourceRanges"), KL_IN(in, "loadBalancerSourceRanges"),
+        KL_NETWORK);
     if (outside && ips)
         kl__cause_add(out, "Warning", "", "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
     if (!outside && *kl__text(spec, "externalName"))
@@ -143,6 +228,13 @@ static void warn_slice(const kl__write *w, kl__causes *out)
 {
     if (!w->old && kl__is(w->o, "addressType", "FQDN"))
         kl__cause_add(out, "Warning", "spec.addressType", "FQDN endpoints are deprecated");
+    const kl_value *list = kl_value_get(w->o, "endpoints");
+    if (managed_by(w->o, "endpointslice.kubernetes.io/managed-by",
+            "endpointslice-controller.k8s.io endpointslicemirroring-controller.k8s.io"))
+        return;
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        warn_each(out, kl_value_get(kl_value_item(list, i), "addresses"),
+            KL_IN(KL_ITEM(KL_IN(NULL, "endpoints"), i), "addresses"), KL_ADDRESS);
 }
 
 /* ------------------------------------------------------------------ storage and nodes */
@@ -169,7 +261,7 @@ static void warn_volume(const kl__write *w, kl__causes *out)
             "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic "
             "provisioning.");
     for (size_t i = 0; i < kl_value_len(terms); i++)
-        kl__warn_term(out, kl_value_item(terms, i), KL_ITEM(at, i));
+        kl__warn_term(out, kl_value_item(terms, i), false, KL_ITEM(at, i));
     kl__warn_source(out, spec, in);
 }
 
@@ -189,6 +281,7 @@ static void warn_node(const kl__write *w, kl__causes *out)
     if (*kl__text(spec, "externalID"))
         kl__cause_add(
             out, "Warning", "spec.externalID", "this field is deprecated, and is unused by Kubernetes");
+    warn_each(out, kl_value_get(spec, "podCIDRs"), KL_IN(KL_IN(NULL, "spec"), "podCIDRs"), KL_NETWORK);
 }
 
 static void warn_account(const kl__write *w, kl__causes *out)
@@ -200,35 +293,133 @@ static void warn_account(const kl__write *w, kl__causes *out)
             "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets");
 }
 
+/* What Go says of a certificate and a key that are no pair, or NULL. Static. */
+static const char *pair_fault(const char *cert, const char *key)
+{
+    static const char begin[] = "-----BEGIN ", certificate[] = "-----BEGIN CERTIFICATE-----";
+    if (!strstr(cert, begin))
+        return "tls: failed to find any PEM data in certificate input";
+    if (!strstr(cert, certificate) && strstr(cert, " PRIVATE KEY-----"))
+        return "tls: failed to find certificate PEM data in certificate input, but did find a private key; "
+               "PEM "
+               "inputs may have been switched";
+    if (!strstr(key, begin))
+        return "tls: failed to find any PEM data in key input";
+    if (!strstr(key, " PRIVATE KEY-----") && strstr(key, certificate))
+        return "tls: found a certificate rather than a key in the PEM for the private key";
+    switch (kl_x509_check_pair(cert, key, NULL)) {
+    case KL_OK: return NULL;
+    case KL_EINVAL: return "tls: private key does not match public key";
+    default: return "x509: malformed certificate";
+    }
+}
+
+static char *data_of(const kl_value *secret, const char *key)
+{
+    const char *text = kl_value_str_at(secret, "data", key, NULL);
+    kl_buf out = KL_BUF_INIT;
+    if (!text || kl_base64_decode(text, strlen(text), &out, NULL))
+        kl_buf_clear(&out);
+    return kl_buf_take(&out);
+}
+
+static void warn_secret(const kl__write *w, kl__causes *out)
+{
+    if (!kl__is(w->o, "type", "kubernetes.io/tls"))
+        return;
+    char *cert = data_of(w->o, "tls.crt"), *key = data_of(w->o, "tls.key");
+    const char *fault = pair_fault(cert, key);
+    if (fault)
+        kl__cause_add(out, "Warning", "", "%s", fault);
+    kl_free(cert);
+    kl_free(key);
+}
+
+/* ------------------------------------------------------------------ old labels of nodes */
+
+static void warn_class(const kl__write *w, kl__causes *out)
+{
+    const kl_value *list = kl_value_get(w->o, "allowedTopologies");
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *some = kl_value_get(kl_value_item(list, i), "matchLabelExpressions");
+        const kl__place *in = KL_IN(KL_ITEM(KL_IN(NULL, "allowedTopologies"), i), "matchLabelExpressions");
+        for (size_t k = 0; k < kl_value_len(some); k++) {
+            const char *why = kl__old_node_label(kl__text(kl_value_item(some, k), "key"));
+            if (why)
+                kl__say_odd(out, KL_IN(KL_ITEM(in, k), "key"), "%s", why);
+        }
+    }
+}
+
+/* Of the keys of a map. `named`: the place is that of the key. */
+static void warn_keys(kl__causes *out, const kl_value *map, const kl__place *in, bool named)
+{
+    for (size_t i = 0; i < kl_value_len(map); i++) {
+        const char *key;
+        (void)kl_value_member(map, i, &key, NULL);
+        const char *why = kl__old_node_label(key);
+        if (why)
+            kl__say_odd(out, named ? KL_IN(in, key) : in, "%s", why);
+    }
+}
+
+static void warn_runtime_class(const kl__write *w, kl__causes *out)
+{
+    warn_keys(out, kl_value_at(w->o, "scheduling", "nodeSelector", NULL),
+        KL_IN(KL_IN(NULL, "scheduling"), "nodeSelector"), false);
+}
+
+static void warn_capacity(const kl__write *w, kl__causes *out)
+{
+    const kl_value *topology = kl_value_get(w->o, "nodeTopology");
+    const kl__place *in = KL_IN(NULL, "nodeTopology");
+    kl__warn_term(out, topology, false, in);
+    warn_keys(out, kl_value_get(topology, "matchLabels"), KL_IN(in, "matchLabels"), true);
+}
+
 /* ------------------------------------------------------------------ all */
 
-static const struct {
-    const char *kind;
+static const struct entry {
+    const char *kind; /* or several, see kl__kind_among */
     void (*warn)(const kl__write *w, kl__causes *out);
-} kinds[] = {
-    {"/pods", warn_pod},
-    {"/podtemplates", warn_pod_template},
-    {"/replicationcontrollers", warn_workload},
-    {"apps/deployments", warn_workload},
-    {"apps/replicasets", warn_workload},
-    {"apps/daemonsets", warn_template},
-    {"apps/statefulsets", warn_stateful_set},
-    {"batch/jobs", warn_job},
-    {"batch/cronjobs", warn_cron_job},
-    {"/services", warn_service},
-    {"networking.k8s.io/ingresses", warn_ingress},
-    {"discovery.k8s.io/endpointslices", warn_slice},
-    {"/persistentvolumes", warn_volume},
-    {"/persistentvolumeclaims", warn_claim},
-    {"/nodes", warn_node},
-    {"/serviceaccounts", warn_account},
+} kinds[] =
+    {
+        {"/pods", warn_pod},
+        {"/podtemplates", warn_pod_template},
+        {"/replicationcontrollers", warn_workload},
+        {"apps/deployments", warn_workload},
+        {"apps/replicasets", warn_workload},
+        {"apps/daemonsets", warn_template},
+        {"apps/statefulsets", warn_stateful_set},
+        {"batch/jobs", warn_job},
+        {"batch/cronjobs", warn_cron_job},
+        {"/services", warn_service},
+        {"networking.k8s.io/ingresses", warn_ingress},
+        {"discovery.k8s.io/endpointslices", warn_slice},
+        {"/persistentvolumes", warn_volume},
+        {"/persistentvolumeclaims", warn_claim},
+        {"/nodes", warn_node},
+        {"/serviceaccounts", warn_account},
+        {"/secrets", warn_secret},
+        {"/endpoints", warn_endpoints},
+        {"networking.k8s.io/networkpolicies", warn_network_policy},
+        {"storage.k8s.io/storageclasses", warn_class},
+        {"storage.k8s.io/csistoragecapacities", warn_capacity},
+        {"node.k8s.io/runtimeclasses", warn_runtime_class},
+},
+  statuses[] = {
+      {"/pods", warn_pod_status},
+      {"/services networking.k8s.io/ingresses", warn_balancer},
 };
 
 void kl__builtin_warnings(const kl__write *w, kl__causes *out)
 {
-    for (size_t i = 0; !w->sub && i < sizeof kinds / sizeof *kinds; i++)
-        if (kl__kind_among(w->kind, kinds[i].kind)) {
-            kinds[i].warn(w, out);
+    bool status = w->sub && !strcmp(w->sub, "status");
+    const struct entry *v = status ? statuses : kinds;
+    size_t n = status ? sizeof statuses / sizeof *statuses : w->sub ? 0 : sizeof kinds / sizeof *kinds;
+    for (size_t i = 0; i < n; i++)
+        if (kl__kind_among(w->kind, v[i].kind)) {
+            v[i].warn(w, out);
             return;
         }
 }

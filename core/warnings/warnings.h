@@ -18,11 +18,14 @@ void kl__warn_fractions(
     kl__causes *out, const kl_value *resources, const char *resource, const kl__place *at);
 /* Why a label of nodes should not be used, or NULL. Static. */
 const char *kl__old_node_label(const char *label);
-/* Warns of such labels in the expressions of a NodeSelectorTerm. */
-void kl__warn_term(kl__causes *out, const kl_value *term, const kl__place *at);
+/* Warns of such labels in the expressions of a NodeSelectorTerm and, with `values`, of values that no label
+ * can have. */
+void kl__warn_term(kl__causes *out, const kl_value *term, bool values, const kl__place *at);
 /* Warns of annotations that have a note: NULL-terminated pairs of a key and a note. */
 void kl__warn_annotations(
     kl__causes *out, const kl_value *meta, const kl__place *at, const char *const notes[][2]);
+/* paths.c: warns of paths that overlap within a volume. */
+void kl__warn_paths(kl__causes *out, const kl_value *volumes);
 /* Warns of volume sources of removed plugins. */
 void kl__warn_source(kl__causes *out, const kl_value *volume, const kl__place *at);
 

@@ -125,24 +125,3 @@ void kl_visible_escape(kl_buf *out, const char *s, size_t n, bool one_line)
     }
     kl_buf_add(out, s + run, n - run);
 }
-
-char *kl_escape_go(const char *text)
-{
-    static const char plain[] = "\a\b\t\n\v\f\r", letters[] = "abtnvfr";
-    kl_buf out = KL_BUF_INIT;
-    kl_buf_putc(&out, '"');
-    for (const char *p = text ? text : ""; *p; p++) {
-        unsigned char c = (unsigned char)*p;
-        const char *at = strchr(plain, c);
-        if (c == '"' || c == '\\')
-            kl_buf_printf(&out, "\\%c", c);
-        else if (at)
-            kl_buf_printf(&out, "\\%c", letters[at - plain]);
-        else if (c < ' ' || c == 127)
-            kl_buf_printf(&out, "\\x%02x", c);
-        else
-            kl_buf_putc(&out, (char)c);
-    }
-    kl_buf_putc(&out, '"');
-    return kl_buf_take(&out);
-}

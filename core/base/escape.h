@@ -17,7 +17,4 @@ void kl_json_escape_any(kl_buf *out, const char *s, size_t n);
  * unless `one_line`. */
 void kl_visible_escape(kl_buf *out, const char *s, size_t n, bool one_line);
 
-/* A text in quotes, as Go's %q writes it; NULL is empty. The caller frees it. */
-char *kl_escape_go(const char *text);
-
 #endif

@@ -37,9 +37,27 @@ static const char *lookup(const kl_httpd_request *r, enum MHD_ValueKind kind, co
     return value ? value : "";
 }
 
+typedef struct first {
+    const char *name, *value;
+} first;
+
+static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    (void)kind;
+    first *f = arg;
+    if (strcmp(key, f->name) != 0)
+        return MHD_YES;
+    f->value = value ? value : "";
+    return MHD_NO;
+}
+
+/* libmicrohttpd's own search takes "Limit" for "limit". */
 const char *kl_httpd_query(const kl_httpd_request *r, const char *name)
 {
-    return lookup(r, MHD_GET_ARGUMENT_KIND, name);
+    first f = {.name = name};
+    if (r->conn)
+        MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, on_argument, &f);
+    return f.value;
 }
 
 typedef struct each_value {

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/escape.h"
 #include "base/mem.h"
 #include "schema/edit.h"
 
@@ -76,11 +75,10 @@ static const kl_value *details_of(const char *name, const char *group, const cha
 
 kl_status kl__fail_not_found(kl_err *err, const kl__kind *k, const char *name)
 {
-    char *what = kl__kind_display(k), *shown = kl_escape_go(name);
+    char *what = kl__kind_display(k);
     kl_status st = kl__api_fail(
-        err, 404, "NotFound", details_of(name, k->group, k->plural), "%s %s not found", what, shown);
+        err, 404, "NotFound", details_of(name, k->group, k->plural), "%s \"%s\" not found", what, name);
     kl_free(what);
-    kl_free(shown);
     return st;
 }
 

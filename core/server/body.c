@@ -122,6 +122,19 @@ static bool media_is(const char *type, const char *want)
     return n == strlen(want) && !strncasecmp(type, want, n);
 }
 
+/* Whether each parameter of a media type has a value. */
+static bool has_good_parameters(const char *type)
+{
+    const char *p = type ? strchr(type, ';') : NULL;
+    for (; p; p = strchr(p, ';')) {
+        p += 1 + strspn(p + 1, " \t");
+        size_t n = strcspn(p, ";");
+        if (n ? !memchr(p, '=', n) : *p == ';')
+            return false;
+    }
+    return true;
+}
+
 /* Reads protobuf. Fails on a field that the tables lack, which would otherwise be lost. */
 static kl_status protobuf_body(
     const char *what, const char *text, size_t n, const kl_value **out, kl_err *err)
@@ -189,9 +202,10 @@ static kl_status read_body(const kl__call *c, kl_httpd_request *http, const char
 {
     size_t n;
     const char *text = kl_httpd_body(http, &n), *type = kl_httpd_header(http, "Content-Type");
-    bool json = !type || !*type || media_is(type, "application/json"),
-         yaml = media_is(type, "application/yaml");
-    if (media_is(type, KL_PROTO_TYPE) && protobuf)
+    bool good = has_good_parameters(type),
+         json = good && (!type || !*type || media_is(type, "application/json")),
+         yaml = good && media_is(type, "application/yaml");
+    if (good && media_is(type, KL_PROTO_TYPE) && protobuf)
         return protobuf_body(shows ? what : NULL, text, n, out, err);
     if (!json && !yaml)
         return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,

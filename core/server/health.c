@@ -156,7 +156,7 @@ void kl__health_each(void (*each)(void *arg, const char *endpoint, const char *c
 
 /* ------------------------------------------------------------------ counts, and keys of tokens */
 
-#define METRICS "text/plain; version=0.0.4; charset=utf-8"
+#define METRICS "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 static void reply_metrics(const kl_server *s, kl_httpd_request *http, kl_buf *text)
 {
@@ -252,15 +252,21 @@ bool kl__health(kl_server *s, const char *path, kl_httpd_request *http)
 {
     if (health(s, path, http)) /* by any method */
         return true;
-    if (strcmp(kl_httpd_method(http), "GET") != 0)
-        return false;
+    bool get = !strcmp(kl_httpd_method(http), "GET"),
+         openid = is_below(path, "/.well-known/openid-configuration"),
+         keys = is_below(path, "/openid/v1/jwks");
     if (!strcmp(path, "/metrics"))
         reply_counts(s, http);
     else if (!strcmp(path, "/metrics/slis"))
         reply_slis(s, http);
-    else if (is_below(path, "/.well-known/openid-configuration"))
+    else if ((openid || keys) && !get) {
+        kl_err err = KL_ERR_INIT;
+        kl__fail_method(&err);
+        kl__reply_error(http, NULL, &err);
+        kl_err_fini(&err);
+    } else if (openid)
         reply_openid(s->url, http);
-    else if (is_below(path, "/openid/v1/jwks"))
+    else if (keys)
         reply_keys(s->world.issuer, http);
     else
         return false;

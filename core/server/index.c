@@ -78,8 +78,7 @@ static void reply_index(const kl__world *w, kl_httpd_request *http)
 
 bool kl__index(kl_server *s, const char *path, kl_httpd_request *http)
 {
-    if (strcmp(kl_httpd_method(http), "GET") != 0
-        || (strcmp(path, "/") != 0 && strcmp(path, "/index.html") != 0))
+    if (strcmp(path, "/") != 0 && strcmp(path, "/index.html") != 0)
         return false;
     reply_index(&s->world, http);
     return true;

@@ -213,7 +213,8 @@ kl_status kl__json_patched(const kl_value *old, const kl_value *patch, const kl_
     if (kl_value_type(patch) != KL_ARRAY)
         return patch_is_no(patch, "[]handlers.jsonPatchOp", err);
     for (size_t i = 0; i < kl_value_len(patch); i++)
-        if (kl_value_type(kl_value_item(patch, i)) != KL_OBJECT)
+        if (kl_value_type(kl_value_item(patch, i)) != KL_OBJECT
+            && kl_value_type(kl_value_item(patch, i)) != KL_NULL)
             return patch_is_no(kl_value_item(patch, i), "handlers.jsonPatchOp", err);
     kl_status st = kl_json_patch_apply(old, patch, out, err);
     if (!st)

@@ -121,7 +121,8 @@ static bool is_unknown(const kl__call *c, const char *api_version, const char *w
     char *group, *version, *name = kl_strdup(kind_or(kind, c));
     size_t n = strlen(name);
     kl_api_version_split(api_version, &group, &version);
-    bool unknown = !kl__kinds_by_kind(c->w->kinds, group, version, name);
+    bool list = !*group && !strcmp(version, "v1") && !strcmp(name, "List"),
+         unknown = !list && !kl__kinds_by_kind(c->w->kinds, group, version, name);
     if (unknown && n > 4 && !strcmp(name + n - 4, "List")) {
         name[n - 4] = '\0';
         unknown = !kl__kinds_by_kind(c->w->kinds, group, version, name);

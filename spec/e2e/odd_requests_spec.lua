@@ -237,6 +237,66 @@ patch(400, APP .. "/scale" .. DRY, JSON, "{}")
 get(404, APPS .. "/none/scale")
 row(405, "DELETE", APP .. "/scale")
 
+-- more of all of these
+for _, path in ipairs { "/", "/index.html" } do
+  for _, method in ipairs { "HEAD", "OPTIONS", "PUT", "DELETE" } do row(200, method, path) end
+end
+for _, path in ipairs { "/.well-known/openid-configuration", "/openid/v1/jwks", "/version", "/api",
+  "/api/v1" } do
+  for _, method in ipairs { "HEAD", "OPTIONS", "DELETE" } do row(405, method, path) end
+end
+for _, path in ipairs { "/apis/nope", "/nope" } do
+  for _, method in ipairs { "HEAD", "OPTIONS", "PATCH" } do row(404, method, path) end
+end
+for type, code in pairs { ["application/json;charset"] = 415, ["application/json;;"] = 415,
+  ["application/json ; charset=utf-8"] = 201, ["text/json"] = 415, ["application/json;a=b;c"] = 415,
+  ["application/merge-patch+json"] = 415 } do
+  row(code, "POST", MAPS .. DRY, type, '{"metadata":{"name":"other"}}')
+end
+for accept, code in pairs { ["text/html,application/xhtml+xml,*/*;q=0.8"] = 200, ["APPLICATION/JSON"] = 406,
+  ["application/json; charset=utf-8"] = 200, ["application/json;foo=bar"] = 200, ["*/json"] = 406,
+  [","] = 406, ["application/json;export=1"] = 200, ["application/json;q=2"] = 200, ["*/*;q=0"] = 200,
+  ["application/cbor-seq"] = 406 } do
+  get(code, MAP, accept)
+  get(code == 200 and 404 or code, MAPS .. "/nope", accept)
+end
+for query, code in pairs { ["limit=0&labelSelector=none"] = 200, ["limit=-1&labelSelector=none"] = 200,
+  ["limit=%2B1&labelSelector=none"] = 200, ["limit=0x1"] = 400, ["limit=1e3"] = 400, ["Limit=x"] = 200,
+  ["timeoutSeconds=1.5"] = 400, ["pretty=2&labelSelector=none"] = 200, ["&&&"] = 200, ["a=b=c"] = 200,
+  ["resourceVersion=0&resourceVersionMatch=NotOlderThan&labelSelector=none"] = 200,
+  ["labelSelector=a%3D%3D%3Db"] = 400, ["labelSelector=a%3C5"] = 200, ["labelSelector=a%3Cb"] = 400,
+  ["labelSelector=a+notin"] = 400, ["labelSelector=("] = 400, ["labelSelector=a%3Db,,c"] = 400,
+  ["labelSelector=a/b/c"] = 400, ["labelSelector=" .. ("x"):rep(64) .. "%3Da"] = 400,
+  ["labelSelector=a%3D" .. ("x"):rep(64)] = 400, ["fieldSelector=a"] = 400, ["fieldSelector=,"] = 200,
+  ["fieldSelector=metadata.name%3Da%5C"] = 400, ["fieldSelector=status.phase%3DRunning"] = 400,
+  ["fieldSelector=metadata.name%3Da,metadata.namespace%3Db"] = 200, ["resourceVersion=1%20"] = 400,
+  ["dryRun=All&labelSelector=none"] = 200, ["gracePeriodSeconds=5&labelSelector=none"] = 200 } do
+  get(code, MAPS .. "?" .. query)
+end
+for query, code in pairs { ["timeout=1h"] = 201, ["timeout=x"] = 400, ["timeout=99h"] = 201,
+  ["fieldValidation="] = 201, ["fieldValidation=Strict&fieldValidation=Warn"] = 400, ["fieldManager="] = 201,
+  ["dryRun=All,All"] = 422, ["pretty=x"] = 201, ["force=true"] = 201 } do
+  post(code, MAPS .. DRY .. "&" .. query, '{"metadata":{"name":"other"},"foo":1}')
+end
+for _, body in ipairs { "[]", '"x"', '{"metadata":[]}', '{"metadata":{"name":5}}',
+  '{"metadata":{"name":"other","labels":{"a":1}}}', '{"metadata":{"name":"other"},"data":[]}',
+  '{"metadata":{"name":"other"}} {}', '{"metadata":{"name":"other"}}x', '{"metadata":{"name":"other"},}',
+  "{'a':1}", '{"metadata":{"name":"other","creationTimestamp":"bad"}}',
+  '{"metadata":{"name":"other"},"immutable":"true"}', '{"metadata":{"name":"other"},"binaryData":{"a":"!!"}}',
+  '{"apiVersion":"v1","kind":"configmap","metadata":{"name":"other"}}',
+  '{"kind":"List","apiVersion":"v1","items":[]}', '{"apiVersion":5,"metadata":{"name":"other"}}' } do
+  post(400, MAPS .. DRY, body)
+end
+for body, code in pairs { ['[{"op":"nope","path":"/data"}]'] = 422, ['[{"op":"add"}]'] = 422,
+  ['[{"op":"test","path":"/data/a","value":"2"}]'] = 422,
+  ['[{"op":"remove","path":"/metadata/name"}]'] = 400,
+  ['[{"op":"replace","path":"/metadata/name","value":"z"}]'] = 400,
+  ['[{"op":"copy","from":"/data","path":"/metadata/labels"}]'] = 200,
+  ['[{"op":"move","from":"/nope","path":"/data/x"}]'] = 422, ["[5]"] = 400, ["[null]"] = 422,
+  ["[]"] = 200 } do
+  patch(code, MAP .. DRY, JSON, body)
+end
+
 requests.describe("both servers answer", rows, function(api)
   api:delete("/api/v1" .. NS)
   assert.equal(201, api:post("/api/v1/namespaces", { metadata = { name = "odd-requests" } }).code)

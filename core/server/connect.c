@@ -1,5 +1,6 @@
 /* connect.c - logs, exec, attach, port-forward and proxies: what an API server answers before it calls a
  * kubelet, a pod or a service. This one calls none of them. */
+#include "server/container.h"
 #include "server/rest.h"
 
 #include <errno.h>
@@ -7,7 +8,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "builtin/connect.h"
 #include "model/object.h"
 #include "model/time.h"
 #include "schema/status.h"

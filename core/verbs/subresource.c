@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "builtin/connect.h"
 #include "model/object.h"
 #include "model/selector.h"
 #include "model/time.h"
@@ -41,8 +40,6 @@ bool kl__sub_served(const char *sub)
 {
     static const char *const served[] = {"status", "finalize", "scale", "approval", "ephemeralcontainers",
         "resize", "eviction", "binding", "token"};
-    if (kl__pod_connects(sub))
-        return true;
     for (size_t i = 0; i < sizeof served / sizeof *served; i++)
         if (!strcmp(sub, served[i]))
             return true;

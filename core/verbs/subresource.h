@@ -11,7 +11,7 @@ bool kl__sub_creates(const kl__call *c);
  * answer: a Status, or a TokenRequest. 501 for proxies. */
 KL_NODISCARD kl_status kl__sub_create(
     const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
-/* True when kl__sub_create, kl__pod_connect or the ordinary verbs serve the subresource. */
+/* True when kl__sub_create or the ordinary verbs serve the subresource. */
 bool kl__sub_served(const char *sub);
 
 #endif

@@ -87,7 +87,7 @@ M.arrows = {
   ["core/verbs"] = set "base value model rbac audit store owners rules schema show builtin warnings serving \z
     devices policy custom verbs",
   ["core/server"] = set "base httpd value yaml rbac audit faults store owners archive wire model schema \z
-    show openapi builtin policy custom discovery verbs server",
+    show openapi policy custom discovery verbs server",
 }
 
 --- kubelua.h, the public header, and the bindings may include everything in core; the rooms of the bindings

@@ -1,5 +1,6 @@
-/* connect.c - finds a pod's container and node before the request to its kubelet (pkg/registry/core/pod). */
-#include "builtin/connect.h"
+/* container.c - finds a pod's container and node before the request to its kubelet (pkg/registry/core/pod).
+ */
+#include "server/container.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* connect.h - logs, exec, attach and port-forward: the answers that need no kubelet. Pure; any thread. */
-#ifndef KL_BUILTIN_CONNECT_H
-#define KL_BUILTIN_CONNECT_H
+/* container.h - logs, exec, attach and port-forward: the answers that need no kubelet. Pure; any thread. */
+#ifndef KL_SERVER_CONTAINER_H
+#define KL_SERVER_CONTAINER_H
 
 #include "value/value.h"
 

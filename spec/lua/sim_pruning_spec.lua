@@ -49,37 +49,38 @@ local function dice(n)
   return state // 65536 % n
 end
 
-local function named()
-  if dice(8) == 0 then return core.null end
-  local out = {}
-  if dice(6) > 0 then out.name = ("abc"):sub(1, dice(3)) end
-  if dice(4) > 0 then out.size = dice(2) end
-  if dice(6) == 0 then out.more = { dice(2) } end
-  return out
+-- Nothing in it is pruned, and no default is missing.
+local function whole()
+  return { list = { { name = "a", size = 1 }, { name = "b", size = 0 } }, one = { name = "c", size = 1 },
+    text = "x", share = 1,
+    inner = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "x", labels = { a = "b" } } } }
 end
 
-local function a_spec()
-  local out, list = {}, {}
-  for i = 1, dice(4) do list[i] = named() end
-  if dice(4) > 0 then out.list = core.array(list) end
-  if dice(3) == 0 then out.one = named() end
-  if dice(3) == 0 then out.text = ({ "", "x", 3, 1.5 })[1 + dice(4)] end
-  if dice(3) == 0 then out.share = ({ 0, 1, 1.5, "1" })[1 + dice(4)] end
-  if dice(3) == 0 then
-    out.inner = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = ("xy"):sub(1, dice(3)),
-      labels = dice(2) == 0 and {} or { a = "b" }, stray = dice(3) == 0 and 1 or nil,
-      creationTimestamp = dice(3) == 0 and "2026-01-01T00:00:00+00:00" or nil } }
-  end
-  return out
-end
+local EDITS = {
+  function(s) s.list[1 + dice(2)].more = dice(2) end,
+  function(s) s.list[1 + dice(2)].size = nil end,
+  function(s) s.list[1 + dice(2)].name = ({ "", core.null, 1.5 })[1 + dice(3)] end,
+  function(s) s.list[3] = ({ core.null, {}, { name = "d", size = 3 } })[1 + dice(3)] end,
+  function(s) s.list = core.array {} end,
+  function(s) s.one.more, s.one.size = { 1 }, nil end,
+  function(s) s.one = ({ core.null, {} })[1 + dice(2)] end,
+  function(s) s.text = ({ "", 3, core.null })[1 + dice(3)] end,
+  function(s) s.share = ({ 0, 1.5, "1" })[1 + dice(3)] end,
+  function(s) s.stray = 1 end,
+  function(s) s.inner.metadata.stray = 1 end,
+  function(s) s.inner.metadata.name = "" end,
+  function(s) s.inner.metadata.labels = {} end,
+  function(s) s.inner.metadata.creationTimestamp = "2026-01-01T00:00:00+00:00" end,
+}
 
 describe("a custom resource that is put as it is", function()
   it("looks to controllers as in a new simulation, whatever was put before", function()
     local seen = simulation()
-    for i = 1, 150 do
-      local spec, labels = a_spec(), ({ {}, { a = "" }, { a = "b" } })[1 + dice(3)]
-      local name = "o" .. i % 40
-      assert.equal(simulation()(name, spec, labels), seen(name, spec, labels), core.encode(spec))
+    for i = 1, 120 do
+      local spec, labels = whole(), ({ { a = "b" }, { a = "" }, {} })[1 + dice(8) // 6 + dice(8) // 7]
+      EDITS[1 + i % #EDITS](spec)
+      seen("whole", whole(), { a = "b" })
+      assert.equal(simulation()("o", spec, labels), seen("o", spec, labels), core.encode(spec))
     end
   end)
 

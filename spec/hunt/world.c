@@ -161,7 +161,9 @@ static void lose(world *w, kind *k, const char *key)
     kl_value_unref(v);
 }
 
-static const kl_value *made(world *w, const kind *k, const char *name, const char *more)
+static const char GOING[] = ",\"deletionTimestamp\":\"2026-01-02T03:04:06Z\"";
+
+static const kl_value *made(world *w, const kind *k, const char *name, const char *going, const char *more)
 {
     const kl_value *v = NULL;
     kl_err err = KL_ERR_INIT;
@@ -172,8 +174,7 @@ static const kl_value *made(world *w, const kind *k, const char *name, const cha
                             "z\":\"1\"},\"annotations\":{\"note\":\"n\"},\"finalizers\":"
                             "[\"kubelua.dev/hunt\"]%s%s},%s}",
         api, k->resource.kind, name, k->resource.namespaced ? ",\"namespace\":\"default\"" : "", name,
-        (unsigned long long)++w->rv,
-        strcmp(name, "going") ? "" : ",\"deletionTimestamp\":\"2026-01-02T03:04:06Z\"", more, k->body);
+        (unsigned long long)++w->rv, strcmp(name, "going") ? "" : going, more, k->body);
     if (kl_value_decode(text, strlen(text), &v, &err))
         hunt_wrong("the world's own object: %s", kl_err_message(&err));
     kl_free(text);
@@ -197,7 +198,7 @@ void world_begin(world *w, world_rule rule, uint64_t dice)
         }
         kl_free(keys);
         for (int n = 0; n < NAMES; n++)
-            put(w, k, made(w, k, NAME[n], ""));
+            put(w, k, made(w, k, NAME[n], GOING, ""));
         k->dirty = false;
     }
     world_pump(w);
@@ -213,7 +214,7 @@ void world_happen(world *w)
         lose(w, k, key);
     else
         put(w, k,
-            made(w, k, NAME[dice / KINDS % NAMES],
+            made(w, k, NAME[dice / KINDS % NAMES], GOING,
                 dice / 256 % 2 ? ",\"deletionGracePeriodSeconds\":30" : ""));
     kl_free(key);
 }
@@ -221,7 +222,7 @@ void world_happen(world *w)
 void world_each(world *w, void (*fn)(void *arg, const kl_value *v), void *arg)
 {
     for (int i = 0; i < KINDS * NAMES; i++) {
-        const kl_value *v = made(w, &w->kinds[i / NAMES], NAME[i % NAMES], "");
+        const kl_value *v = made(w, &w->kinds[i / NAMES], NAME[i % NAMES], GOING, "");
         fn(arg, v);
         kl_value_unref(v);
     }
@@ -231,7 +232,8 @@ void world_change(world *w, kl_random *dice, void (*fn)(void *arg, const kl_valu
 {
     uint64_t n = kl_random_next(dice);
     char *more = kl_sprintf(",\"generateName\":\"g%u\"", (unsigned)(n >> 32) % 1000);
-    const kl_value *v = made(w, &w->kinds[n % KINDS], NAME[n / KINDS % NAMES], more);
+    /* the stage's server sets a deletionTimestamp itself, and takes none */
+    const kl_value *v = made(w, &w->kinds[n % KINDS], NAME[n / KINDS % NAMES], "", more);
     fn(arg, v);
     kl_value_unref(v);
     kl_free(more);
@@ -385,7 +387,7 @@ static void record_kinds(world *w, kl_buf *b)
 static void record_objects(world *w, kl_buf *b)
 {
     for (int i = 0; i < KINDS * NAMES; i++) {
-        const kl_value *v = made(w, &w->kinds[i / NAMES], NAME[i % NAMES], "");
+        const kl_value *v = made(w, &w->kinds[i / NAMES], NAME[i % NAMES], GOING, "");
         kl_buf_printf(b, "{\"t\":\"put\",\"c\":%d,\"o\":%d,\"v\":", i / NAMES + 1, i + 1);
         kl_value_encode(v, b);
         kl_buf_printf(b, "}\n");

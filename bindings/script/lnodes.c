@@ -150,7 +150,7 @@ static int prod_use(lua_State *L)
 /* --- reports ------------------------------------------------------------------------------ */
 
 #define SMALL 2000
-#define NODES_MAX (1 << 22) /* there is room for those in front of each */
+#define NODES_MAX (1 << 18) /* there is room for those in front of each */
 
 typedef struct known { /* of a node's last report */
     const kl_value *meta, *pods;

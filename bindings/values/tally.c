@@ -29,15 +29,18 @@ typedef struct item {
     int class;
 } item;
 
+typedef struct sums {
+    uint64_t n;
+    int64_t milli[AMOUNTS_MAX];
+} sums;
+
 typedef struct tally {
     kl_path *paths[KEYS_MAX + AMOUNTS_MAX]; /* those of the key first */
     size_t n_keys, n_amounts;
     const kl_value *list; /* counted last; NULL: none */
     item *items;
     size_t n, cap;
-    struct {
-        uint64_t n, milli[AMOUNTS_MAX];
-    } sums[CLASSES];
+    sums sums[CLASSES];
 } tally;
 
 static void tally_free(void *p)
@@ -211,20 +214,24 @@ static bool same_table(lua_State *L)
     return same;
 }
 
-static void add_up(tally *t)
+/* Whether each sum fits. */
+static bool add_up(tally *t)
 {
     memset(t->sums, 0, sizeof t->sums);
     for (size_t i = 0; i < t->n; i++) {
         const item *it = &t->items[i];
-        t->sums[it->class].n++;
+        sums *of = &t->sums[it->class];
+        of->n++;
         for (size_t k = 0; k < t->n_amounts; k++)
-            t->sums[it->class].milli[k] += (uint64_t)it->milli[k];
+            if (__builtin_add_overflow(of->milli[k], it->milli[k], &of->milli[k]))
+                return false;
     }
+    return true;
 }
 
 /* t:count(list, classes): whether the list could be counted: it is a list of an object, whole, with a key of
- * its own and plain quantities in each item. classes: a number from 1 to 7 by key, and 0 for all others;
- * nobody may change the table. */
+ * its own and plain quantities in each item, whose sums fit 64 bits. classes: a number from 1 to 7 by key,
+ * and 0 for all others; nobody may change the table. */
 static int count(lua_State *L)
 {
     tally *t = lkl_box_check(L, 1, &lkl__tally_class);
@@ -259,7 +266,10 @@ static int count(lua_State *L)
     }
     if (!named || !classed)
         class_items(L, t);
-    add_up(t);
+    if (!add_up(t)) {
+        forget(t);
+        return 0;
+    }
     t->list = kl_value_ref(list); /* only now: nothing raises any more */
     lua_pushboolean(L, true);
     return 1;
@@ -274,7 +284,7 @@ static int sum(lua_State *L)
     luaL_argcheck(L, class >= 0 && class < CLASSES, 2, "expected a class from 0 to 7");
     lua_pushinteger(L, (lua_Integer)t->sums[class].n);
     for (size_t k = 0; k < t->n_amounts; k++)
-        lua_pushinteger(L, (lua_Integer)t->sums[class].milli[k]);
+        lua_pushinteger(L, t->sums[class].milli[k]);
     return 1 + (int)t->n_amounts;
 }
 

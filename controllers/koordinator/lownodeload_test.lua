@@ -157,8 +157,24 @@ describe("lownodeload", function()
     end
     owned("a", "one")
     owned("b", "three")
-    owned("c", "gone", "UnitedDeployment") -- a kind that the server does not have
+    owned("c", "gone", "UnitedDeployment") -- a kind without a Scale that is known
     assert.equal("b", moved())
+  end)
+
+  it("leaves pods alone whose workload has a Scale that cannot be read", function()
+    local file = kruise()
+    start(nil, nil, { "crds", file })
+    os.remove(file)
+    local set = t:create { kind = "apps.kruise.io/v1alpha1/CloneSet", namespace = "default", name = "set",
+      spec = { replicas = 3 } }
+    local p = pod("b", "busy")
+    p.metadata.ownerReferences = { { apiVersion = "apps.kruise.io/v1alpha1", kind = "CloneSet", name = "set",
+      controller = true, uid = set.metadata.uid } }
+    p.status.conditions = { { type = "Ready", status = "True" } }
+    t:load { p }
+    t:faults { verb = "get", kind = "apps.kruise.io/v1alpha1/CloneSet", code = 403 }
+    assert.equal("a c", moved())
+    assert.matches("the replicas of .*CloneSet/default/set are not known", t:logs("warn")[1].message)
   end)
 
   it("ignores nodes that are not ready", function()

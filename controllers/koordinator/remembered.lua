@@ -8,12 +8,12 @@ local pods = require "pods"
 
 local M = {}
 
--- Several calculations in a row ask for the same object. `new` names what is mostly set, so that the table
--- need not grow.
+-- Several calculations in a row ask for the same object. `new` lists the usual fields, so that the table has
+-- room for them.
 local function memory_of(kind, new)
   local last, last_place, last_own
   return function(object, place)
-    if object == last and place == last_place then return last_own end
+    if object ~= nil and object == last and place == last_place then return last_own end
     local name = kube.is_view(object) and (place or kube.pick(object, "metadata.name"))
     if not name then return {} end
     local known = pods.recall(name)

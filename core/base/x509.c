@@ -26,13 +26,13 @@ static const char *why(void)
     return reason ? reason : "no PEM text";
 }
 
-/* For a key with a passphrase OpenSSL would prompt on the terminal. */
-static int no_passphrase(char *out, int size, int writing, void *arg)
+int kl_x509_no_passphrase(char *out, int size, int writing, void *asked)
 {
     (void)out;
     (void)size;
     (void)writing;
-    *(bool *)arg = true;
+    if (asked)
+        *(bool *)asked = true;
     return -1;
 }
 
@@ -45,7 +45,7 @@ kl_status kl_x509_check(const char *pem, kl_err *err)
 {
     BIO *b = open_text(pem);
     size_t n = 0;
-    for (X509 *x; (x = PEM_read_bio_X509(b, NULL, NULL, NULL)); n++)
+    for (X509 *x; (x = PEM_read_bio_X509(b, NULL, kl_x509_no_passphrase, NULL)); n++)
         X509_free(x);
     bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
     BIO_free(b);
@@ -58,7 +58,7 @@ kl_status kl_x509_check(const char *pem, kl_err *err)
 static X509 *first_certificate(const char *pem)
 {
     BIO *b = open_text(pem);
-    X509 *x = PEM_read_bio_X509(b, NULL, NULL, NULL);
+    X509 *x = PEM_read_bio_X509(b, NULL, kl_x509_no_passphrase, NULL);
     BIO_free(b);
     return x;
 }
@@ -70,7 +70,7 @@ kl_status kl_x509_check_pair(const char *cert, const char *key, kl_err *err)
     if (!x)
         return no_certificate(err);
     BIO *b = open_text(key);
-    EVP_PKEY *k = PEM_read_bio_PrivateKey(b, NULL, no_passphrase, &asked);
+    EVP_PKEY *k = PEM_read_bio_PrivateKey(b, NULL, kl_x509_no_passphrase, &asked);
     BIO_free(b);
     kl_status st = KL_OK;
     if (!k)

@@ -11,6 +11,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include "base/mem.h"
+#include "base/x509.h"
 
 #define SERIAL_BYTES 16
 
@@ -32,7 +33,7 @@ static BIO *open_text(const char *pem)
 static X509 *read_certificate(const char *pem)
 {
     BIO *b = open_text(pem);
-    X509 *x = PEM_read_bio_X509(b, NULL, NULL, NULL);
+    X509 *x = PEM_read_bio_X509(b, NULL, kl_x509_no_passphrase, NULL);
     BIO_free(b);
     return x;
 }
@@ -40,22 +41,15 @@ static X509 *read_certificate(const char *pem)
 static X509_REQ *read_request(const char *pem)
 {
     BIO *b = open_text(pem);
-    X509_REQ *r = PEM_read_bio_X509_REQ(b, NULL, NULL, NULL);
+    X509_REQ *r = PEM_read_bio_X509_REQ(b, NULL, kl_x509_no_passphrase, NULL);
     BIO_free(b);
     return r;
-}
-
-/* For a key with a passphrase OpenSSL would prompt on the terminal. */
-static int no_passphrase(char *out, int size, int writing, void *arg)
-{
-    (void)out, (void)size, (void)writing, (void)arg;
-    return -1;
 }
 
 static EVP_PKEY *read_key(const char *pem)
 {
     BIO *b = open_text(pem);
-    EVP_PKEY *k = PEM_read_bio_PrivateKey(b, NULL, no_passphrase, NULL);
+    EVP_PKEY *k = PEM_read_bio_PrivateKey(b, NULL, kl_x509_no_passphrase, NULL);
     BIO_free(b);
     return k;
 }

@@ -44,9 +44,9 @@ static const char *text_at(const kl_value *o, const char *member)
 static void subset(listed *l, const kl_value *s)
 {
     const kl_value *ports = kl_value_get(s, "ports"), *addresses = kl_value_get(s, "addresses");
-    size_t nports = kl_value_len(ports);
+    size_t nports = kl_value_len(ports), shown = 0;
     for (size_t p = 0; p < nports || (p == 0 && !nports); p++)
-        for (size_t i = 0; i < kl_value_len(addresses); i++) {
+        for (size_t i = 0; i < kl_value_len(addresses) && l->n < SHOWN_MAX; i++, shown++) {
             const char *ip = text_at(kl_value_item(addresses, i), "ip");
             bool six = nports && strchr(ip, ':');
             char *text = nports ? kl_sprintf("%s%s%s:%" PRId64, six ? "[" : "", ip, six ? "]" : "",
@@ -55,6 +55,7 @@ static void subset(listed *l, const kl_value *s)
             list_add(l, text);
             kl_free(text);
         }
+    l->n += kl_value_len(addresses) * (nports ? nports : 1) - shown;
 }
 
 void kl_cell_endpoints(const kl_value *o, kl_time now, kl_buf *out)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "owners/owners.h"
@@ -133,13 +134,21 @@ static void check_new_finalizers(const kl_value *old, const kl_value *o, kl__cau
 {
     if (!kl_object_deleting(old))
         return;
-    const kl_value *now = kl_value_at(o, "metadata", "finalizers", NULL);
+    const kl_value *now = kl_value_at(o, "metadata", "finalizers", NULL),
+                   *had = kl_value_at(old, "metadata", "finalizers", NULL);
+    kl_map *known = kl_map_new();
+    for (size_t i = 0; i < kl_value_len(had); i++) {
+        const char *name = kl_value_str(kl_value_item(had, i));
+        if (name)
+            kl_map_set(known, name, known);
+    }
     kl_buf added = KL_BUF_INIT;
     for (size_t i = 0; i < kl_value_len(now); i++) {
         const char *name = kl_value_str(kl_value_item(now, i));
-        if (name && !kl_object_has_finalizer(old, name))
+        if (name && !kl_map_get(known, name))
             kl_buf_printf(&added, "%s\"%s\"", added.len ? ", " : "", name);
     }
+    kl_map_free(known, NULL);
     if (added.len) {
         char *why = kl_sprintf("no new finalizers can be added if the object is being deleted, found new "
                                "finalizers []string{%s}",

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/x509.h"
 #include "model/object.h"
@@ -162,7 +163,7 @@ static kl_status keep_tracking(kl__world *w, kl_err *err)
 }
 
 /* Adds the certificates of a PEM text that are valid and not there yet. False: one cannot be read. */
-static bool add_certificates(const kl__world *w, const char *pem, kl_buf *out)
+static bool add_certificates(const kl__world *w, const char *pem, kl_map *seen, kl_buf *out)
 {
     static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
     const char *stop;
@@ -182,8 +183,7 @@ static bool add_certificates(const kl__world *w, const char *pem, kl_buf *out)
         kl_buf_printf(&one, "%s%s\n", letters % PEM_WIDTH ? "\n" : "", end);
         stop += sizeof end - 1;
         good = !kl_x509_not_after(kl_buf_str(&one), &until, NULL);
-        if (good && until > kl__world_wall(w) - KL_MINUTES(5)
-            && !strstr(out->len ? kl_buf_str(out) : "", kl_buf_str(&one)))
+        if (good && until > kl__world_wall(w) - KL_MINUTES(5) && !kl_map_set(seen, kl_buf_str(&one), seen))
             kl_buf_add(out, one.data, one.len);
         kl_buf_fini(&one);
     }
@@ -198,8 +198,11 @@ static kl_status keep_authorities(kl__world *w, kl_err *err)
         "requestheader-allowed-names"};
     const kl_value *now = map_of(w, AUTHORITIES), *had = kl_value_get(now, "data");
     kl_buf all = KL_BUF_INIT;
-    if (!add_certificates(w, kl_value_str(kl_value_get(had, "client-ca-file")), &all)
-        || !add_certificates(w, w->authorities, &all)) {
+    kl_map *seen = kl_map_new();
+    bool good = add_certificates(w, kl_value_str(kl_value_get(had, "client-ca-file")), seen, &all)
+        && add_certificates(w, w->authorities, seen, &all);
+    kl_map_free(seen, NULL);
+    if (!good) {
         kl_buf_fini(&all);
         return KL_OK; /* of a text that cannot be read nothing is known */
     }

@@ -3,8 +3,11 @@
  *
  * Every write ends in `commit`: an update that changes nothing keeps its resource version and makes no
  * event, and one that takes the last finalizer of a terminating object removes it. */
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -557,10 +560,14 @@ kl_status kl__body_check_name(const kl__call *c, const kl_value *o, kl_err *err)
 /* A version is a number. */
 static kl_status check_rv(const char *rv, kl_err *err)
 {
-    size_t digits = rv ? strspn(rv, "0123456789") : 0;
-    return !rv || !rv[digits]
-        ? KL_OK
-        : kl__api_fail(err, 500, "", NULL, "strconv.ParseUint: parsing \"%s\": invalid syntax", rv);
+    const char *wrong = NULL;
+    errno = 0;
+    if (rv && rv[strspn(rv, "0123456789")])
+        wrong = "invalid syntax";
+    else if (rv && strtoull(rv, NULL, 10) == ULLONG_MAX && errno == ERANGE)
+        wrong = "value out of range";
+    return wrong ? kl__api_fail(err, 500, "", NULL, "strconv.ParseUint: parsing \"%s\": %s", rv, wrong)
+                 : KL_OK;
 }
 
 kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
@@ -577,7 +584,8 @@ kl_status kl__verb_update_decoded(const kl__call *c, const kl_value *stored, con
         st = kl__body_check_name(c, o, err);
     if (!st)
         st = check_rv(rv, err);
-    if (rv && rv[strspn(rv, "0")] == '\0') /* as if there was none */
+    rv += rv ? strspn(rv, "0") : 0;
+    if (rv && !*rv) /* as if there was none */
         rv = NULL;
     if (!st && !rv && kl__habit_needs_rv(c->kind)) {
         kl__cause_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",

@@ -44,6 +44,8 @@ static void add(kl__causes *out, paths *all, path p, const char *of)
         const path *other = &all->v[i];
         if (!other->n || !(leads_to(&p, other) || leads_to(other, &p)))
             continue;
+        if (kl__causes_full(out))
+            return;
         kl_buf text = KL_BUF_INIT;
         show(&text, &p);
         kl_buf_puts(&text, " with ");

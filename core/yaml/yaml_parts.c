@@ -177,12 +177,14 @@ static kl_status keep_only(void *arg, const kl_value *v, kl_err *err)
 static bool read_alone(parts *p, const char *s, size_t n, const kl_value **out)
 {
     only o = {0};
+    size_t aliased = p->state.aliased;
     p->state.text[1] = s;
     p->state.left[1] = n;
     p->state.is_part = true;
     kl_status st = kl__yaml_libyaml(p->name, &p->state, keep_only, &o, NULL);
     p->state.is_part = false;
     if (st || o.n > 1) {
+        p->state.aliased = aliased; /* it will be read again */
         kl_value_unref(o.v);
         return false;
     }

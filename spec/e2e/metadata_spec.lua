@@ -18,6 +18,7 @@ local FIELDS = { { labels = { ["a b"] = "x y" } }, { annotations = { ["/"] = "a"
   { creationTimestamp = NULL }, { generation = 7 }, { generation = -1 }, { generateName = "x" },
   { generateName = "B_" }, { generateName = "a/b" }, { name = "e" }, { namespace = "e" },
   { resourceVersion = "0" }, { resourceVersion = "" }, { resourceVersion = "abc" },
+  { resourceVersion = "18446744073709551615" }, { resourceVersion = "18446744073709551616" },
   { uid = "x", resourceVersion = "1" },
   { finalizers = { "a" } }, { finalizers = { "a.b/c" } }, { finalizers = { "a.b/d", "x_" } },
   { finalizers = { "orphan", "foregroundDeletion" } }, { finalizers = NULL },

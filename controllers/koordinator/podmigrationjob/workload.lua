@@ -65,7 +65,8 @@ function M.of(pod, world)
   if above and above.kind == "Deployment" then object, kind = find(above, namespace, world) end
   if not object then return { uid = owner.uid, replicas = 0, pods = {} } end
   local replicas = dig(object, "spec", "replicas")
-  return { uid = owner.uid, replicas = replicas or 1, pods = pods_of(object, kind, namespace, world) }
+  replicas = replicas or (known(kind) and 1 or 0) -- the field of a Scale is left out if it is 0
+  return { uid = owner.uid, replicas = replicas, pods = pods_of(object, kind, namespace, world) }
 end
 
 -- Which pods of a workload are not available: { [pod key] = true }.
@@ -132,11 +133,13 @@ local scales = { since = -math.huge, of = {} }
 
 local function scale_of(ctx, kind, namespace, name)
   local now = ctx:now():unix()
-  if now - scales.since >= SCALE_KEPT then scales = { since = now, of = {} } end
+  if now < scales.since or now - scales.since >= SCALE_KEPT then scales = { since = now, of = {} } end
   local key = table.concat({ kind, namespace, name }, "/")
   if SCALED[kind] and scales.of[key] == nil then
     local scale, why = kube.try(SCALED[kind], ctx, namespace, name)
-    if why and why.kind ~= "not_found" then error(why) end -- the server may not have the kind
+    if why and why.kind ~= "not_found" then -- the server may not have the kind
+      ctx.log:warn("the replicas of %s are not known: %s", key, tostring(why))
+    end
     scales.of[key] = scale or false
   end
   return scales.of[key] or nil

@@ -3,7 +3,9 @@
 #include "support/test.h"
 
 #include <string.h>
+#include <openssl/ui.h>
 #include "base/mem.h"
+#include "base/x509.h"
 #include "base/x509_sign.h"
 
 static void a_request_is_made_with_a_key_of_its_own(void **state)
@@ -102,12 +104,54 @@ static void a_certificate_has_the_requested_fields(void **state)
     kl_free(ca);
 }
 
+static int prompts;
+
+static int prompted(UI *ui)
+{
+    (void)ui;
+    prompts++;
+    return 0;
+}
+
+static void nobody_is_asked_for_a_passphrase(void **state)
+{
+    (void)state;
+    static const char encrypted[] = "-----BEGIN %s-----\nProc-Type: 4,ENCRYPTED\n"
+                                    "DEK-Info: AES-256-CBC,00112233445566778899AABBCCDDEEFF\n\n"
+                                    "AAAAAAAAAAAAAAAAAAAAAA==\n-----END %s-----\n";
+    char *cert = kl_sprintf(encrypted, "CERTIFICATE", "CERTIFICATE"),
+         *key = kl_sprintf(encrypted, "EC PRIVATE KEY", "EC PRIVATE KEY");
+    UI_METHOD *method = UI_create_method("counts");
+    UI_method_set_opener(method, prompted);
+    UI_set_default_method(method);
+    kl_err err = KL_ERR_INIT;
+    kl_x509_facts f;
+    assert_int_equal(kl_x509_check(cert, &err), KL_ESYNTAX);
+    kl_err_fini(&err);
+    assert_int_equal(kl_x509_check_pair(cert, key, &err), KL_ESYNTAX);
+    kl_err_fini(&err);
+    assert_int_not_equal(kl_x509_facts_read(cert, &f, &err), KL_OK);
+    kl_err_fini(&err);
+    char *made = NULL, *made_key = NULL;
+    assert_int_not_equal(kl_x509_make_server(&(kl_x509_wish){.cn = "a"},
+                             &(kl_x509_issue){.ca_cert = cert, .ca_key = key, .until = KL_MINUTES(60)}, &made,
+                             &made_key, &err),
+        KL_OK);
+    kl_err_fini(&err);
+    assert_int_equal(prompts, 0);
+    UI_set_default_method(UI_OpenSSL());
+    UI_destroy_method(method);
+    kl_free(cert);
+    kl_free(key);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_made_with_a_key_of_its_own),
         cmocka_unit_test(values_unfit_for_a_certificate_are_named),
         cmocka_unit_test(a_certificate_has_the_requested_fields),
+        cmocka_unit_test(nobody_is_asked_for_a_passphrase),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

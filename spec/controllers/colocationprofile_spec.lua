@@ -284,7 +284,17 @@ describe("a configuration", function()
     assert.same({ nil, FEW }, { said { lsClass = 60 } })
     assert.same({ MORE, MORE }, { said({ lsClass = "10M" }, wide) })
     assert.matches("all be percentages", said({ lsClass = 1, beClass = "1" }, wide))
+    for _, most in ipairs { "50P", "9E", "10000E" } do
+      assert.same({ MORE, MORE }, { said({ lsClass = most }, wide) })
+      assert.same({}, { said({ lsClass = 60 }, { clusterStrategy = { totalNetworkBandwidth = most } }) })
+    end
+    local mistakes = { ["nodeStrategies must be a list"] = 5, ["entry number 1 must be an object"] = { 3 },
+      ["nodeSelector must be an object"] = { { nodeSelector = 5 } } }
+    for message, list in pairs(mistakes) do
+      assert.matches("^system%-config: .*" .. message, said({ lsClass = 60 }, { nodeStrategies = list }))
+    end
     assert.matches("from 0 to 100, got 101", said({ lsClass = 101 }, wide))
+    assert.matches("expected integer or string", said({ lsClass = 50.5 }, wide))
     assert.matches("a percentage or an amount, got x", said({ lsClass = "x" }, wide))
     local other = { nodeStrategies = { { nodeSelector = { matchLabels = { pool = "a" } },
       totalNetworkBandwidth = "1G" } } }

@@ -63,6 +63,14 @@ describe("resource lists", function()
     assert.is_true(lists.same({ cpu = 0 }, {}))
     assert.is_false(lists.same({ cpu = 1 }, {}))
   end)
+
+  it("have sums that stay the largest integer where they do not fit", function()
+    local pods = { { r = { memory = "5E" } }, { r = { memory = "5E" } }, { r = { memory = "1" } } }
+    assert.equal(math.maxinteger, lists.sum("memory", pods, "r"))
+    assert.equal(2, lists.sum("cpu", { { r = { cpu = "0.0004" } }, { r = { cpu = "0.0004" } } }, "r"))
+    assert.same({ cpu = math.maxinteger, memory = 3 },
+      lists.add_up({ cpu = math.maxinteger, memory = 1 }, { cpu = 1, memory = 2 }))
+  end)
 end)
 
 describe("muldiv", function()

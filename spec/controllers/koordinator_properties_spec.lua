@@ -6,6 +6,7 @@ package.path = "controllers/koordinator/?.lua;" .. package.path
 local kube = require "kubelua"
 local amounts = require "amounts"
 local batchresource = require "batchresource"
+local cpunormalization = require "cpunormalization"
 local midresource = require "midresource"
 local plan = require "plan"
 local reservation = require "reservation"
@@ -95,14 +96,20 @@ describe("over random nodes, pods and metrics", function()
   it("objects of a cache, of which much is remembered, give what tables give", function()
     local function said(input)
       local decided, failed = plan.calculate(input)
-      local out = { failed = failed, resources = decided.resources, resets = decided.resets, messages = {} }
+      local out = { failed = failed, resources = decided.resources, resets = decided.resets,
+        annotations = decided.annotations, messages = {} }
       for name, say in pairs(decided.messages) do out.messages[name] = say() end
       return out
     end
     local function view(x) return kube.decode(kube.encode(x)) end
     each(function(input, label)
       if math.random(3) > 1 then return end -- the others take long
-      input.cpuNormalization, input.resourceAmplification = { enable = false }, { enable = false }
+      input.cpuNormalization = { enable = math.random(4) == 1 }
+      input.resourceAmplification = { enable = math.random(2) == 1,
+        resourceAmplificationRatio = { cpu = math.random(9, 30) / 10, memory = 1.5 } }
+      if math.random(2) == 1 then
+        input.node.metadata.annotations[cpunormalization.ANNOTATION] = "1." .. math.random(10, 99)
+      end
       if math.random(20) == 1 then input.now = NOW + 3600 end
       local expected, cached = said(input), kube.copy(input)
       cached.node, cached.nodeMetric = view(input.node), view(input.nodeMetric)

@@ -873,11 +873,17 @@ describe("a scenario", function()
       ['s:silence "node-9"'] = 's:silence: unknown node "node%-9"',
       ['s:boost("ap-1", 2)'] = 's:boost: no pod is of the app "ap%-1"; did you mean \'app%-1\'%?',
       ["s:boost(1, 2)"] = "s:boost: expected the name of an app",
-      ['s:add_job { cpu = "much" }'] = 's:add_job: cpu: "much" is not a quantity such as 500m or 2Gi',
+      ['s:add_job { cpu = "much" }'] = '"much" is not a quantity from 0 on, such as 500m or 2Gi',
+      ['s:add_job { cpu = "-1" }'] = 's:add_job: cpu: "%-1" is not a quantity from 0 on',
+      ['s:add_job { memory = "20E" }'] = 's:add_job: memory: "20E" is not a quantity from 0 on',
+      ['s:boost("app-1", 0/0)'] = "s:boost: the factor must be a finite number",
+      ['s:boost("app-1", math.huge)'] = "s:boost: the factor must be a finite number",
     } do
       fails(('return { at = { ["1m"] = function(s) %s end } }'):format(call), why)
     end
-    with 'return { at = { ["1m"] = function(s) s:boost("to come", 2) s:silence "*" end } }'
+    with [[return { at = { ["1m"] = function(s)
+      s:boost("to come", 2) s:boost("app-1000", 2) s:silence "*"
+    end } }]]
     assert.equal(1, #scenario.read(file("good.lua", 'return { at = { ["1h"] = print } }')).at)
   end)
 end)

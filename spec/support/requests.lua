@@ -41,7 +41,7 @@ local function seen(r, head)
   elseif type(r.body) == "table" then
     answer.body = json.decode(r.text, 1, json.null)
   end
-  return both.scrub(answer, true)
+  return both.scrub(answer)
 end
 
 --- Sends `rows` to both servers; `before(api)` and `after(api)` make and remove what they need on each.

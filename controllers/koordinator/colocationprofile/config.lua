@@ -103,9 +103,14 @@ local function label(entry, i) return entry.name and ("%q"):format(entry.name) o
 
 -- { { name, selector, raw } } of the entries of a document; nil and why.
 local function entries_of(key, doc)
-  local out = {}
-  for i, entry in ipairs(doc[LISTS[key]] or {}) do
+  local out, list = {}, doc[LISTS[key]] or {}
+  if type(list) ~= "table" then return nil, LISTS[key] .. " must be a list" end
+  for i, entry in ipairs(list) do
+    if type(entry) ~= "table" then return nil, ("entry number %d must be an object"):format(i) end
     local raw = entry.nodeSelector or {}
+    if type(raw) ~= "table" then
+      return nil, ("entry %s: nodeSelector must be an object"):format(label(entry, i))
+    end
     if next(raw.matchLabels or {}) == nil and next(raw.matchExpressions or {}) == nil then
       return nil, ("entry %s: nodeSelector must not be empty"):format(label(entry, i))
     end
@@ -174,7 +179,11 @@ local function wrong_network(doc, config_map)
   local text = config_map.data[SYSTEM]
   local system, why = fields.json(text ~= nil and text ~= "" and text or "{}")
   if why then return ("%s: %s"):format(SYSTEM, why) end
-  return type(system) == "table" and network.check(doc, system) or nil
+  if type(system) ~= "table" then return nil end
+  local entries
+  entries, why = entries_of(SYSTEM, system)
+  if not entries then return ("%s: %s"):format(SYSTEM, why) end
+  return network.check(doc, system)
 end
 
 -- Why one key cannot be, or nil. nodes: a list of the labels of the nodes that there are.

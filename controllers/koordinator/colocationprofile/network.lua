@@ -11,11 +11,16 @@ local M = {}
 local CLASSES, SIDES = { "lsrClass", "lsClass", "beClass" }, { "ingress", "egress" }
 local MAX = 100
 
-local function units(text) return math.ceil(kube.qty(text):milli() / 1000) end
+-- An amount that does not fit 64 bits is more than all others.
+local function units(text)
+  local q = kube.qty(text)
+  local fits, n = pcall(q.value, q)
+  return fits and n + 0.0 or math.huge
+end
 
 local function check_one(name, v)
   if v == nil then return nil end
-  if type(v) == "number" then
+  if math.type(v) == "integer" then
     return (v < 0 or v > MAX) and ("%s must be from 0 to %d, got %s"):format(name, MAX, v) or nil
   end
   if type(v) == "string" and pcall(kube.qty, v) then return nil end

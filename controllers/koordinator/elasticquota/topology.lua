@@ -150,21 +150,11 @@ local function check_keys(world, q)
   for _, child in ipairs(children(world, q.name)) do check_pair(world, q, child) end
 end
 
--- A sum that does not fit an integer is the largest one: some quotas have no limit.
-local function add(a, b)
-  local out = lists.copy(a)
-  for name, n in pairs(b) do
-    local has = out[name] or 0
-    out[name] = n > 0 and has > math.maxinteger - n and math.maxinteger or has + n
-  end
-  return out
-end
-
 -- The sum over all children except one.
 local function sum(world, name, what, except)
   local out = {}
   for _, child in ipairs(children(world, name)) do
-    if child.name ~= except then out = add(out, child[what]) end
+    if child.name ~= except then out = lists.add_up(out, child[what]) end
   end
   return out
 end
@@ -180,7 +170,7 @@ end
 local function check_min(world, q)
   if q.force or q.is_tree_root then return end
   if q.parent ~= quota.ROOT then
-    local all, has = add(sum(world, q.parent, "min", q.name), q.min), world.quotas[q.parent].min
+    local all, has = lists.add_up(sum(world, q.parent, "min", q.name), q.min), world.quotas[q.parent].min
     if not at_most(all, has) then
       refuse("quota %s: the children of %s would have a total min of %s, above its min of %s", q.name,
         q.parent, lists.show(all), lists.show(has))
@@ -204,7 +194,7 @@ local function check_guarantee(world, q)
     if not parent or self.parent == quota.ROOT then
       refuse("quota %s: no ancestor guarantees its minimum, up to %s", q.name, self.name)
     end
-    needed = lists.max(parent.min, add(needed, sum(world, parent.name, "guaranteed", self.name)))
+    needed = lists.max(parent.min, lists.add_up(needed, sum(world, parent.name, "guaranteed", self.name)))
     self = parent
   until at_most(needed, parent.guaranteed)
 end

@@ -38,13 +38,17 @@ end
 
 local function whole(milli) return milli < 0 and -((-milli + 999) // 1000) or (milli + 999) // 1000 end
 
+-- A sum that does not fit an integer is the largest one.
+local function plus(a, b) return b > 0 and a > math.maxinteger - b and math.maxinteger or a + b end
+
 -- The sum of a resource over the items of a list, which have their resource lists at `path`. Koordinator adds
--- quantities, so this rounds only the sum, unless the thousandths do not fit 64 bits.
+-- quantities. So does this, in thousandths, and rounds the sum to whole units, or for cpu each quantity to
+-- thousandths. Only if these do not fit 64 bits, all quantities are rounded before.
 function M.sum(name, list, path)
   local fits, milli = pcall(kube.milli_sums, list, cell(name, path))
   if fits then return name == "cpu" and milli or whole(milli) end
   local n = 0
-  for _, amount in pairs(M.given(name, list, path)) do n = n + amount end
+  for _, amount in pairs(M.given(name, list, path)) do n = plus(n, amount) end
   return n
 end
 
@@ -93,6 +97,13 @@ end
 function M.add(a, b)
   local out = M.copy(a)
   M.accumulate(out, b)
+  return out
+end
+
+-- The same; a sum that does not fit an integer is the largest one: some quotas have no limit.
+function M.add_up(a, b)
+  local out = M.copy(a)
+  for name, n in pairs(b) do out[name] = plus(out[name] or 0, n) end
   return out
 end
 

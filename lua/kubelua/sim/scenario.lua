@@ -116,8 +116,10 @@ function S:silence(name, on)
   end
 end
 
+local function without_digits(text) return (text:gsub("%d+", "#")) end
+
 -- Refuses the name of an app that has no pod, if it is nearly one that has some. Pods of any other app may
--- come later.
+-- come later, and so may those of one that differs only in digits.
 local function check_app(w, app)
   local apps = {}
   for p = 1, w.pods.n do apps[w.pods.app[p] or ""] = true end
@@ -125,15 +127,16 @@ local function check_app(w, app)
   local known = {}
   for name in pairs(apps) do known[#known + 1] = name end
   local near = suggest.nearest(app, known)
-  if near then core.blame(("s:boost: no pod is of the app %q; did you mean '%s'?"):format(app, near)) end
+  if not near or without_digits(app) == without_digits(near) then return end
+  core.blame(("s:boost: no pod is of the app %q; did you mean '%s'?"):format(app, near))
 end
 
 --- From now on pods of an app ("*": all pods) demand `factor` times what their curve says.
 ---@param app string
 ---@param factor number
 function S:boost(app, factor)
-  if type(factor) ~= "number" or factor < 0 then
-    core.blame "s:boost: the factor must be a number, 0 or more"
+  if type(factor) ~= "number" or not (factor >= 0 and factor < math.huge) then
+    core.blame "s:boost: the factor must be a finite number, 0 or more"
   end
   if type(app) ~= "string" then core.blame "s:boost: expected the name of an app, or \"*\"" end
   if app ~= "*" then check_app(self.world, app) end
@@ -143,17 +146,20 @@ end
 local JOB = { cpu = "string", memory = "string", time = "duration", count = "integer", namespace = "string",
   labels = "table" }
 
-local function amount(name, text)
-  local ok, q = pcall(core.qty, text)
-  if ok then return q end
-  core.blame(("s:add_job: %s: %q is not a quantity such as 500m or 2Gi"):format(name, text))
+local function milli(text) return core.qty(text):milli() end
+local function whole(text) return core.qty(text):value() end
+
+local function amount(name, text, read)
+  local ok, n = pcall(read, text)
+  if ok and n >= 0 then return n end
+  core.blame(("s:add_job: %s: %q is not a quantity from 0 on, such as 500m or 2Gi"):format(name, text))
 end
 
 --- A batch job, or `count` of them.
 ---@param o { cpu: string, memory: string, time: kubelua.Duration, count: integer?, namespace: string?, labels: table<string, string>? }
 function S:add_job(o)
   o = options.check("s:add_job", o, JOB)
-  local cpu, memory = amount("cpu", o.cpu or "1"):milli(), amount("memory", o.memory or "1Gi"):value()
+  local cpu, memory = amount("cpu", o.cpu or "1", milli), amount("memory", o.memory or "1Gi", whole)
   for _ = 1, o.count or 1 do
     self.jobs = self.jobs + 1
     self.world:add_pod {

@@ -224,7 +224,9 @@ static kl_status read_body(const kl__call *c, kl_httpd_request *http, const char
 
 kl_status kl__read_object(const kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): ", c->kind->kind);
+    const kl__sub *sub = c->sub ? kl__kind_sub(c->kind, c->sub) : NULL;
+    char *what = kl_sprintf(
+        "the object provided is unrecognized (must be of type %s): ", sub ? sub->kind : c->kind->kind);
     kl_status st = read_body(c, http, what, !c->kind->custom, !c->kind->custom, true, out, err);
     kl_free(what);
     if (!st && !c->kind->custom && kl_value_type(*out) == KL_NULL) /* Go reads null as an empty struct */

@@ -209,12 +209,7 @@ static kl_status run_scale(
 static kl_status run_create_below(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     const kl_value *body = NULL;
-    kl__kind kind = *c->kind;
-    kl__call as = *c;
-    if (c->sub)
-        kind.kind = kl__kind_sub(c->kind, c->sub)->kind;
-    as.kind = &kind;
-    kl_status st = kl__read_object(&as, http, &body, err);
+    kl_status st = kl__read_object(c, http, &body, err);
     if (!st)
         st = kl__sub_create(c, body, out, err);
     if (st && err->retry_after_ns)

@@ -26,6 +26,7 @@ local TOLD = 8
 local VALIDATES_QUOTA = "validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota"
 local CLASSES = { ["koord-prod"] = 9500, ["koord-mid"] = 7500, ["koord-batch"] = 5500, ["koord-free"] = 3500 }
 local TEAMS = { "team-a", "team-b", "team-c" }
+local PROBE = "probe" -- a quota with pods that nobody changes
 
 local random = math.random
 local function chance(percent) return random(100) <= percent end
@@ -301,6 +302,12 @@ servers.only_real(function(name, start)
   describe("the webhooks of koord-manager on " .. name, function()
     local server, client, original, ours, address, port
 
+    local function add_pod(namespace, pod_name, quota_name)
+      client:create { apiVersion = "v1", kind = "Pod", metadata = { name = pod_name, namespace = namespace,
+        labels = { [QUOTAS .. "name"] = quota_name } }, spec = { containers = { { name = "c",
+        image = "none" } } } }
+    end
+
     lazy_setup(function()
       server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
@@ -324,13 +331,15 @@ servers.only_real(function(name, start)
       client:create { kind = QUOTA_PROFILE, namespace = NS, name = "pool",
         labels = { [QUOTAS .. "tree-id"] = "tree" },
         spec = { quotaName = "pool-root", nodeSelector = { matchLabels = { pool = "a" } } } }
+      client:create { kind = QUOTA, namespace = NS, name = PROBE }
+      add_pod("default", "seen-0", PROBE)
       port = servers.free_port()
       original = process.spawn { "env", "KUBECONFIG=" .. server.kubeconfig, "WEBHOOK_HOST=127.0.0.1",
         "WEBHOOK_PORT=" .. port, "WEBHOOK_CERT_DIR=" .. process.tmpname ".certs", PROGRAM,
         "--controllers=nodemetric", "--feature-gates=NodeMutatingWebhook=true,NodeValidatingWebhook=true,\z
           ConfigMapValidatingWebhook=true,MultiQuotaTree=true", "--enable-leader-election=false",
         "--enable-pprof=false", "--metrics-addr=127.0.0.1:0", "--health-probe-addr=127.0.0.1:0", "-v=4",
-        name = "koord-manager" }
+        "--vmodule=quota_handler=5", name = "koord-manager" }
       ours = controller.start(server, "controllers/koordinator/colocationprofile.lua",
         "controllers/koordinator/quotawebhooks.lua", "--webhook-listen", "127.0.0.1:0", "--webhook-cert-dir",
         certificate(), "--metrics-bind-address", "127.0.0.1:0")
@@ -355,6 +364,21 @@ servers.only_real(function(name, start)
         questions[#questions + 1] = { url = ("https://%s/%s"):format(address, hook), request = request }
       end
       return table.unpack(reviews.ask(questions))
+    end
+
+    -- How many changes of quotas the caches have shown: koord-manager's, whose log has each, and ours.
+    local function shown()
+      local _, theirs = original:log():gsub("OnQuota%a+ success", "")
+      local mine = controller.metrics(ours):match(('\nkubelua_informer_events_total{kind="%s"} (%%d+)')
+        :format(QUOTA:gsub("%p", "%%%0")))
+      return theirs, tonumber(mine)
+    end
+
+    -- koord-manager has seen what came before `n` pods of the probe if it refuses to delete that for them.
+    local function seen(n)
+      local answer = ask({ operation = "DELETE", kind = QUOTA, old = client:get(QUOTA, NS, PROBE) },
+        VALIDATES_QUOTA)
+      return reviews.refusal(answer):find(("has %d child pods"):format(n), 1, true)
     end
 
     local function why(answer) return reviews.refusal(answer) or "allowed" end
@@ -406,10 +430,17 @@ servers.only_real(function(name, start)
 
     it("answer as ours about quotas, and pods of them", function()
       local all, parents, made = {}, { "pool-root", "koordinator-root-quota", "absent" }, 0
+      local pods = 1
+      wait.until_true(PATIENCE, "koord-manager sees the probe", function() return seen(pods) end)
+      local there, here = shown()
+      -- koord-manager counts what it allowed at once, and again when its cache shows it.
       local function known(object)
         all[object.metadata.name] = object
-        -- koord-manager counts what it allowed at once, and again when its cache shows it.
-        process.run "sleep 0.1"
+        there, here = there + 1, here + 1
+        wait.until_true(PATIENCE, "both caches show " .. object.metadata.name, function()
+          local theirs, mine = shown()
+          return theirs >= there and mine >= here
+        end)
       end
       local function create(seed, object)
         local request = { operation = "CREATE", kind = QUOTA, object = object }
@@ -432,7 +463,9 @@ servers.only_real(function(name, start)
         local after = changed_quota(kube.copy(before), all, parents)
         local said, ok = judged({ operation = "UPDATE", kind = QUOTA, object = after,
           old = kube.copy(before) }, VALIDATES_QUOTA, "elasticquota-topology")
-        if note(seed, said, ok) then known(client:update(after)) end
+        if not note(seed, said, ok) then return end
+        after = client:update(after)
+        if after.metadata.resourceVersion ~= before.metadata.resourceVersion then known(after) end
       end
       local function remove(seed)
         local before = client:get(QUOTA, NS, pick(names()))
@@ -445,10 +478,10 @@ servers.only_real(function(name, start)
         end
       end
       local function bind()
-        client:create { apiVersion = "v1", kind = "Pod", metadata = { name = "bound-" .. made,
-          namespace = pick(TEAMS), labels = { [QUOTAS .. "name"] = pick(names()) } },
-          spec = { containers = { { name = "c", image = "none" } } } }
-        process.run "sleep 0.1"
+        add_pod(pick(TEAMS), "bound-" .. made, pick(names()))
+        add_pod("default", "seen-" .. pods, PROBE)
+        pods = pods + 1
+        wait.until_true(PATIENCE, "koord-manager sees the pod", function() return seen(pods) end)
       end
       for seed = 1, CASES do
         math.randomseed(seed)
@@ -515,7 +548,13 @@ servers.only_real(function(name, start)
         { name = "a", nodeSelector = { matchLabels = { app = "x" } } },
         { name = "b", nodeSelector = { matchLabels = { zone = "y" } } } } } }
       client:create(map)
-      process.run "sleep 2"
+      local function labelled(by) return { metadata = { name = "n1", labels = by } } end
+      local refused_by_both = { operation = "UPDATE", kind = NODE,
+        object = labelled { app = "x", zone = "y" }, old = labelled() }
+      wait.until_true(PATIENCE, "both caches show the configuration", function()
+        local theirs, mine = ask(refused_by_both, "validate-node", "koordinator-node-validating")
+        return not theirs.allowed and not mine.allowed
+      end)
       for seed = 1, CASES do
         math.randomseed(seed)
         local old, new = node(), node()

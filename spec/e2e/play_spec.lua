@@ -5,12 +5,16 @@ local process = require "support.process"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
-local function play(text)
+-- The path of a program with that text, in a new directory.
+local function written(text)
   local dir = process.tmpname ".play"
   process.run("mkdir -p " .. process.quote(dir))
   process.write(dir .. "/words.lua", 'return { hello = "hello from beside" }')
-  process.write(dir .. "/play.lua", text)
-  return process.run(("%s dev controllers/hello.lua --play %s/play.lua"):format(KUBELUA, dir))
+  return process.write(dir .. "/play.lua", text)
+end
+
+local function play(text)
+  return process.run(("%s dev controllers/hello.lua --play %s"):format(KUBELUA, written(text)))
 end
 
 describe("`kubelua dev --play`", function()
@@ -49,17 +53,14 @@ describe("`kubelua dev --play`", function()
   end)
 
   it("ends with the process, though the program neither returns nor waits", function()
-    local dir = process.tmpname ".play"
-    process.run("mkdir -p " .. process.quote(dir))
-    process.write(dir .. "/play.lua", [[
+    local dev = process.spawn { KUBELUA, "dev", "controllers/hello.lua", "--play", written [[
       io.write "begun\n" io.flush()
       local function work() for _ = 1, 1e4 do end end
       local forever = coroutine.wrap(function() while true do pcall(work) end end)
-      while true do pcall(forever) end]])
-    local out, code = process.run(([[
-      timeout -s KILL 60 %s dev controllers/hello.lua --play %s/play.lua >%s/out 2>&1 & p=$!
-      until grep -q begun %s/out; do sleep 0.1; done
-      kill -TERM $p; wait $p; s=$?; cat %s/out; exit $s]]):format(KUBELUA, dir, dir, dir, dir))
+      while true do pcall(forever) end]] }
+    dev:wait_for_log(30, "begun")
+    local code = dev:stop(30)
+    local out = dev:log()
     assert.equal(0, code, out)
     assert.truthy(out:find("the play did not end by itself", 1, true), out)
   end)

@@ -202,6 +202,13 @@ local function loosened(body)
   return body
 end
 
+--- Asserts that the answers are alike; the error has a line for each difference.
+function M.same(theirs, ours)
+  local found = {}
+  differences("", theirs, ours, found)
+  luassert.equal("", table.concat(found, "\n"))
+end
+
 M.differences = differences
 M.loosened = loosened
 M.scrub = scrub
@@ -238,13 +245,11 @@ function M.describe(what, rows, before)
         busted.it(row[1], function()
           local ours, theirs = answers[1][i + 1], answers[2][i + 1]
           luassert.equal(row[5] or theirs.code, theirs.code, json.encode(theirs.body))
-          local found = {}
           local function answer(a)
             local body = scrub(a.body)
             return { code = a.code, warnings = a.warnings, body = row.loose and loosened(body) or body }
           end
-          differences("", answer(theirs), answer(ours), found)
-          luassert.equal("", table.concat(found, "\n"))
+          M.same(answer(theirs), answer(ours))
         end)
       end
     end)

@@ -13,7 +13,6 @@ local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local POD, SET, MAP = "v1/Pod", "apps/v1/ReplicaSet", "v1/ConfigMap"
-local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local SCHEDULING = "scheduling.koordinator.sh/v1alpha1/"
 local JOB, RESERVATION = SCHEDULING .. "PodMigrationJob", SCHEDULING .. "Reservation"
 local REPORT = "koordinator-compare-descheduler"
@@ -83,16 +82,11 @@ end
 
 -- Each pod of the list uses so much cpu.
 local function report(client, node, cpu, list)
-  local reports = {}
-  for i, pod in ipairs(list) do
-    reports[i] = { namespace = "default", name = pod.name,
-      podUsage = { resources = { cpu = cpu, memory = "1Gi" } } }
-  end
-  local object = client:get(METRIC, node) or client:create { kind = METRIC, name = node, spec = {} }
-  client:patch_status(object, { updateTime = os.date "!%Y-%m-%dT%H:%M:%SZ",
-    podsMetric = kube.array(reports), nodeMetric = {
-      nodeUsage = { resources = { cpu = "1", memory = "1Gi" } },
-      systemUsage = { resources = { cpu = "100m", memory = "0" } } } })
+  local names = {}
+  for i, pod in ipairs(list) do names[i] = pod.name end
+  policies.report(client, node, names, { cpu = cpu, node = {
+    nodeUsage = { resources = { cpu = "1", memory = "1Gi" } },
+    systemUsage = { resources = { cpu = "100m", memory = "0" } } } })
 end
 
 local function report_all(client)

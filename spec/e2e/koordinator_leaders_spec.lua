@@ -28,8 +28,6 @@ local COST = "controller.kubernetes.io/pod-deletion-cost"
 
 -- ---------------------------------------------------------------- the cluster
 
-local function now() return os.date "!%Y-%m-%dT%H:%M:%SZ" end
-
 local function add_node(client, name, cpu, labels)
   policies.add_node(client, name, { cpu = cpu, memory = "64Gi", pods = "110" }, { labels = labels })
 end
@@ -46,17 +44,7 @@ end
 
 -- The report of an agent: its node uses `cpu`, and 3 for each pod.
 local function report(client, node, cpu, ...)
-  local used = {}
-  for i, name in ipairs { ... } do
-    used[i] = { namespace = "default", name = name, priority = "koord-prod",
-      podUsage = { resources = { cpu = "3", memory = "1Gi" } } }
-  end
-  local object = client:get(METRIC, node)
-  if not object then
-    client:create { kind = METRIC, name = node, spec = {} }
-    object = client:get(METRIC, node)
-  end
-  client:patch_status(object, { updateTime = now(), podsMetric = kube.array(used), nodeMetric = {
+  policies.report(client, node, { ... }, { priority = "koord-prod", node = {
     nodeUsage = { resources = { cpu = cpu, memory = "2Gi" } },
     systemUsage = { resources = { cpu = cpu, memory = "1Gi" } } } })
 end

@@ -5,7 +5,6 @@
 -- not in tsan: policies are Lua; the threads under them are the scheduler's, too
 
 local controller = require "support.controller"
-local kube = require "kubelua"
 local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -13,7 +12,6 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local POD, SET = "v1/Pod", "apps/v1/ReplicaSet"
-local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 local RESERVATION = "scheduling.koordinator.sh/v1alpha1/Reservation"
 local SCRIPTS = { "lownodeload", "podmigrationjob", "reservations" }
@@ -42,18 +40,6 @@ servers.each(function(name, start)
         conditions = { { type = "Ready", status = "True" } } })
     end
 
-    local function report(node, ...)
-      local reports = {}
-      for i, pod in ipairs { ... } do
-        reports[i] = { namespace = "default", name = pod,
-          podUsage = { resources = { cpu = "3", memory = "1Gi" } } }
-      end
-      local object = client:create { kind = METRIC, name = node, spec = {} }
-      client:patch_status(object, { updateTime = os.date "!%Y-%m-%dT%H:%M:%SZ",
-        podsMetric = kube.array(reports),
-        nodeMetric = { systemUsage = { resources = { cpu = "100m", memory = "0" } } } })
-    end
-
     lazy_setup(function()
       server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
@@ -70,8 +56,8 @@ servers.each(function(name, start)
       add_pod("c", "busy", false)
       add_pod("d", "idle", true)
       add_pod("e", "idle", true)
-      report("busy", "a", "b", "c")
-      report "idle"
+      policies.report(client, "busy", { "a", "b", "c" })
+      policies.report(client, "idle", {})
       client:create { kind = "v1/Namespace", name = "koordinator-system" }
     end)
     lazy_teardown(function() if server then server:stop() end end)

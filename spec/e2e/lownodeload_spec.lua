@@ -4,7 +4,6 @@
 -- not in asan, tsan: policies are Lua; the quotas', migration's and scheduler's run on what C does below them
 
 local controller = require "support.controller"
-local kube = require "kubelua"
 local policies = require "support.policies"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -12,7 +11,6 @@ local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local POD = "v1/Pod"
-local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local JOB = "scheduling.koordinator.sh/v1alpha1/PodMigrationJob"
 local PATIENCE = 60
 
@@ -34,18 +32,6 @@ servers.each(function(name, start)
           tolerations = { { operator = "Exists" } }, containers = { { name = "c", image = "none" } } } }
     end
 
-    local function report(node, ...)
-      local reports = {}
-      for i, pod in ipairs { ... } do
-        reports[i] = { namespace = "default", name = pod,
-          podUsage = { resources = { cpu = "3", memory = "1Gi" } } }
-      end
-      local object = client:get(METRIC, node) or client:create { kind = METRIC, name = node, spec = {} }
-      client:patch_status(object, { updateTime = os.date "!%Y-%m-%dT%H:%M:%SZ",
-        podsMetric = kube.array(reports),
-        nodeMetric = { systemUsage = { resources = { cpu = "100m", memory = "0" } } } })
-    end
-
     lazy_setup(function()
       server = start { empty = true, crds = { "controllers/koordinator/crds" } }
       client = controller.client(server)
@@ -54,8 +40,8 @@ servers.each(function(name, start)
         policies.add_node(client, node, { cpu = "10", memory = "10Gi", pods = "110" })
       end
       for _, pod in ipairs { "a", "b", "c" } do add_pod(pod) end
-      report("busy", "a", "b", "c")
-      report "idle"
+      policies.report(client, "busy", { "a", "b", "c" })
+      policies.report(client, "idle", {})
       client:create { kind = "v1/Namespace", name = "koordinator-system" }
     end)
     lazy_teardown(function() if server then server:stop() end end)

@@ -1,9 +1,11 @@
--- policies.lua - shared by specs of controllers/koordinator: a copy of the policies that a spec may change,
--- saving one of its files, and the check that a policy that runs again writes nothing.
+-- policies.lua - shared by specs of controllers/koordinator: nodes and reports about them, a copy of the
+-- policies that a spec may change, saving one of its files, and the check that a policy that runs again
+-- writes nothing.
 
 local luassert = require "luassert"
 
 local controller = require "support.controller"
+local kube = require "kubelua"
 local process = require "support.process"
 local wait = require "support.wait"
 
@@ -12,6 +14,7 @@ local M = {}
 M.PATIENCE = 60
 M.NAMESPACE = "koordinator-system"
 local NODE = "v1/Node"
+local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 
 --- Creates a node that pods can be placed on. `o`: labels and annotations; ready: its condition of that name.
 function M.add_node(client, name, amounts, o)
@@ -21,6 +24,21 @@ function M.add_node(client, name, amounts, o)
     conditions = o.ready and { { type = "Ready", status = o.ready } } or nil })
   -- A real server marks new nodes as not ready until somebody says otherwise.
   client:patch(client:get(NODE, name), function(n) n.spec.taints = nil end)
+end
+
+--- The NodeMetric of an agent, as of now, with pods of the namespace "default". `o`: cpu that each pod uses
+--- ("3"); priority: the class of each; node: the nodeMetric.
+function M.report(client, node, pods, o)
+  o = o or {}
+  local reports = {}
+  for i, name in ipairs(pods) do
+    reports[i] = { namespace = "default", name = name, priority = o.priority,
+      podUsage = { resources = { cpu = o.cpu or "3", memory = "1Gi" } } }
+  end
+  local object = client:get(METRIC, node) or client:create { kind = METRIC, name = node, spec = {} }
+  client:patch_status(object, { updateTime = os.date "!%Y-%m-%dT%H:%M:%SZ",
+    podsMetric = kube.array(reports),
+    nodeMetric = o.node or { systemUsage = { resources = { cpu = "100m", memory = "0" } } } })
 end
 
 --- A copy of the policies that a spec may change.

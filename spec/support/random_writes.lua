@@ -32,8 +32,17 @@ local definitions, by_resource
 -- Fields that are unlike kube-apiserver's when a write sets them: owners of those of a feature that is off,
 -- and of list items without their key; checks of volumes that only old clusters have.
 local UNLIKE = { terminatingReplicas = true, secrets = true, nodeAllocatableUpdatePeriodSeconds = true,
-  configSource = true, gitRepo = true,
-  globalDefault = true, dataSource = true }
+  configSource = true, gitRepo = true, globalDefault = true, dataSource = true }
+
+-- The keys of a table in order: the same seed picks the same ones.
+local function keys_of(t, wanted)
+  local keys = {}
+  for key in pairs(t) do
+    if wanted(key) then keys[#keys + 1] = key end
+  end
+  table.sort(keys)
+  return keys
+end
 
 local function load()
   if definitions then return end
@@ -88,11 +97,8 @@ local function value_of(c, schema, depth)
     if item == nil then return nil end
     return { item }
   end
-  local out, names = {}, {}
-  for name in pairs(schema.properties or {}) do
-    if not UNLIKE[name] then names[#names + 1] = name end
-  end
-  table.sort(names)
+  local out = {}
+  local names = keys_of(schema.properties or {}, function(name) return not UNLIKE[name] end)
   if schema.additionalProperties and schema.additionalProperties ~= true then
     if c.in_ten(8) then
       out[c.one { "a", "b", "cpu", "memory" }] = value_of(c, schema.additionalProperties, 0)
@@ -118,14 +124,10 @@ local METADATA = { { labels = { a = "b" } }, { labels = { a = "c", d = "e" } }, 
 -- A small part of an object of the kind.
 local function part(c, of, status)
   if c.in_ten(3) then return { metadata = both.merge({}, c.one(METADATA)) } end
-  local names = {}
-  for name in pairs(of.definition.properties) do
+  local names = keys_of(of.definition.properties, function(name)
     local known = name == "metadata" or name == "apiVersion" or name == "kind"
-    if not known and not UNLIKE[name] and (status or name ~= "status" or c.in_ten(1)) then
-      names[#names + 1] = name
-    end
-  end
-  table.sort(names)
+    return not known and not UNLIKE[name] and (status or name ~= "status" or c.in_ten(1))
+  end)
   if #names == 0 then return {} end
   local name = status and of.definition.properties.status and c.in_ten(8) and "status" or c.one(names)
   return { [name] = value_of(c, of.definition.properties[name], c.below(3) + 1) }
@@ -133,12 +135,7 @@ end
 
 -- A merge patch as a JSON patch: each scalar, list or null in it is an operation.
 local function operations(value, path, out)
-  for _, key in ipairs((function()
-    local keys = {}
-    for key in pairs(value) do keys[#keys + 1] = key end
-    table.sort(keys)
-    return keys
-  end)()) do
+  for _, key in ipairs(keys_of(value, function() return true end)) do
     local x, at = value[key], path .. "/" .. tostring(key):gsub("~", "~0"):gsub("/", "~1")
     if type(x) == "table" and x ~= both.NULL and #x == 0 and not getmetatable(x) and next(x) then
       operations(x, at, out)

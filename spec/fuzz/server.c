@@ -54,13 +54,8 @@ void kl_httpd_attend(kl_httpd_request *r, const kl_httpd_witness *w, void *arg)
 void *kl_httpd_attended(const kl_httpd_request *r) { return (void)r, NULL; }
 const char *kl_httpd_uri(const kl_httpd_request *r) { return kl_httpd_path(r); }
 char *kl_httpd_source(const kl_httpd_request *r) { return (void)r, NULL; }
+const char *kl_httpd_mark(const kl_httpd_request *r) { return (void)r, NULL; }
 /* Without a caller no webhook is called, so that nothing begins again. */
-const char *kl_httpd_mark(const kl_httpd_request *r)
-{
-    (void)r;
-    return NULL;
-}
-
 void kl_httpd_set_user(kl_httpd_request *r, void *user) { (void)r, (void)user; }
 void *kl_httpd_user(const kl_httpd_request *r) { return (void)r, NULL; }
 /* Nothing is on disk, so that no answer waits for it. */

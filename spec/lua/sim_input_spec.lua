@@ -1,6 +1,7 @@
 -- sim_input_spec.lua - invalid traces and recordings: kubelua sim names the line or the object that it cannot
 -- use, and a short file does not cause much work.
 
+local kube = require "kubelua"
 local process = require "support.process"
 
 local BIN = os.getenv "KL_BUILD" .. "/kubelua"
@@ -95,7 +96,7 @@ describe("a snapshot", function()
     lines[#lines + 1] = '{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},'
       .. '"status":{"capacity":{"cpu":"4","memory":"8Gi"}}}],"kind":"List"}'
     local json = table.concat(lines, "\n")
-    local forms = { [".json"] = json, [".yaml"] = require "kubelua".to_yaml(require "kubelua".decode(json)) }
+    local forms = { [".json"] = json, [".yaml"] = kube.to_yaml(kube.decode(json)) }
     for ending, content in pairs(forms) do
       local path = process.write(process.tmpname(ending), content)
       for _, file in ipairs { path, ("<(cat %s)"):format(path) } do

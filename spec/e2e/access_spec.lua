@@ -1,6 +1,7 @@
 -- access_spec.lua - authorization: the embedded server with --authorization-mode RBAC and the real one give
 -- the same answers to the same requests under the same roles.
 
+local identities = require "support.identities"
 local json = require "dkjson"
 local kube = require "kubelua"
 local new_api = require "support.api"
@@ -17,10 +18,7 @@ local function embedded(more)
     "master-token,master,,system:masters\nnobody-token,nobody,nobody\n")
   local args = { "--authorization-mode", "RBAC", "--token-auth-file", tokens }
   for _, word in ipairs(more or {}) do args[#args + 1] = word end
-  local s = servers.embedded { args = args }
-  local data = process.read(s.kubeconfig):match "certificate%-authority%-data: (%S+)"
-  s.ca = process.tmpname ".crt"
-  process.run(("echo %s | base64 -d > %s"):format(data, s.ca))
+  local s = identities.logged_in(servers.embedded { args = args })
   s.token, s.tokens = "master-token", { nobody = "nobody-token" }
   return s
 end

@@ -4,6 +4,7 @@
 local busted = require "busted"
 local json = require "dkjson"
 local both = require "support.both"
+local identities = require "support.identities"
 local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
@@ -149,9 +150,8 @@ servers.only_real(function(_, real)
           "--audit-policy", policy } }
             or { own = true, args = { "--audit-log-path", log, "--audit-policy-file", policy } })
         if ours then
-          s.token, s.tokens, s.ca = "admin-token", { nobody = "nobody-token" }, process.tmpname ".ca"
-          process.write(s.ca, process.run("sed -n 's/.*certificate-authority-data: //p' " .. s.kubeconfig
-            .. " | base64 -d"))
+          identities.logged_in(s)
+          s.token, s.tokens = "admin-token", { nobody = "nobody-token" }
         end
         asked(s)
         logs[i] = events(log)

@@ -1,6 +1,7 @@
 -- server_maps_spec.lua - the two ConfigMaps that kube-apiserver keeps in kube-system: deleted and edited ones
 -- come back, and the authorities of clients are those of all servers that ran on the data.
 
+local identities = require "support.identities"
 local new_api = require "support.api"
 local process = require "support.process"
 local servers = require "support.servers"
@@ -10,21 +11,13 @@ local MAPS = "/api/v1/namespaces/kube-system/configmaps/"
 local TRACKING = MAPS .. "kube-apiserver-legacy-service-account-token-tracking"
 local AUTHORITIES = MAPS .. "extension-apiserver-authentication"
 
-local function authority(name, days)
-  local file = process.tmpname ".crt"
-  local out, code = process.run(("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \z
-    -keyout /dev/null -subj /CN=%s -days %d -out %s"):format(name, days or 30, process.quote(file)))
-  assert(code == 0, out)
+local function authority(name)
+  local file = identities.ca(name).crt
   return file, process.read(file)
 end
 
 -- The embedded server asks for a token where it has authorities.
-local function logged_in(s)
-  local text = process.read(s.kubeconfig)
-  s.token, s.ca = text:match "token: (%x+)", process.tmpname ".crt"
-  process.run(("echo %s | base64 -d > %s"):format(text:match "certificate%-authority%-data: (%S+)", s.ca))
-  return new_api(s)
-end
+local function logged_in(s) return new_api(identities.logged_in(s)) end
 
 local function embedded(file, ...)
   return servers.embedded { args = { "--authorization-mode", "RBAC", "--client-ca-file", file, ... } }

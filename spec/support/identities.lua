@@ -1,6 +1,6 @@
--- identities.lua - identities of clients for a real API server: certificates, kubeconfigs, credential
--- plugins.
+-- identities.lua - identities of clients for API servers: certificates, kubeconfigs, credential plugins.
 
+local kube = require "kubelua"
 local process = require "support.process"
 
 local M = {}
@@ -69,6 +69,15 @@ function M.kubeconfig(server, user, cluster)
   local url = cluster:match "server: (%S+)" or server.url
   cluster = cluster:gsub("server: %S+\n?", "")
   return process.write(process.tmpname ".kubeconfig", KUBECONFIG:format(url, indent(cluster), indent(user)))
+end
+
+--- Sets `ca` (a file) and `token` of an embedded server that asks who a client is, from its kubeconfig.
+function M.logged_in(server)
+  local text = process.read(server.kubeconfig)
+  local ca = text:match "certificate%-authority%-data: (%S+)"
+  server.ca = process.write(process.tmpname ".crt", kube.base64_decode(ca))
+  server.token = text:match "token: (%x+)"
+  return server
 end
 
 --- A credential plugin: a shell script that counts its runs. `body` runs with $N, the number of this run,

@@ -16,6 +16,14 @@ local function authority(name)
   return file, process.read(file)
 end
 
+-- The text of an authority that ended a day ago.
+local function ended(name)
+  local ca = identities.ca(name)
+  local pem, code = process.run(("openssl x509 -in %s -signkey %s -days -1"):format(ca.crt, ca.key))
+  assert(code == 0, pem)
+  return pem:match "%-%-%-%-%-BEGIN.*"
+end
+
 -- The embedded server asks for a token where it has authorities.
 local function logged_in(s) return new_api(identities.logged_in(s)) end
 
@@ -101,6 +109,12 @@ describe("the authorities of an embedded server", function()
     api = logged_in(s)
     local now = api:get(AUTHORITIES).body
     assert.equal(o.metadata.resourceVersion, now.metadata.resourceVersion, "nothing was new")
+    assert.equal(200, api:patch("merge", AUTHORITIES,
+      { data = { ["client-ca-file"] = one .. ended "old" .. two } }).code)
+    s:stop()
+    s = embedded(first, "--data", dir)
+    api = logged_in(s)
+    assert.equal(one .. two, api:get(AUTHORITIES).body.data["client-ca-file"])
     s:stop()
   end)
 

@@ -210,7 +210,6 @@ function M.same(theirs, ours)
 end
 
 M.differences = differences
-M.loosened = loosened
 M.scrub = scrub
 
 local count = 0

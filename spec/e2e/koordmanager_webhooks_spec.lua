@@ -142,7 +142,7 @@ end
 local function descends(name, from, all)
   while name and all[name] do
     if name == from then return true end
-    name = all[name].metadata.labels[QUOTAS .. "parent"]
+    name = (all[name].metadata.labels or {})[QUOTAS .. "parent"]
   end
   return false
 end

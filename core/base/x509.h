@@ -13,9 +13,6 @@ KL_NODISCARD kl_status kl_x509_check(const char *pem, kl_err *err);
 /* The first certificate's key is `key`: KL_ESYNTAX when one of them cannot be read, KL_EINVAL when they do
  * not match. */
 KL_NODISCARD kl_status kl_x509_check_pair(const char *cert, const char *key, kl_err *err);
-/* For OpenSSL's readers of PEM, which prompt on the terminal without it: nobody has a passphrase. `asked` is
- * a bool that becomes true, or NULL. */
-int kl_x509_no_passphrase(char *out, int size, int writing, void *asked);
 /* Wall time at which the first certificate ends. */
 KL_NODISCARD kl_status kl_x509_not_after(const char *pem, kl_time *out, kl_err *err);
 

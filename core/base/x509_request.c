@@ -12,7 +12,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include "base/mem.h"
-#include "base/x509.h"
+#include "base/x509_pem.h"
 
 static void *need(void *p)
 {
@@ -208,9 +208,7 @@ static bool read_time(const ASN1_TIME *t, kl_time *out)
 
 kl_status kl_x509_facts_read(const char *pem, kl_x509_facts *out, kl_err *err)
 {
-    BIO *b = need(BIO_new_mem_buf(pem, -1));
-    X509 *x = PEM_read_bio_X509(b, NULL, kl_x509_no_passphrase, NULL);
-    BIO_free(b);
+    X509 *x = kl__pem_certificate(pem);
     if (!x)
         return fail(err, "it does not contain a readable certificate");
     kl_x509_facts f = {0};

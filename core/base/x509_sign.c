@@ -11,7 +11,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include "base/mem.h"
-#include "base/x509.h"
+#include "base/x509_pem.h"
 
 #define SERIAL_BYTES 16
 
@@ -20,38 +20,6 @@ static kl_status fail(kl_err *err, const char *what)
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
     ERR_clear_error();
     return kl_fail(err, KL_EINVAL, "%s: %s", what, reason ? reason : "OpenSSL gives no reason");
-}
-
-static BIO *open_text(const char *pem)
-{
-    BIO *b = BIO_new_mem_buf(pem, -1);
-    if (!b)
-        kl_mem_die("memory (certificates)");
-    return b;
-}
-
-static X509 *read_certificate(const char *pem)
-{
-    BIO *b = open_text(pem);
-    X509 *x = PEM_read_bio_X509(b, NULL, kl_x509_no_passphrase, NULL);
-    BIO_free(b);
-    return x;
-}
-
-static X509_REQ *read_request(const char *pem)
-{
-    BIO *b = open_text(pem);
-    X509_REQ *r = PEM_read_bio_X509_REQ(b, NULL, kl_x509_no_passphrase, NULL);
-    BIO_free(b);
-    return r;
-}
-
-static EVP_PKEY *read_key(const char *pem)
-{
-    BIO *b = open_text(pem);
-    EVP_PKEY *k = PEM_read_bio_PrivateKey(b, NULL, kl_x509_no_passphrase, NULL);
-    BIO_free(b);
-    return k;
 }
 
 static bool set_serial(X509 *x)
@@ -141,8 +109,8 @@ static kl_status make(const kl_x509_wish *w, const signer *by, char **cert, char
     kl_status st = kl_x509_request(w, &fresh, &request, err);
     if (st)
         return st;
-    X509_REQ *r = read_request(request);
-    EVP_PKEY *own = by->issuer ? NULL : read_key(fresh);
+    X509_REQ *r = kl__pem_request(request);
+    EVP_PKEY *own = by->issuer ? NULL : kl__pem_key(fresh, NULL);
     signer with = *by;
     if (own)
         with.key = own;
@@ -165,8 +133,8 @@ kl_status kl_x509_make_ca(const char *cn, kl_time from, kl_time until, char **ce
 kl_status kl_x509_make_server(
     const kl_x509_wish *w, const kl_x509_issue *by, char **cert, char **key, kl_err *err)
 {
-    X509 *ca = read_certificate(by->ca_cert);
-    EVP_PKEY *k = ca ? read_key(by->ca_key) : NULL;
+    X509 *ca = kl__pem_certificate(by->ca_cert);
+    EVP_PKEY *k = ca ? kl__pem_key(by->ca_key, NULL) : NULL;
     kl_status st;
     if (!ca || !k)
         st = fail(err, ca ? "the CA's key cannot be read" : "the CA's certificate cannot be read");

@@ -1,5 +1,4 @@
-/* off.c - fields of features that are off in Kubernetes 1.34: of containers and Leases here, of devices in
- * core/devices. */
+/* off.c - fields of features that are off in Kubernetes 1.34; those of devices are in core/devices. */
 #include "verbs/off.h"
 
 #include <string.h>
@@ -33,41 +32,6 @@ static void workload(const kl_value **spec) { kl__inside(spec, "template", templ
 static void job_template(const kl_value **t) { kl__inside(t, "spec", workload); }
 static void cron_job(const kl_value **spec) { kl__inside(spec, "jobTemplate", job_template); }
 
-/* CoordinatedLeaderElection */
-static void lease(const kl_value **spec)
-{
-    static const char *const off[] = {"strategy", "preferredHolder", NULL};
-    kl__cut(spec, off);
-}
-
-/* DeploymentReplicaSetTerminatingReplicas */
-static void counters(const kl_value **status)
-{
-    static const char *const off[] = {"terminatingReplicas", NULL};
-    kl__cut(status, off);
-}
-
-/* MutableCSINodeAllocatableCount */
-static void csi_driver(const kl_value **spec)
-{
-    static const char *const off[] = {"nodeAllocatableUpdatePeriodSeconds", NULL};
-    kl__cut(spec, off);
-}
-
-/* DRAExtendedResource */
-static void pod_status(const kl_value **status)
-{
-    static const char *const off[] = {"extendedResourceClaimStatus", NULL};
-    kl__cut(status, off);
-}
-
-/* Configuration of kubelets by the API, which is gone. */
-static void node(const kl_value **spec)
-{
-    static const char *const off[] = {"configSource", NULL};
-    kl__cut(spec, off);
-}
-
 /* What no feature brings back: a ServiceAccount keeps the names of its Secrets alone. */
 static void secret(const kl_value **reference)
 {
@@ -82,23 +46,37 @@ void kl__drop_off(const kl__kind *k, const kl_value **o)
     static const struct {
         const char *kinds, *member;
         kl__edit_fn *drop;
-    } kinds[] = {
+    } nested[] = {
         {"/pods", "spec", pod_spec},
         {"/podtemplates", "template", template},
         {"/replicationcontrollers apps/deployments apps/replicasets apps/statefulsets apps/daemonsets "
          "batch/jobs",
             "spec", workload},
         {"batch/cronjobs", "spec", cron_job},
-        {"coordination.k8s.io/leases", "spec", lease},
-        {"apps/deployments apps/replicasets", "status", counters},
-        {"storage.k8s.io/csidrivers", "spec", csi_driver},
-        {"/nodes", "spec", node},
-        {"/pods", "status", pod_status},
+    };
+    static const struct {
+        const char *kinds, *member, *off;
+    } single[] = {
+        /* CoordinatedLeaderElection */
+        {"coordination.k8s.io/leases", "spec", "strategy"},
+        {"coordination.k8s.io/leases", "spec", "preferredHolder"},
+        /* DeploymentReplicaSetTerminatingReplicas */
+        {"apps/deployments apps/replicasets", "status", "terminatingReplicas"},
+        /* MutableCSINodeAllocatableCount */
+        {"storage.k8s.io/csidrivers", "spec", "nodeAllocatableUpdatePeriodSeconds"},
+        /* configuration of kubelets by the API, which is gone */
+        {"/nodes", "spec", "configSource"},
+        /* DRAExtendedResource */
+        {"/pods", "status", "extendedResourceClaimStatus"},
     };
     if (kl__kind_among(k, "/serviceaccounts"))
         kl__each_inside(o, "secrets", secret);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (kl__kind_among(k, kinds[i].kinds))
-            kl__inside(o, kinds[i].member, kinds[i].drop);
+    for (size_t i = 0; i < sizeof nested / sizeof *nested; i++)
+        if (kl__kind_among(k, nested[i].kinds))
+            kl__inside(o, nested[i].member, nested[i].drop);
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+        if (!kl__absent(kl_value_get(*o, single[i].member), single[i].off)
+            && kl__kind_among(k, single[i].kinds))
+            KL_CUT(o, single[i].member, single[i].off);
     kl__devices_drop(k, o);
 }

@@ -56,7 +56,7 @@ static void tally_free(void *p)
 extern const lkl_class lkl__tally_class;
 
 /* Appends the paths of the list in the field `name` of the table at 1. */
-static size_t read_paths(lua_State *L, tally *t, const char *name, size_t most)
+static void read_paths(lua_State *L, tally *t, const char *name, size_t most)
 {
     size_t at = t->n_keys + t->n_amounts;
     lua_getfield(L, 1, name);
@@ -77,7 +77,6 @@ static size_t read_paths(lua_State *L, tally *t, const char *name, size_t most)
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    return (size_t)n;
 }
 
 /* core.tally { key = { path... }, amounts = { path... } } */
@@ -88,8 +87,8 @@ static int tally_new(lua_State *L)
     lkl_box *box = lkl_box_new(L, &lkl__tally_class, 2);
     tally *t = box->ptr = kl_new(tally);
     lkl_box_charge(L, box, sizeof *t);
-    (void)read_paths(L, t, "key", KEYS_MAX);
-    (void)read_paths(L, t, "amounts", AMOUNTS_MAX);
+    read_paths(L, t, "key", KEYS_MAX);
+    read_paths(L, t, "amounts", AMOUNTS_MAX);
     return 1;
 }
 
@@ -114,7 +113,8 @@ static void forget(tally *t)
     kl_value_unref(list);
 }
 
-/* Reads the amounts of an item; `last`: it has those of the last list. False: one is no plain quantity. */
+/* Reads the amounts of an item. With `last` the item still has those of the last list, and an equal one is
+ * not read again. Returns false if an amount is not a plain quantity. */
 static bool read_amounts(const tally *t, item *it, const kl_value *v, bool last)
 {
     for (size_t k = 0; k < t->n_amounts; k++) {
@@ -132,7 +132,8 @@ static bool read_amounts(const tally *t, item *it, const kl_value *v, bool last)
     return true;
 }
 
-/* Reads the key; *same stays true if it is that of the last list. False: a part is no text. */
+/* Reads the key of an item, and clears *same if it differs from the one in the last list. Returns false if a
+ * part is not a text. */
 static bool read_key(const tally *t, item *it, const kl_value *v, bool *same)
 {
     for (size_t k = 0; k < t->n_keys; k++) {

@@ -20,8 +20,8 @@ typedef struct kl_discovery_answer {
 } kl_discovery_answer;
 
 /* The document at a path. `aggregated` is the version of the aggregated form ("v2", "v2beta1") that the
- * client accepts, or NULL; only /api and /apis have that form. False: there is no such document. The caller
- * owns *out's page. */
+ * client accepts, or NULL; only /api and /apis have that form. Returns false if there is no such document.
+ * The caller owns out->page. */
 bool kl_discovery_page(
     const kl_discovery *d, const char *path, const char *aggregated, kl_discovery_answer *out);
 /* The text of /version, indented. */

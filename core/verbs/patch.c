@@ -79,8 +79,8 @@ kl_status kl__applied_name(const kl__call *c, bool there, const kl_value **confi
 
 #define HANDLED " cannot be handled as a "
 
-/* What decoding says of a value: of a text that is no quantity, or no time. NULL: it complains of something
- * else. Borrowed from err. */
+/* The part of a decoding error that is about a value: a text that cannot be read as a quantity or a time.
+ * NULL if the error is about something else. Borrowed from err. */
 static const char *bad_value(const kl_err *err)
 {
     const char *text = strstr(kl_err_message(err), HANDLED), *why = text ? strstr(text, ": ") : NULL;
@@ -109,8 +109,8 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     if (!st)
         st = kl__applied_check(c, c->kind, patch, err);
     kl__call once = *c;
-    once.repeated = NULL;            /* repeated keys are refused after conflicts */
-    kl_err unreadable = KL_ERR_INIT; /* it is told of after conflicts */
+    once.repeated = NULL;            /* conflicts are reported before repeated keys */
+    kl_err unreadable = KL_ERR_INIT; /* conflicts are reported before it */
     if (!st && kl__body_decode(&once, patch, false, &config, &unreadable)) {
         if (bad_value(&unreadable))
             config = kl_value_ref(patch);

@@ -4,10 +4,10 @@
  *          --libyaml, the part alone--> value              what the first does not know
  *          --libyaml, all that is left--> values or error  what is a mistake, or none when the rest is seen
  *
- * Parts are cut where a line begins: at "---", and at the dashes of the top-level `items`. Where such a line
- * is no boundary (in a quoted text, say), its part ends in the midst of something and does not parse alone,
- * so the last way decides; libyaml then gets lines before it that bring it into the state that it would be
- * in. Thus a List of gigabytes takes the memory of its items, and mistakes are told as libyaml tells them. */
+ * A part begins with a line: "---", or an item's dash in the top-level `items`. Such a line may also stand
+ * inside a quoted text. Then the part before it is incomplete and does not parse alone, so libyaml reads all
+ * that is left. It first gets the lines that bring it into the state that it would be in there. So a List of
+ * gigabytes takes the memory of its items alone, and an error has libyaml's words and place. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -69,7 +69,7 @@ describe("resource lists", function()
     assert.equal(math.maxinteger, lists.sum("memory", pods, "r"))
     assert.equal(2, lists.sum("cpu", { { r = { cpu = "0.0004" } }, { r = { cpu = "0.0004" } } }, "r"))
     assert.same({ cpu = math.maxinteger, memory = 3 },
-      lists.add_up({ cpu = math.maxinteger, memory = 1 }, { cpu = 1, memory = 2 }))
+      lists.add({ cpu = math.maxinteger, memory = 1 }, { cpu = 1, memory = 2 }))
   end)
 end)
 

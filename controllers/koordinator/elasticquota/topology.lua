@@ -154,7 +154,7 @@ end
 local function sum(world, name, what, except)
   local out = {}
   for _, child in ipairs(children(world, name)) do
-    if child.name ~= except then out = lists.add_up(out, child[what]) end
+    if child.name ~= except then out = lists.add(out, child[what]) end
   end
   return out
 end
@@ -170,7 +170,7 @@ end
 local function check_min(world, q)
   if q.force or q.is_tree_root then return end
   if q.parent ~= quota.ROOT then
-    local all, has = lists.add_up(sum(world, q.parent, "min", q.name), q.min), world.quotas[q.parent].min
+    local all, has = lists.add(sum(world, q.parent, "min", q.name), q.min), world.quotas[q.parent].min
     if not at_most(all, has) then
       refuse("quota %s: the children of %s would have a total min of %s, above its min of %s", q.name,
         q.parent, lists.show(all), lists.show(has))
@@ -194,7 +194,7 @@ local function check_guarantee(world, q)
     if not parent or self.parent == quota.ROOT then
       refuse("quota %s: no ancestor guarantees its minimum, up to %s", q.name, self.name)
     end
-    needed = lists.max(parent.min, lists.add_up(needed, sum(world, parent.name, "guaranteed", self.name)))
+    needed = lists.max(parent.min, lists.add(needed, sum(world, parent.name, "guaranteed", self.name)))
     self = parent
   until at_most(needed, parent.guaranteed)
 end
@@ -295,16 +295,6 @@ local function weight_text(given, max)
   return kube.encode(kube.object(fixed))
 end
 
-local function same_names(a, b)
-  for name in pairs(a) do
-    if b[name] == nil then return false end
-  end
-  for name in pairs(b) do
-    if a[name] == nil then return false end
-  end
-  return true
-end
-
 -- Sets the defaults in a draft of a new quota. tree_of(name) returns the tree id of a quota, nil if there is
 -- no such quota. Returns true, or false and why.
 function M.fill(draft, tree_of)
@@ -321,7 +311,7 @@ function M.fill(draft, tree_of)
   if not given and weight then
     return false, ("quota %s: annotation %s cannot be parsed"):format(q.name, keys.shared_weight)
   end
-  if not given or not same_names(given, max) then
+  if not given or not fields.equal(fields.names(given), fields.names(max)) then
     draft.metadata.annotations[keys.shared_weight] = weight_text(given, max)
   end
   return true

@@ -38,7 +38,7 @@ end
 
 local function whole(milli) return milli < 0 and -((-milli + 999) // 1000) or (milli + 999) // 1000 end
 
--- A sum that does not fit an integer is the largest one.
+-- A sum that does not fit an integer is the largest one: some quotas have no limit.
 local function plus(a, b) return b > 0 and a > math.maxinteger - b and math.maxinteger or a + b end
 
 -- The sum of a resource over the items of a list, which have their resource lists at `path`. Koordinator adds
@@ -100,16 +100,9 @@ function M.add(a, b)
   return out
 end
 
--- The same; a sum that does not fit an integer is the largest one: some quotas have no limit.
-function M.add_up(a, b)
-  local out = M.copy(a)
-  for name, n in pairs(b) do out[name] = plus(out[name] or 0, n) end
-  return out
-end
-
 -- Adds `list` to `sum`, which is changed.
 function M.accumulate(sum, list)
-  for name, n in pairs(list) do sum[name] = (sum[name] or 0) + n end
+  for name, n in pairs(list) do sum[name] = plus(sum[name] or 0, n) end
 end
 
 function M.sub(a, b)
